@@ -1,0 +1,46 @@
+"""Max unpooling for NumPy arrays, and the pooling that belongs to it: PyTorch's names and semantics on a CPU.
+
+The layers, and the one way through them: a front end (`unpooling`, `pooling`; `modules` keeps arguments for them) takes
+the caller's arguments to `_geometry`, which knows integers alone and answers for sizes; to `_arrays`, which answers for
+dtypes, shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a
+kernel (`_unpool`, `_pool`; Cython, what they share is in `_common.pxd`). Kernels assume valid arguments, check the
+indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel keeps no
+pointer beyond its call.
+"""
+
+from cunpool import _checkout
+
+__path__ = _checkout.compiled(__path__)
+
+from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads  # noqa: E402
+from cunpool.modules import (  # noqa: E402
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
+from cunpool.pooling import max_pool1d, max_pool2d, max_pool3d  # noqa: E402
+from cunpool.unpooling import max_unpool1d, max_unpool2d, max_unpool3d  # noqa: E402
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+    "__version__",
+    "get_num_threads",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+    "openmp_enabled",
+    "set_num_threads",
+]

@@ -1,0 +1,114 @@
+"""Arrays: which are acceptable, how results are laid out, and what to say of a bad index."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+ITEM_SIZES = (1, 2, 4, 8, 16)
+
+
+@lru_cache(maxsize=256)
+def _moves(dtype: np.dtype[Any]) -> bool:
+    """Whether the kernels can move items of `dtype`: of a fixed size, and whose bits are all there is to them."""
+    return dtype.kind in "biufcmMV" and dtype.itemsize in ITEM_SIZES and not dtype.hasobject
+
+
+@lru_cache(maxsize=256)
+def _number(dtype: np.dtype[Any]) -> str | None:
+    """The kernels' name for `dtype`'s kind of number, or None where pooling does not know it."""
+    if dtype.name in ("bfloat16", "float16"):
+        return "bf2" if dtype.name == "bfloat16" else "f2"
+    name = f"{dtype.kind}{dtype.itemsize}"
+    return name if dtype.kind in "iu" or name in ("f4", "f8") else None
+
+
+def items(value: npt.ArrayLike) -> Array:
+    """The input of an unpooling."""
+    array = np.asarray(value)
+    if not _moves(array.dtype):
+        raise TypeError(
+            f"input must have a dtype of 1, 2, 4, 8 or 16 bytes that is not an object or a string, got {array.dtype}"
+        )
+    return array
+
+
+def numbers(value: npt.ArrayLike) -> tuple[Array, str]:
+    """The input of a pooling, in the machine's byte order, and the kernels' name for its kind of number."""
+    array = np.asarray(value)
+    kind = _number(array.dtype)
+    if kind is None:
+        raise TypeError(
+            f"input must be of integers or of float16, bfloat16, float32 or float64, got {array.dtype}"
+            + ("; pool array.view(numpy.uint8)" if array.dtype == bool else "")
+        )
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), kind
+
+
+def integers(value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
+    """The indices of an unpooling, as int32 or int64; a uint64 beyond int64 turns negative, and is caught as such."""
+    array = np.asarray(value)
+    kind = array.dtype.kind
+    if kind not in "iu":
+        if array.size or kind != "f":  # an empty list is of floats
+            raise TypeError(f"indices must be of integers, got {array.dtype}")
+        array = array.astype(np.int64)
+    if array.shape != shape:
+        raise ValueError(f"indices must have the shape of input, {shape}, got {array.shape}")
+    size = array.dtype.itemsize
+    if size < 4 or (size, kind) == (4, "u") or not array.dtype.isnative:
+        array = array.astype(np.int64 if size == 8 or (size, kind) == (4, "u") else np.int32)
+    return array
+
+
+def empty(like: Array, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """A new array whose axes are laid out in memory in the order of `like`'s."""
+    if like.flags.c_contiguous:
+        return np.empty(shape, dtype)
+    return np.empty_like(like, dtype, shape=shape, subok=False)
+
+
+def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """`out`, if the result can be written there."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be a numpy array, got {type(out).__name__}")
+    if out.dtype != dtype:
+        raise TypeError(f"out must have the dtype of input, {dtype}, got {out.dtype}")
+    if out.shape != shape:
+        raise ValueError(f"out must have the shape of the result, {shape}, got {out.shape}")
+    if not out.flags.writeable:
+        raise ValueError("out must be writeable, got a read-only array")
+    if not out.flags.c_contiguous and _may_overlap_itself(out):
+        raise ValueError(f"out must not overlap itself in memory, got strides {out.strides} for shape {out.shape}")
+    return out
+
+
+def _may_overlap_itself(array: Array) -> bool:
+    """Whether some axis takes steps shorter than all that lies inside it."""
+    reach = array.itemsize
+    for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < reach:
+            return array.size > 0
+        reach += stride * (size - 1)
+    return False
+
+
+def bad_index(indices: npt.ArrayLike, full: tuple[int, ...]) -> IndexError:
+    """The error for the first index, in raster order, that lies outside a plane of size `full`."""
+    array = np.asarray(indices)
+    cells = int(np.prod(full, dtype=object))
+    wrong = (array < 0) | (array >= cells)
+    size = " x ".join(map(str, full))
+    if not wrong.any():
+        return IndexError(f"indices were changed while they were read; they must lie in planes of {size} cells")
+    position = np.unravel_index(int(np.argmax(wrong)), array.shape)
+    where = tuple(map(int, position))
+    return IndexError(
+        f"index {array[where]} at position {where} is outside the output: "
+        f"a plane of {size} has the indices 0 to {cells - 1}"
+    )

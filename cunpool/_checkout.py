@@ -1,0 +1,22 @@
+"""Where the compiled modules are, for Python started in a checkout: there the first `cunpool` is the uncompiled source."""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+
+def compiled(path: list[str]) -> list[str]:
+    """The package's `path`, or the installed package's where `path` has no compiled modules."""
+    if PathFinder.find_spec("cunpool._runtime", path):
+        return path
+    here = Path(__file__).parent.parent.resolve()
+    spec = PathFinder.find_spec("cunpool", [entry for entry in sys.path if Path(entry).resolve() != here])
+    installed = list(spec.submodule_search_locations or []) if spec else []
+    if PathFinder.find_spec("cunpool._runtime", installed):
+        return installed
+    raise ImportError(
+        f"cunpool's compiled modules are missing from {path[0]}: build them with 'pip install .' in the checkout "
+        "(or 'pip install -e .' to work on the source); it takes a C compiler"
+    )

@@ -1,0 +1,155 @@
+# What the kernels share: element types, the geometry, an array as pointer and strides, and the job that a task works on.
+# Everything here is inline, so that each extension module compiles its own copy.
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+cimport numpy as cnp
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    /* Arrays may be unaligned, and bits move as integers whatever the dtype says. */
+    #define CUNPOOL_ANY __attribute__((aligned(1), may_alias))
+    #else
+    #define CUNPOOL_ANY
+    #endif
+    typedef uint8_t item1;
+    typedef uint16_t item2 CUNPOOL_ANY;
+    typedef uint32_t item4 CUNPOOL_ANY;
+    typedef uint64_t item8 CUNPOOL_ANY;
+    typedef struct { item8 low, high; } item16;
+    typedef int32_t index4 CUNPOOL_ANY;
+    typedef int64_t index8 CUNPOOL_ANY;
+
+    /* One binary for any machine: the loader takes the widest vectors that the processor has. */
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) \\
+        && !defined(CUNPOOL_NO_CLONES)
+    #define CUNPOOL_CLONED __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+    #else
+    #define CUNPOOL_CLONED
+    #endif
+    """
+    # As a return type it marks a function to be compiled once per vector width. Only void functions can carry it:
+    # Cython declares a variable of any other return type.
+    ctypedef void cloned "CUNPOOL_CLONED void"
+    ctypedef uint8_t item1
+    ctypedef uint16_t item2
+    ctypedef uint32_t item4
+    ctypedef uint64_t item8
+    ctypedef struct item16:
+        item8 low, high
+    ctypedef int32_t index4
+    ctypedef int64_t index8
+
+ctypedef fused item:
+    item1
+    item2
+    item4
+    item8
+    item16
+
+ctypedef fused index:
+    index4
+    index8
+
+cdef struct Geometry:
+    # Per axis (depth, height, width; 1d and 2d have unit leading axes). `full` is the side with all the cells,
+    # `pooled` the side with one cell for each window.
+    Py_ssize_t full[3]
+    Py_ssize_t pooled[3]
+    Py_ssize_t kernel[3]
+    Py_ssize_t stride[3]
+    Py_ssize_t padding[3]
+    Py_ssize_t dilation[3]
+
+cdef struct View:
+    # An array as the kernels see it: strides in bytes, 0 for the axes that it does not have.
+    char *data
+    Py_ssize_t n
+    Py_ssize_t c
+    Py_ssize_t axis[3]
+
+cdef struct Job:
+    # All that one call hands to its tasks. Which of the views is read and which is written is the kernel's affair.
+    Geometry g
+    View pooled
+    View indices
+    View full
+    Py_ssize_t batch
+    Py_ssize_t channels
+    Py_ssize_t tasks
+    Py_ssize_t splits       # tasks for each plane, where planes are few
+    Py_ssize_t flat         # bytes from one cell of a full plane to the next in raster order, 0 where it varies
+    bint banded             # whether an index is expected among the rows of its own window
+
+# One task of a job. It adds what it found wrong to a count of its own; nobody raises inside a parallel region. The last
+# two are `full.data` and `indices.data`: they are there to carry the element types of each instance.
+ctypedef void (*Kernel)(const Job *, Py_ssize_t, Py_ssize_t *, void *, void *) noexcept nogil
+
+
+cdef inline Geometry geometry_of(tuple sizes):
+    cdef Geometry g
+    cdef int axis
+    for axis in range(3):
+        g.full[axis] = sizes[axis]
+        g.pooled[axis] = sizes[3 + axis]
+        g.kernel[axis] = sizes[6 + axis]
+        g.stride[axis] = sizes[9 + axis]
+        g.padding[axis] = sizes[12 + axis]
+        g.dilation[axis] = sizes[15 + axis]
+    return g
+
+
+cdef inline View view_of(cnp.ndarray array, int spatial):
+    """`array` of `spatial` trailing axes behind (N, C) or (C,)."""
+    cdef View view
+    cdef int lead = cnp.PyArray_NDIM(array) - spatial
+    cdef cnp.npy_intp *strides = cnp.PyArray_STRIDES(array)
+    cdef int axis
+    view.data = <char *> cnp.PyArray_DATA(array)
+    view.n = strides[0] if lead == 2 else 0
+    view.c = strides[lead - 1]
+    for axis in range(3):
+        view.axis[axis] = strides[lead + axis - 3 + spatial] if axis >= 3 - spatial else 0
+    return view
+
+
+cdef inline char *plane_of(const View *view, Py_ssize_t channels, Py_ssize_t plane) noexcept nogil:
+    return view.data + plane // channels * view.n + plane % channels * view.c
+
+
+cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) noexcept nogil:
+    """Bytes between neighbours in raster order where that is the same everywhere in a plane, else 0."""
+    cdef Py_ssize_t step = 0, cells = 1
+    cdef int axis
+    for axis in range(2, -1, -1):
+        if shape[axis] == 1:
+            continue
+        if cells == 1:
+            step = view.axis[axis]
+        elif view.axis[axis] != step * cells:
+            return 0
+        cells *= shape[axis]
+    return step
+
+
+cdef inline Py_ssize_t clamp(Py_ssize_t x, Py_ssize_t low, Py_ssize_t high) noexcept nogil:
+    return low if x < low else high if x > high else x
+
+
+cdef inline Py_ssize_t run(Kernel kernel, const Job *job, int threads) noexcept nogil:
+    """Every task of the job; how many things were wrong. The only parallel region there is."""
+    cdef Py_ssize_t task, wrong = 0
+    if threads <= 1:
+        for task in range(job.tasks):
+            kernel(job, task, &wrong, job.full.data, job.indices.data)
+        return wrong
+    for task in prange(job.tasks, num_threads=threads, schedule="dynamic"):
+        wrong += counted(kernel, job, task)
+    return wrong
+
+
+cdef inline Py_ssize_t counted(Kernel kernel, const Job *job, Py_ssize_t task) noexcept nogil:
+    # The address of a prange reduction can't be taken, so the count lives here.
+    cdef Py_ssize_t wrong = 0
+    kernel(job, task, &wrong, job.full.data, job.indices.data)
+    return wrong

@@ -1,0 +1,147 @@
+"""Sizes: arguments normalised to one integer per axis, and the output sizes that follow. The standard library alone.
+
+Every function here is given the number `n` of spatial axes. What the kernels need of a geometry is one flat tuple of
+eighteen integers: the full size, the pooled size, the kernel, stride, padding and dilation, each for depth, height and
+width. 1d and 2d have leading axes of size 1, on which nothing happens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from operator import index
+from typing import SupportsIndex
+
+Size = SupportsIndex | Sequence[SupportsIndex]
+"""An integer for all axes, or one for each."""
+
+Shape = tuple[int, ...]
+Sizes = tuple[int, ...]
+
+# Products of two sizes along one axis, and sums of a few, must stay below 2**63.
+LARGEST = 2**60
+
+
+def integer(name: str, value: object) -> int:
+    """`value` as an int; a bool is refused, for it is an argument that slipped a place."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be an integer or a sequence of integers, got {value!r}")
+    return index(value)
+
+
+def hashable(name: str, value: Size) -> Size:
+    """`value` as something that the caches below can hold; equal values of other types must not pass for integers."""
+    if type(value) is int:
+        return value
+    return entries(name, value) if isinstance(value, Iterable) else integer(name, value)
+
+
+def entries(name: str, value: object) -> Shape:
+    """The integers in `value`."""
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a sequence of integers, got {value!r}")
+    return tuple([integer(name, entry) for entry in value])
+
+
+def per_axis(n: int, name: str, value: Size, least: int) -> Shape:
+    """One integer of at least `least` for each of the `n` axes."""
+    sizes = value if isinstance(value, tuple) else (value,) * n
+    if len(sizes) != n:
+        raise ValueError(f"{name} must be an integer or have {n} entries, one per axis, got {value}")
+    if min(sizes) < least:
+        raise ValueError(f"{name} must be at least {least} on every axis, got {value}")
+    if max(sizes) > LARGEST:
+        raise OverflowError(f"{name} must be at most 2**60, got {value}")
+    return sizes
+
+
+def spatial(n: int, shape: Shape) -> Shape:
+    """The trailing `n` axes of (N, C, *spatial) or (C, *spatial)."""
+    if len(shape) not in (n + 1, n + 2):
+        raise ValueError(f"input must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {shape}")
+    return shape[-n:]
+
+
+def flat_sizes(n: int, full: Shape, pooled: Shape, *window: Shape) -> Sizes:
+    """The kernels' eighteen integers."""
+    ones, zeros = (1,) * (3 - n), (0,) * (3 - n)
+    kernel, stride, padding, dilation = window
+    return ones + full + ones + pooled + ones + kernel + ones + stride + zeros + padding + ones + dilation
+
+
+def _pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    room = size + 2 * padding - dilation * (kernel - 1) - 1
+    pooled = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
+    # In ceil mode the last window has to start inside the input or the padding before it.
+    return pooled - 1 if ceil_mode and (pooled - 1) * stride >= size + padding else pooled
+
+
+@lru_cache(maxsize=1024, typed=True)
+def pooling(
+    n: int, shape: Shape, kernel_size: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool
+) -> tuple[Shape, Sizes]:
+    """The shape that pooling `shape` gives, and the kernels' integers."""
+    full = spatial(n, shape)
+    kernel = per_axis(n, "kernel_size", kernel_size, 1)
+    strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
+    pads = per_axis(n, "padding", padding, 0)
+    dilations = per_axis(n, "dilation", dilation, 1)
+    if any(2 * p > k for p, k in zip(pads, kernel, strict=True)):
+        raise ValueError(f"padding must be at most half of kernel_size, got padding {padding} for {kernel_size}")
+    pooled = tuple(map(_pooled_size, full, kernel, strides, pads, dilations, (ceil_mode,) * n))
+    if min(pooled) < 1 or min(full) < 1:
+        raise ValueError(f"the windows do not fit: pooling {full} would give {pooled}, and every size must be at least 1")
+    area = math.prod(full[1:])
+    if sum(d * (k - 1) * cells for d, k, cells in zip(dilations, kernel, _steps(full), strict=True)) >= 2**31:
+        raise OverflowError(f"a window must span fewer than 2**31 cells of its plane, got {kernel} in {full}, {area} apart")
+    return shape[:-n] + pooled, flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
+
+
+def _steps(full: Shape) -> Shape:
+    """How many cells apart neighbours along each axis are in raster order."""
+    return tuple(math.prod(full[axis + 1 :]) for axis in range(len(full)))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def unpooling(
+    n: int,
+    shape: Shape,
+    kernel_size: Size,
+    stride: Size | None,
+    padding: Size,
+    dilation: Size,
+    output_size: Shape | None,
+) -> tuple[Shape, Sizes]:
+    """The shape that unpooling `shape` gives, and the kernels' integers."""
+    pooled = spatial(n, shape)
+    kernel = per_axis(n, "kernel_size", kernel_size, 1)
+    strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
+    pads = per_axis(n, "padding", padding, 0)
+    dilations = per_axis(n, "dilation", dilation, 1)
+    full = tuple(
+        (size - 1) * s - 2 * p + d * (k - 1) + 1
+        for size, k, s, p, d in zip(pooled, kernel, strides, pads, dilations, strict=True)
+    )
+    if output_size is not None:
+        full = _explicit(n, full, strides, output_size)
+    if min(full) < (1 if math.prod(shape) else 0):
+        raise ValueError(f"the output would have size {full}, and every size must be at least 1")
+    if max(full) > LARGEST:
+        raise OverflowError(f"the output would have size {full}, and every size must be at most 2**60")
+    return shape[:-n] + full, flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
+
+
+def _explicit(n: int, default: Shape, stride: Shape, output_size: Shape) -> Shape:
+    """The caller's output size, which has to lie strictly within one stride of the default."""
+    if len(output_size) not in (n, n + 2):
+        raise ValueError(
+            f"output_size must have {n} entries, the spatial ones, or {n + 2}, with N and C in front, got {output_size}"
+        )
+    sizes = output_size[-n:]
+    if not all(d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)):
+        raise ValueError(
+            f"output_size must lie within one stride {stride} of the default size {default}, exclusive, on every axis, "
+            f"got {sizes}"
+        )
+    return sizes

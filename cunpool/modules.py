@@ -1,0 +1,193 @@
+"""Pooling and unpooling as objects: a constructor's arguments kept, nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy.typing as npt
+
+from cunpool import _geometry, pooling, unpooling
+from cunpool._arrays import Array
+from cunpool._geometry import Size
+
+
+class _MaxPool:
+    """What the pooling modules share."""
+
+    _function: ClassVar[Callable[..., Any]]
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def __call__(self, input: npt.ArrayLike) -> Any:
+        """Pool `input`; an array, or with `return_indices` a pair of them."""
+        return type(self)._function(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode})"
+        )
+
+
+class _MaxUnpool:
+    """What the unpooling modules share."""
+
+    _axes: ClassVar[int]
+    _function: ClassVar[Callable[..., Array]]
+
+    def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> None:
+        n = self._axes
+        self.kernel_size = _geometry.per_axis(n, "kernel_size", _geometry.hashable("kernel_size", kernel_size), 1)
+        self.stride = (
+            self.kernel_size
+            if stride is None
+            else _geometry.per_axis(n, "stride", _geometry.hashable("stride", stride), 1)
+        )
+        self.padding = _geometry.per_axis(n, "padding", _geometry.hashable("padding", padding), 0)
+
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        output_size: Sequence[SupportsIndex] | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        """Unpool `input` by `indices`."""
+        return type(self)._function(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size, out=out
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding})"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """`cunpool.max_pool1d` with its arguments kept, like ``torch.nn.MaxPool1d``; see `MaxPool2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.MaxPool1d(2)(np.array([[3, 1, 4, 1]]))
+    array([[3, 4]])
+    """
+
+    _function = staticmethod(pooling.max_pool1d)
+
+
+class MaxPool2d(_MaxPool):
+    """`cunpool.max_pool2d` with its arguments kept, like ``torch.nn.MaxPool2d`` [1]_.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, dilation, return_indices, ceil_mode
+        As for `cunpool.max_pool2d`, and kept as attributes under the same names. What does not fit raises its error when
+        the module is called.
+
+    References
+    ----------
+    .. [1] https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxPool2d.html
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> pool = cu.MaxPool2d(2, return_indices=True)
+    >>> pool
+    MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)
+    >>> pool(np.array([[[1, 2], [4, 3]]]))
+    (array([[[4]]]), array([[[2]]]))
+    """
+
+    _function = staticmethod(pooling.max_pool2d)
+
+
+class MaxPool3d(_MaxPool):
+    """`cunpool.max_pool3d` with its arguments kept, like ``torch.nn.MaxPool3d``; see `MaxPool2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.MaxPool3d(2)(np.arange(8).reshape(1, 2, 2, 2))
+    array([[[[7]]]])
+    """
+
+    _function = staticmethod(pooling.max_pool3d)
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """`cunpool.max_unpool1d` with its arguments kept, like ``torch.nn.MaxUnpool1d``; see `MaxUnpool2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.MaxUnpool1d(2)(np.array([[3, 4]]), np.array([[0, 2]]))
+    array([[3, 0, 4, 0]])
+    """
+
+    _axes = 1
+    _function = staticmethod(unpooling.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """`cunpool.max_unpool2d` with its arguments kept, like ``torch.nn.MaxUnpool2d`` [1]_.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding
+        As for `cunpool.max_unpool2d`, and kept as attributes under the same names, one integer per axis.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        If a size is not an integer or a sequence of as many integers as there are axes, or is out of range.
+
+    References
+    ----------
+    .. [1] https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxUnpool2d.html
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> unpool = cu.MaxUnpool2d(2, stride=2)
+    >>> unpool
+    MaxUnpool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0))
+    >>> unpool(np.array([[[4]]]), np.array([[[2]]]))
+    array([[[0, 0],
+            [4, 0]]])
+    """
+
+    _axes = 2
+    _function = staticmethod(unpooling.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """`cunpool.max_unpool3d` with its arguments kept, like ``torch.nn.MaxUnpool3d``; see `MaxUnpool2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.MaxUnpool3d(2)(np.array([[[[7]]]]), np.array([[[[7]]]])).ravel()
+    array([0, 0, 0, 0, 0, 0, 0, 7])
+    """
+
+    _axes = 3
+    _function = staticmethod(unpooling.max_unpool3d)

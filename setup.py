@@ -1,0 +1,97 @@
+"""The extension modules and the OpenMP probe; everything static is in pyproject.toml."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError
+
+PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
+# NEP 49's allocation hooks appeared in NumPy 1.22.
+MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
+
+
+def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
+    """Compile flags, and the OpenMP flags worth trying, by kind of compiler."""
+    if compiler_type == "msvc":
+        return ["/O2"], [["/openmp"]]
+    openmp = [["-fopenmp"]]
+    if sys.platform == "darwin":
+        openmp.append(["-Xpreprocessor", "-fopenmp"])
+    return ["-O3", "-g0"], openmp
+
+
+class BuildExt(build_ext):
+    """Build with OpenMP where the compiler has it, and again whenever a flag has changed."""
+
+    def build_extensions(self) -> None:
+        compile_args, candidates = flags(self.compiler.compiler_type)
+        openmp = self.find_openmp(candidates)
+        for extension in self.extensions:
+            extension.extra_compile_args = compile_args + (openmp or [])
+            extension.extra_link_args = self.link_args(openmp or [])
+        if self.flags_changed():
+            self.force = True
+        super().build_extensions()
+
+    def find_openmp(self, candidates: list[list[str]]) -> "list[str] | None":
+        """The first of `candidates` that compiles and links, or None for a serial build."""
+        wish = os.environ.get("CUNPOOL_OPENMP", "auto").lower()
+        if wish not in ("on", "off", "auto"):
+            raise SystemExit(f"CUNPOOL_OPENMP must be on, off or auto, got {wish!r}")
+        if wish == "off":
+            print("cunpool: OpenMP is switched off: a serial build", file=sys.stderr)
+            return None
+        for candidate in candidates:
+            if self.links(candidate):
+                return candidate
+        if wish == "on":
+            raise SystemExit("cunpool: CUNPOOL_OPENMP=on, but the compiler cannot build a program with OpenMP")
+        print("cunpool: WARNING: no OpenMP found: a SERIAL build", file=sys.stderr)
+        return None
+
+    def links(self, openmp: list[str]) -> bool:
+        """Whether a program with `openmp` compiles and links; it is never run, so cross builds work."""
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "probe.c")
+            source.write_text(PROBE)
+            try:
+                objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=openmp)
+                self.compiler.link_executable(
+                    objects, "probe", output_dir=folder, extra_postargs=self.link_args(openmp)
+                )
+            except (CompileError, LinkError):
+                return False
+        return True
+
+    def link_args(self, openmp: list[str]) -> list[str]:
+        if self.compiler.compiler_type == "msvc":
+            return []
+        return ["-lomp" if flag == "-fopenmp" and "-Xpreprocessor" in openmp else flag
+                for flag in openmp if flag != "-Xpreprocessor"]
+
+    def flags_changed(self) -> bool:
+        """Remember this build's flags; setuptools itself compares the ages of sources alone."""
+        now = repr([(e.name, e.extra_compile_args, e.extra_link_args, os.environ.get("CFLAGS"),
+                     os.environ.get("LDFLAGS"), os.environ.get("CC")) for e in self.extensions])
+        stamp = Path(self.build_temp, "flags.txt")
+        changed = not stamp.exists() or stamp.read_text() != now
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(now)
+        return changed
+
+
+def extension(name: str) -> Extension:
+    return Extension(f"cunpool.{name}", [f"cunpool/{name}.pyx"], include_dirs=[numpy.get_include()],
+                     define_macros=MACROS)
+
+
+setup(
+    ext_modules=cythonize([extension("_unpool"), extension("_pool"), extension("_runtime")], build_dir="build/cython"),
+    cmdclass={"build_ext": BuildExt},
+)
