@@ -92,15 +92,11 @@ def pooling(
     pooled = tuple(map(_pooled_size, full, kernel, strides, pads, dilations, (ceil_mode,) * n))
     if min(pooled) < 1 or min(full) < 1:
         raise ValueError(f"the windows do not fit: pooling {full} would give {pooled}, and every size must be at least 1")
-    area = math.prod(full[1:])
-    if sum(d * (k - 1) * cells for d, k, cells in zip(dilations, kernel, _steps(full), strict=True)) >= 2**31:
-        raise OverflowError(f"a window must span fewer than 2**31 cells of its plane, got {kernel} in {full}, {area} apart")
+    steps = [math.prod(full[axis + 1 :]) for axis in range(n)]
+    span = sum(d * (k - 1) * step for d, k, step in zip(dilations, kernel, steps, strict=True))
+    if span >= 2**31:
+        raise OverflowError(f"a window must span fewer than 2**31 cells of its plane in raster order, got {span}")
     return shape[:-n] + pooled, flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
-
-
-def _steps(full: Shape) -> Shape:
-    """How many cells apart neighbours along each axis are in raster order."""
-    return tuple(math.prod(full[axis + 1 :]) for axis in range(len(full)))
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -125,8 +121,9 @@ def unpooling(
     )
     if output_size is not None:
         full = _explicit(n, full, strides, output_size)
-    if min(full) < (1 if math.prod(shape) else 0):
-        raise ValueError(f"the output would have size {full}, and every size must be at least 1")
+    least = 1 if math.prod(shape) else 0
+    if min(full) < least:
+        raise ValueError(f"the output would have size {full}, and every size must be at least {least}")
     if max(full) > LARGEST:
         raise OverflowError(f"the output would have size {full}, and every size must be at most 2**60")
     return shape[:-n] + full, flat_sizes(n, full, pooled, kernel, strides, pads, dilations)

@@ -1,0 +1,101 @@
+"""Random geometries, dtypes and layouts, for the tests that compare."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+import reference
+
+POOL = {n: getattr(__import__("cunpool"), f"max_pool{n}d") for n in (1, 2, 3)}
+UNPOOL = {n: getattr(__import__("cunpool"), f"max_unpool{n}d") for n in (1, 2, 3)}
+
+INTEGERS = [np.dtype(c) for c in "bBhHiIqQ"]
+FLOATS = [np.dtype(c) for c in "efd"] + [np.dtype(ml_dtypes.bfloat16)]
+MOVED = [
+    *INTEGERS,
+    *FLOATS,
+    *map(np.dtype, ("?", "F", "D", ">f4", ">i8", ">u2", "M8[s]", "m8[ms]", "V8", "i4,f4")),
+    *map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)),
+]
+if np.dtype("g").itemsize == 16:
+    MOVED.append(np.dtype("g"))
+
+
+def bits(array: np.ndarray) -> bytes:
+    """Equal for equal shapes, dtypes and bits, whatever the layout."""
+    return f"{array.shape} {array.dtype}".encode() + np.ascontiguousarray(array).tobytes()
+
+
+def random_items(rng, dtype, shape) -> np.ndarray:
+    """Random bits; for bool, which has but two values, random bools."""
+    if dtype == bool:
+        return rng.integers(0, 2, shape).astype(bool)
+    return rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
+
+
+def random_numbers(rng, dtype, shape) -> np.ndarray:
+    """Numbers with many ties, and in floats some NaN, infinities and negative zeros."""
+    if dtype.kind in "iu":
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        pool = np.array([low, low + 1, 0, 1, 2, high - 1, high], dtype)
+    else:
+        pool = np.array([-np.inf, -1.5, -0.0, 0.0, 1, 2, np.inf, np.nan], dtype)
+        if rng.random() < 0.3:
+            return rng.standard_normal(shape).astype(dtype)
+    return rng.choice(pool, shape)
+
+
+def layout(rng, array: np.ndarray) -> np.ndarray:
+    """The same numbers under a random choice of strides."""
+    kind = rng.choice(["C", "channels last", "any order", "sliced", "reversed", "unaligned", "F"])
+    if kind == "channels last":
+        axes = (0, *range(2, array.ndim), 1) if array.ndim > 2 else (1, 0)
+    elif kind == "any order":
+        axes = tuple(rng.permutation(array.ndim).tolist())
+    elif kind == "F":
+        return np.asfortranarray(array)
+    elif kind == "sliced":
+        wide = np.zeros(tuple(2 * size + 1 for size in array.shape), array.dtype)
+        part = wide[tuple(slice(1, 2 * size + 1, 2) for size in array.shape)]
+        part[...] = array
+        return part
+    elif kind == "reversed":
+        back = tuple(slice(None, None, -1) for _ in array.shape)
+        return np.ascontiguousarray(array[back])[back]
+    elif kind == "unaligned":
+        raw = np.zeros(array.nbytes + 1, np.uint8)[1:]
+        part = raw.view(array.dtype).reshape(array.shape) if array.nbytes else array
+        part[...] = array
+        return part
+    else:
+        return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array.transpose(axes)).transpose(np.argsort(axes))
+
+
+def geometry(rng, n: int, most: int = 7, dilations: int = 3, ceil: bool = True):
+    """(kernel_size, stride, padding, dilation, ceil_mode) and a full size that they fit."""
+    def some(low, high):
+        if rng.random() < 0.5:
+            return int(rng.integers(low, high + 1))
+        return tuple(rng.integers(low, high + 1, n).tolist())
+
+    while True:
+        kernel, dilation, ceil_mode = some(1, 4), some(1, dilations), ceil and bool(rng.integers(2))
+        stride = None if rng.random() < 0.3 else some(1, 4)
+        padding = tuple(int(rng.integers(0, k // 2 + 1)) for k in reference.each(kernel, n))
+        padding = 0 if rng.random() < 0.4 else padding
+        full = tuple(rng.integers(1, most + 1, n).tolist())
+        strides = reference.each(kernel if stride is None else stride, n)
+        pooled = map(
+            reference.pooled_size, full, reference.each(kernel, n), strides, reference.each(padding, n),
+            reference.each(dilation, n), (ceil_mode,) * n,
+        )
+        if min(pooled) >= 1:
+            return (kernel, stride, padding, dilation, ceil_mode), full
+
+
+def lead(rng) -> tuple[int, ...]:
+    """N and C, or C alone."""
+    shape = (int(rng.integers(1, 4)), int(rng.choice([1, 2, 3, 9, 17])))
+    return shape if rng.random() < 0.7 else shape[1:]

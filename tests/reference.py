@@ -1,0 +1,98 @@
+"""The operations' definitions, slow and obvious, in plain NumPy. This is the judge of everything that is fast."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def planes(array: np.ndarray, n: int) -> np.ndarray:
+    """A copy as (planes, *spatial), in raster order."""
+    return np.ascontiguousarray(array).reshape((int(np.prod(array.shape[:-n])), *array.shape[-n:]))
+
+
+def each(value, n: int) -> tuple[int, ...]:
+    return tuple(value) if np.iterable(value) else (value,) * n
+
+
+def pooled_size(size, kernel, stride, padding, dilation, ceil_mode):
+    """How many windows fit, counted one by one."""
+    reach = dilation * (kernel - 1)
+    count = 0
+    while True:
+        start = count * stride - padding
+        overhangs = start + reach >= size + padding
+        if overhangs and not (ceil_mode and start < size and (start - stride) + reach < size + padding - 1):
+            return count
+        count += 1
+
+
+def beats(cell, best) -> bool:
+    return bool(cell > best or cell != cell)
+
+
+def lowest(dtype):
+    return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(-np.inf)
+
+
+def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Values and indices, window by window, cell by cell."""
+    kernel = each(kernel_size, n)
+    stride = kernel if stride is None else each(stride, n)
+    padding, dilation = each(padding, n), each(dilation, n)
+    full = x.shape[-n:]
+    pooled = tuple(map(pooled_size, full, kernel, stride, padding, dilation, (ceil_mode,) * n))
+    cells = planes(x, n)
+    values = np.empty((len(cells), *pooled), x.dtype)
+    indices = np.empty((len(cells), *pooled), np.int64)
+    for plane, *window in np.ndindex(values.shape):
+        best, place = None, None
+        for tap in np.ndindex(kernel):
+            at = [w * s - p + t * d for w, s, p, t, d in zip(window, stride, padding, tap, dilation)]
+            if not all(0 <= a < size for a, size in zip(at, full)):
+                continue
+            cell = cells[(plane, *at)]
+            if best is None or beats(cell, best):
+                best, place = cell, int(np.ravel_multi_index(at, full))
+        if best is None:  # nothing but padding: PyTorch names the first position that is not before the array
+            starts = [w * s - p for w, s, p in zip(window, stride, padding)]
+            at = [a if a >= 0 else a + -(a // d) * d for a, d in zip(starts, dilation)]
+            best, place = lowest(x.dtype), 0
+            for a, size in zip(at, full):
+                place = place * size + a
+        values[(plane, *window)], indices[(plane, *window)] = best, place
+    shape = x.shape[:-n] + pooled
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def default_size(pooled, n, kernel_size, stride=None, padding=0, dilation=1):
+    kernel = each(kernel_size, n)
+    stride = kernel if stride is None else each(stride, n)
+    return tuple(
+        (size - 1) * s - 2 * p + d * (k - 1) + 1
+        for size, k, s, p, d in zip(pooled, kernel, stride, each(padding, n), each(dilation, n))
+    )
+
+
+def max_unpool(values, indices, n, full):
+    """One value after the other; the last one to come to a place stays."""
+    raw = np.dtype((np.void, values.dtype.itemsize))  # a scalar of some dtypes (longdouble) does not keep all bits
+    result = np.zeros((int(np.prod(values.shape[:-n])), int(np.prod(full))), raw)
+    for plane, (row, places) in enumerate(zip(planes(values, n).view(raw), planes(indices, n))):
+        for value, place in zip(row.ravel(), places.ravel()):
+            if not 0 <= int(place) < result.shape[1]:
+                raise IndexError(place)
+            result[plane, int(place)] = value
+    return result.view(values.dtype).reshape(values.shape[:-n] + tuple(full))
+
+
+def windows(pooled, n, kernel_size, stride, padding, dilation, full):
+    """For each window in raster order, the places of its cells that lie inside the plane."""
+    kernel, stride, padding, dilation = (each(v, n) for v in (kernel_size, stride, padding, dilation))
+    for window in np.ndindex(pooled):
+        inside = [
+            [a for t in range(k) if 0 <= (a := w * s - p + t * d) < size]
+            for w, k, s, p, d, size in zip(window, kernel, stride, padding, dilation, full)
+        ]
+        yield [int(np.ravel_multi_index(at, full)) for at in itertools.product(*inside)]

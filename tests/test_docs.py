@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import cunpool as cu
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.mark.parametrize("name", ["_threads", "modules", "pooling", "unpooling"])
+def test_docstring_examples(name):
+    module = importlib.import_module(f"cunpool.{name}")
+    result = doctest.testmod(module)
+    assert result.attempted > 3
+    assert result.failed == 0
+
+
+def test_every_public_name_has_an_example_and_no_gap():
+    for name in cu.__all__:
+        if name != "__version__":
+            text = inspect.getdoc(getattr(cu, name))
+            assert "Examples\n--------" in text, name
+            assert "{" not in text, name
+
+
+def test_readme_examples(tmp_path, monkeypatch):
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), space)
+
+
+def test_readme_names_the_whole_api():
+    text = README.read_text()
+    for name in cu.__all__:
+        stem = re.sub(r"[123]d$", "", name)
+        assert stem in text, name

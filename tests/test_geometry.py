@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import ast
+import itertools
+import sys
+
+import pytest
+import reference
+
+from cunpool import _geometry
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_pooled_sizes_are_those_counted_one_by_one(ceil_mode):
+    cases = 0
+    for size, kernel, stride, dilation in itertools.product(range(1, 13), range(1, 6), range(1, 6), range(1, 4)):
+        for padding in range(kernel // 2 + 1):
+            arguments = size, kernel, stride, padding, dilation, ceil_mode
+            counted = reference.pooled_size(*arguments)
+            if counted > 0:
+                assert _geometry._pooled_size(*arguments) == counted, arguments
+                cases += 1
+    assert cases > 1000
+
+
+def test_unpooling_undoes_the_size_of_pooling():
+    for n in (1, 2, 3):
+        shape, sizes = _geometry.unpooling(n, (2, 3) + (4,) * n, 3, 2, 1, 1, None)
+        assert shape == (2, 3) + (7,) * n
+        again, other = _geometry.pooling(n, shape, 3, 2, 1, 1, False)
+        assert again == (2, 3) + (4,) * n
+        assert sizes == other
+        assert len(sizes) == 18
+
+
+def test_the_bounds_of_an_output_size():
+    for size in range(12):
+        if 4 < size < 8:
+            assert _geometry.unpooling(1, (1, 3), 2, 2, 0, 1, (size,))[0] == (1, size)
+        else:
+            with pytest.raises(ValueError, match="within one stride"):
+                _geometry.unpooling(1, (1, 3), 2, 2, 0, 1, (size,))
+
+
+def test_dilation_enters_the_default_size():
+    assert _geometry.unpooling(1, (1, 3), 3, 2, 0, 4, None)[0] == (1, 13)
+
+
+def test_the_layers_import_downwards_alone():
+    """What the package's docstring promises."""
+    below = {
+        "_geometry": set(),
+        "_arrays": {"_geometry"},
+        "_threads": {"_geometry", "_runtime"},
+        "unpooling": {"_geometry", "_arrays", "_threads", "_unpool", "_docs"},
+        "pooling": {"_geometry", "_arrays", "_threads", "_pool", "_docs"},
+    }
+    for name, allowed in below.items():
+        with open(sys.modules[f"cunpool.{name}"].__file__) as source:
+            tree = ast.parse(source.read())
+        imported = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cunpool"):
+                parts = (node.module or "").split(".")
+                imported |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        assert imported <= allowed, name

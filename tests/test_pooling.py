@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from cases import FLOATS, INTEGERS, POOL, bits, geometry, layout, lead, random_numbers
+
+import cunpool as cu
+import reference
+
+
+def agree(x, n, arguments, **keywords):
+    values, indices = POOL[n](x, *arguments, return_indices=True, **keywords)
+    expected_values, expected_indices = reference.max_pool(x, n, *arguments)
+    assert bits(values) == bits(expected_values)
+    assert bits(indices) == bits(expected_indices)
+    assert bits(POOL[n](x, *arguments, **keywords)) == bits(values)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_pooling_is_its_definition(rng, n, dtype):
+    for _ in range(12):
+        arguments, full = geometry(rng, n, most={1: 30, 2: 9, 3: 5}[n])
+        x = layout(rng, random_numbers(rng, dtype, lead(rng) + full))
+        before = bits(x)
+        agree(x, n, arguments)
+        assert bits(x) == before
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_rows_longer_than_the_buffers(rng, n):
+    for width in (255, 256, 257, 511, 513, 1030):
+        for arguments in ((2,), (3, 2, 1), (3, 1, 1, 2), (1, 2), (5, 3, 2, 1, True)):
+            for lead in ((1, 2), (2, 300)):
+                full = (*(int(size) for size in rng.integers(9, 11, n - 1)), width)
+                if lead[1] == 300 and n > 1:
+                    full = full[:-1] + (9,)
+                x = random_numbers(rng, np.dtype("f4"), lead + full)
+                reordered = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+                if x.size < 40000:
+                    agree(x, n, arguments)
+                    agree(np.moveaxis(reordered, -1, 1), n, arguments)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_byte_orders(rng, order):
+    x = random_numbers(rng, np.dtype("f4"), (2, 3, 8, 8)).astype(f"{order}f4")
+    values, indices = cu.max_pool2d(x, 2, return_indices=True)
+    expected = reference.max_pool(x.astype("f4"), 2, 2)
+    assert values.dtype == x.dtype
+    assert bits(values.astype("f4")) == bits(expected[0])
+    assert bits(indices) == bits(expected[1])
+
+
+def test_nan_beats_all_and_the_last_is_named():
+    nan = np.nan
+    x = np.array([[[nan, 1, 2, nan], [3, nan, nan, 5]]])
+    values, indices = cu.max_pool2d(x, 2, return_indices=True)
+    assert np.isnan(values).all()
+    assert indices.tolist() == [[[5, 6]]]
+
+
+def test_the_padding_does_not_beat_minus_infinity():
+    x = np.full((1, 4, 4), -np.inf, np.float32)
+    values, indices = cu.max_pool2d(x, 3, 2, 1, return_indices=True)
+    assert (values == -np.inf).all()
+    assert indices.tolist() == [[[0, 1], [4, 5]]]
+    lowest = np.full((1, 4, 4), -128, np.int8)
+    assert (cu.max_pool2d(lowest, 3, 2, 1) == -128).all()
+
+
+def test_equal_zeros_keep_the_first():
+    for dtype in FLOATS:
+        values, indices = cu.max_pool1d(np.array([[-0.0, 0.0, 0.0, -0.0]], dtype), 2, return_indices=True)
+        assert indices.tolist() == [[0, 2]]
+        assert np.signbit(values.astype(float)).tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 0, 4, 4), (0, 4, 4), (0, 0, 4, 4)])
+def test_empty_batches(shape):
+    values, indices = cu.max_pool2d(np.zeros(shape, np.float32), 2, return_indices=True)
+    assert values.shape == indices.shape == (*shape[:-2], 2, 2)
+    assert indices.dtype == np.int64
+
+
+def test_result_follows_the_layout_of_the_input(rng):
+    x = rng.random((2, 6, 6, 5)).transpose(0, 3, 1, 2)
+    values, indices = cu.max_pool2d(x, 2, return_indices=True)
+    assert values.transpose(0, 2, 3, 1).flags.c_contiguous
+    assert indices.transpose(0, 2, 3, 1).flags.c_contiguous
+    assert cu.max_pool2d(np.asfortranarray(x), 2).flags.f_contiguous
+
+
+def test_one_answer_at_any_thread_count(rng):
+    for shape in ((8, 40, 32, 32), (1, 1, 1000, 1000), (1, 256, 64, 40)):
+        x = random_numbers(rng, np.dtype("f4"), shape)
+        for x in (x, np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)):
+            one = cu.max_pool2d(x, 3, 2, 1, return_indices=True, num_threads=1)
+            for threads in (2, 3, 8):
+                more = cu.max_pool2d(x, 3, 2, 1, return_indices=True, num_threads=threads)
+                assert list(map(bits, more)) == list(map(bits, one))
+
+
+def test_array_likes():
+    assert cu.max_pool1d([[1, 3, 2, 0]], 2).tolist() == [[3, 2]]
+    assert cu.max_pool1d([[1.0, 3, 2, 0]], [2], [1]).tolist() == [[3, 3, 2]]
+
+
+@pytest.mark.parametrize(
+    "x", [np.zeros((1, 4), bool), np.zeros((1, 4), complex), np.array([["a"] * 4]), np.zeros((1, 4), object),
+          np.zeros((1, 4), ml_dtypes.float8_e4m3fn), np.zeros((1, 4), "M8[s]")],
+    ids=lambda x: str(x.dtype),
+)  # fmt: skip
+def test_other_dtypes_are_refused(x):
+    with pytest.raises(TypeError, match="input must be of integers"):
+        cu.max_pool1d(x, 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "keywords"),
+    [
+        (ValueError, {"kernel_size": 0}),
+        (ValueError, {"kernel_size": -1}),
+        (ValueError, {"kernel_size": (2,)}),
+        (ValueError, {"kernel_size": (2, 2, 2)}),
+        (ValueError, {"kernel_size": 5}),
+        (ValueError, {"kernel_size": 2, "stride": 0}),
+        (ValueError, {"kernel_size": 2, "stride": (1, -1)}),
+        (ValueError, {"kernel_size": 2, "padding": -1}),
+        (ValueError, {"kernel_size": 2, "padding": 2}),
+        (ValueError, {"kernel_size": (4, 1), "padding": (2, 1)}),
+        (ValueError, {"kernel_size": 2, "dilation": 0}),
+        (ValueError, {"kernel_size": 2, "dilation": 4}),
+        (TypeError, {"kernel_size": 2.0}),
+        (TypeError, {"kernel_size": (2.0, 2)}),
+        (TypeError, {"kernel_size": "22"}),
+        (TypeError, {"kernel_size": True}),
+        (TypeError, {"kernel_size": None}),
+        (TypeError, {"kernel_size": 2, "padding": None}),
+        (OverflowError, {"kernel_size": 1, "dilation": 2**62}),
+        (OverflowError, {"kernel_size": 1, "stride": 10**30}),
+        ((ValueError, OverflowError), {"kernel_size": 2**62, "padding": 2**61}),
+        ((ValueError, OverflowError), {"kernel_size": 10**30}),
+        (ValueError, {"kernel_size": 2, "num_threads": 0}),
+        (TypeError, {"kernel_size": 2, "num_threads": 1.5}),
+    ],
+    ids=str,
+)
+def test_bad_geometry(error, keywords):
+    cu.max_pool2d(np.zeros((1, 4, 4)), (2, 2))  # equal to (2.0, 2), which must not pass for it
+    with pytest.raises(error):
+        cu.max_pool2d(np.zeros((1, 4, 4)), **keywords)
+
+
+def test_bad_number_of_axes():
+    for shape in ((4,), (4, 4), (1, 1, 1, 4, 4)):
+        with pytest.raises(ValueError, match="must have 3 or 4 axes"):
+            cu.max_pool2d(np.zeros(shape), 2)
+    with pytest.raises(ValueError, match="at least 1"):
+        cu.max_pool2d(np.zeros((2, 3, 0, 4)), 2)
+
+
+def test_huge_strides_and_windows_that_do_fit():
+    x = np.arange(12.0).reshape(1, 3, 4)
+    assert cu.max_pool2d(x, 1, 2**60).tolist() == [[[0]]]
+    assert cu.max_pool2d(x, 1, dilation=2**60).tolist() == x.tolist()
+    assert cu.max_pool2d(x, (3, 4)).tolist() == [[[11]]]
+
+
+def test_a_window_of_more_than_65536_cells(rng):
+    x = rng.integers(-128, 128, (1, 300, 300)).astype(np.int8)
+    values, indices = cu.max_pool2d(x, 300, return_indices=True)
+    assert values.item() == x.max()
+    assert indices.item() == x.argmax()

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from cases import bits
+
+import cunpool as cu
+from cunpool import _threads
+
+LARGE = 1 << 24
+openmp = pytest.mark.skipif(not cu.openmp_enabled(), reason="a serial build")
+
+
+def python(code: str, **environment: str) -> str:
+    """What a fresh interpreter prints."""
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, check=True, capture_output=True, text=True,
+        timeout=60,
+    ).stdout.strip()  # fmt: skip
+
+
+@openmp
+def test_the_setting_is_kept():
+    cu.set_num_threads(3)
+    assert cu.get_num_threads() == 3
+    assert _threads.threads_for(LARGE, None) == 3
+    assert _threads.threads_for(LARGE, 2) == 2
+    cu.set_num_threads(None)
+    assert cu.get_num_threads() == min(len(os.sched_getaffinity(0)), _threads._runtime.openmp_threads())
+
+
+def test_a_serial_build_has_one_thread(monkeypatch):
+    monkeypatch.setattr(_threads, "openmp_enabled", lambda: False)
+    assert cu.get_num_threads() == _threads.threads_for(LARGE, 8) == 1
+
+
+@pytest.mark.parametrize(("error", "n"), [(ValueError, 0), (ValueError, -1), (TypeError, 1.0), (TypeError, True)])
+def test_bad_settings(error, n):
+    with pytest.raises(error):
+        cu.set_num_threads(n)
+
+
+def test_small_calls_are_serial():
+    assert _threads.threads_for(8192, 8) == 1
+    assert _threads.threads_for(3 * _threads.GRAIN, 8) in (1, 3)
+
+
+@openmp
+def test_openmps_own_limit_is_read():
+    code = "import cunpool as cu; print(cu.get_num_threads())"
+    assert python(code, OMP_NUM_THREADS="1") == "1"
+
+
+@openmp
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processor affinity here")
+def test_the_affinity_is_read_at_each_call():
+    code = (
+        "import os, cunpool as cu; before = cu.get_num_threads(); os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
+        "print(cu.get_num_threads())"
+    )
+    assert python(code) == "1"
+
+
+def test_eight_python_threads_at_once(rng):
+    jobs = []
+    for shape in ((1, 1, 400, 400), (4, 16, 30, 30), (2, 3, 8, 8), (1, 600, 14, 14)):
+        x = rng.standard_normal(shape).astype(np.float32)
+        y, indices = cu.max_pool2d(x, 2, return_indices=True)
+        z = cu.max_unpool2d(y, indices, 2)
+        jobs.append((x, bits(y), bits(indices), bits(z)))
+    barrier = threading.Barrier(8)
+
+    def work(seed: int) -> int:
+        barrier.wait()
+        right = 0
+        for turn in range(20):
+            x, *expected = jobs[(seed + turn) % len(jobs)]
+            y, indices = cu.max_pool2d(x, 2, return_indices=True)
+            z = cu.max_unpool2d(y, indices, 2)
+            right += [bits(y), bits(indices), bits(z)] == expected
+        return right
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [20] * 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_can_call_after_its_parent(rng):
+    x = rng.standard_normal((1, 8, 512, 512)).astype(np.float32)
+    y, indices = cu.max_pool2d(x, 2, return_indices=True, num_threads=4)
+    z = bits(cu.max_unpool2d(y, indices, 2, num_threads=4))  # the parent has been in a parallel region now
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            right = (
+                bits(cu.max_unpool2d(y, indices, 2, num_threads=4)) == z
+                and bits(cu.max_pool2d(x, 2)) == bits(y)
+                and cu.get_num_threads() == 1
+            )
+            os._exit(0 if right else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0, "the child hung, or its result was wrong"
+    assert bits(cu.max_unpool2d(y, indices, 2, num_threads=4)) == z

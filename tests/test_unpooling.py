@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import MOVED, POOL, UNPOOL, bits, geometry, layout, lead, random_items
+
+import cunpool as cu
+import reference
+
+
+def random_case(rng, n, dtype, index_dtype=np.int64, most=None):
+    """Arguments of an unpooling with random places, duplicates among them, and the size of its output."""
+    (kernel, stride, padding, _, _), _ = geometry(rng, n)
+    pooled = tuple(rng.integers(1, most or {1: 20, 2: 6, 3: 4}[n], n).tolist())
+    full = reference.default_size(pooled, n, kernel, stride, padding)
+    if min(full) < 1:
+        return random_case(rng, n, dtype, index_dtype, most)
+    shape = lead(rng) + pooled
+    cells = min(int(np.prod(full)), np.iinfo(index_dtype).max + 1)
+    indices = rng.integers(0, cells, shape).astype(index_dtype)
+    return random_items(rng, dtype, shape), indices, (kernel, stride, padding), full
+
+
+@pytest.mark.parametrize("dtype", MOVED, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_unpooling_is_its_definition(rng, n, dtype):
+    for _ in range(8):
+        values, indices, arguments, full = random_case(rng, n, dtype)
+        values, indices = layout(rng, values), layout(rng, indices)
+        before = bits(values), bits(indices)
+        result = UNPOOL[n](values, indices, *arguments)
+        assert bits(result) == bits(reference.max_unpool(values, indices, n, full))
+        assert (bits(values), bits(indices)) == before
+
+
+@pytest.mark.parametrize("index_dtype", ["b", "B", "h", "H", "i", "I", "q", "Q", ">i4", ">i8", ">u8", ">u4", ">u2"])
+def test_index_dtypes(rng, index_dtype):
+    for n in (1, 2, 3):
+        values, indices, arguments, full = random_case(rng, n, np.dtype("f4"), np.dtype(index_dtype))
+        result = UNPOOL[n](values, layout(rng, indices), *arguments)
+        assert bits(result) == bits(reference.max_unpool(values, indices, n, full))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_what_was_pooled_comes_back(rng, n):
+    for _ in range(20):
+        (kernel, stride, padding, _, _), full = geometry(rng, n, most={1: 40, 2: 12, 3: 6}[n], dilations=1, ceil=False)
+        x = layout(rng, rng.standard_normal(lead(rng) + full).astype(np.float32))
+        values, indices = POOL[n](x, kernel, stride, padding, return_indices=True)
+        for chosen in (indices, indices.astype(np.int32)):
+            result = UNPOOL[n](values, chosen, kernel, stride, padding, full)
+            assert bits(result) == bits(reference.max_unpool(values, indices, n, full))
+
+
+def test_pytorchs_documented_examples():
+    x = np.array([[[1.0, 2, 3, 4, 5, 6, 7, 8]]])
+    y, indices = cu.MaxPool1d(2, stride=2, return_indices=True)(x)
+    assert cu.MaxUnpool1d(2, stride=2)(y, indices).tolist() == [[[0, 2, 0, 4, 0, 6, 0, 8]]]
+    x = np.array([[[1.0, 2, 3, 4, 5, 6, 7, 8, 9]]])
+    y, indices = cu.MaxPool1d(2, stride=2, return_indices=True)(x)
+    assert cu.MaxUnpool1d(2, stride=2)(y, indices, output_size=x.shape).tolist() == [[[0, 2, 0, 4, 0, 6, 0, 8, 0]]]
+    assert cu.MaxUnpool1d(2, stride=2)(y, indices).tolist() == [[[0, 2, 0, 4, 0, 6, 0, 8]]]
+
+    pool, unpool = cu.MaxPool2d(2, stride=2, return_indices=True), cu.MaxUnpool2d(2, stride=2)
+    x = np.arange(1.0, 17).reshape(1, 1, 4, 4)
+    y, indices = pool(x)
+    result = [[0, 0, 0, 0], [0, 6, 0, 8], [0, 0, 0, 0], [0, 14, 0, 16]]
+    assert unpool(y, indices)[0, 0].tolist() == result
+    # The same indices in a 5 x 5 output: 5, 7, 13 and 15 are other places there.
+    assert unpool(y, indices, output_size=(1, 1, 5, 5))[0, 0].tolist() == [
+        [0, 0, 0, 0, 0], [6, 0, 8, 0, 0], [0, 0, 0, 14, 0], [16, 0, 0, 0, 0], [0, 0, 0, 0, 0]
+    ]  # fmt: skip
+    # The ambiguous size: rows of 5 pool like rows of 4.
+    x = np.array([[[[1.0, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11, 12, 13, 14, 15], [16, 17, 18, 19, 20]]]])
+    y, indices = pool(x)
+    assert unpool(y, indices, output_size=x.shape)[0, 0].tolist() == [
+        [0, 0, 0, 0, 0], [0, 7, 0, 9, 0], [0, 0, 0, 0, 0], [0, 17, 0, 19, 0]
+    ]  # fmt: skip
+    x = np.random.default_rng(0).standard_normal((20, 16, 51, 33, 15)).astype(np.float32)
+    y, indices = cu.MaxPool3d(3, stride=2, return_indices=True)(x)
+    z = cu.MaxUnpool3d(3, stride=2)(y, indices)
+    assert z.shape == (20, 16, 51, 33, 15)
+    assert np.array_equal(z[z != 0], x[z != 0])
+
+
+def test_int32_indices_and_an_output_size_with_one_row_more(rng):
+    values = rng.random((1, 16, 7, 7), np.float32)
+    indices = rng.integers(0, 225, values.shape, np.int32)
+    result = cu.max_unpool2d(values, indices, kernel_size=2, output_size=(1, 16, 15, 15))
+    assert bits(result) == bits(reference.max_unpool(values, indices, 2, (15, 15)))
+    assert bits(cu.max_unpool2d(values, indices, 2, output_size=[15, np.int64(15)])) == bits(result)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 0, 4, 4), (0, 4, 4)])
+def test_empty_batches(shape):
+    result = cu.max_unpool2d(np.zeros(shape, np.float32), np.zeros(shape, np.int64), 2)
+    assert result.shape == (*shape[:-2], 8, 8)
+    assert cu.max_unpool2d(np.zeros((0, 2, 2)), np.zeros((0, 2, 2), int), 1, padding=1, stride=2).shape == (0, 1, 1)
+
+
+def test_no_values_but_planes():
+    result = cu.max_unpool1d(np.zeros((2, 0)), np.zeros((2, 0), int), 5, stride=2)
+    assert result.tolist() == [[0, 0, 0], [0, 0, 0]]
+    with pytest.raises(ValueError, match="at least 0"):
+        cu.max_unpool1d(np.zeros((2, 0)), np.zeros((2, 0), int), 2, stride=3)
+
+
+def test_layouts_of_results(rng):
+    values = rng.random((2, 5, 4, 3))
+    indices = rng.integers(0, 48, values.shape)
+    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(values, 1, -1)), -1, 1)
+    assert np.moveaxis(cu.max_unpool2d(last, indices, 2), 1, -1).flags.c_contiguous
+    assert cu.max_unpool2d(np.asfortranarray(values), indices, 2).flags.f_contiguous
+    assert cu.max_unpool2d(values, indices, 2).flags.c_contiguous
+
+
+def test_broadcast_inputs(rng):
+    values = np.broadcast_to(np.float32(7), (2, 3, 4, 4))
+    indices = np.broadcast_to(rng.integers(0, 64, (4, 4)), (2, 3, 4, 4))
+    assert bits(cu.max_unpool2d(values, indices, 2)) == bits(reference.max_unpool(values, indices, 2, (8, 8)))
+
+
+def test_array_likes():
+    assert cu.max_unpool1d([[3, 4]], [[0, 2]], 2).tolist() == [[3, 0, 4, 0]]
+    assert cu.max_unpool1d([[]], [[]], 3, 1).tolist() == [[0, 0]]
+
+
+# --- duplicates and threads
+
+
+@pytest.mark.parametrize(("shape", "full"), [((4, 300, 8, 8), (16, 16)), ((1, 1, 500, 500), (1000, 1000)),
+                                             ((3, 1, 200, 300), (400, 600))])  # fmt: skip
+@pytest.mark.parametrize("within", [True, False], ids=["in their windows", "anywhere"])
+def test_the_last_duplicate_stays_at_any_thread_count(rng, shape, full, within):
+    values = rng.integers(0, 2**32, shape, np.uint32)
+    if within:  # overlapping windows: 3 x 3, a stride of 2, no padding, cut off at the end
+        rows = np.minimum(np.arange(shape[2])[:, None] * 2 + rng.integers(0, 3, shape), full[0] - 1)
+        columns = np.minimum(np.arange(shape[3]) * 2 + rng.integers(0, 3, shape), full[1] - 1)
+        indices = rows * full[1] + columns
+    else:
+        indices = rng.integers(0, full[0] * full[1] // 3, shape)
+    expected = np.zeros((*shape[:2], full[0] * full[1]), np.uint32)
+    for result, value, place in zip(
+        expected.reshape(-1, full[0] * full[1]), reference.planes(values, 2), reference.planes(indices, 2), strict=True
+    ):
+        last = dict(zip(place.ravel().tolist(), value.ravel().tolist(), strict=True))
+        result[list(last)] = list(last.values())
+    for threads in (1, 2, 3, 8):
+        for index_dtype in (np.int32, np.int64):
+            result = cu.max_unpool2d(
+                values, indices.astype(index_dtype), 3, 2, output_size=full, num_threads=threads
+            )
+            assert np.array_equal(result.reshape(expected.shape), expected), threads
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_one_split_plane_is_its_definition(rng, n):
+    for _ in range(8):
+        (kernel, stride, padding, _, _), full = geometry(rng, n, dilations=1, ceil=False)
+        full = tuple(size * {1: 9000, 2: 90, 3: 18}[n] for size in full)
+        x = rng.standard_normal((1, *full)).astype(np.float64)
+        values, indices = POOL[n](x, kernel, stride, padding, return_indices=True)
+        stray = indices.copy()
+        stray.flat[rng.integers(stray.size)] = rng.integers(np.prod(full))
+        for places in (indices, stray):
+            one = UNPOOL[n](values, places, kernel, stride, padding, full, num_threads=1)
+            for threads in (2, 5, 8):
+                more = UNPOOL[n](values, places, kernel, stride, padding, full, num_threads=threads)
+                assert np.array_equal(more, one)
+        expected = np.zeros(x.size)
+        expected[indices.ravel()] = values.ravel()
+        assert np.array_equal(UNPOOL[n](values, indices, kernel, stride, padding, full).ravel(), expected)
+
+
+# --- out
+
+
+def test_out_is_returned_and_filled(rng):
+    for n in (1, 2, 3):
+        for _ in range(20):
+            values, indices, arguments, full = random_case(rng, n, np.dtype("u2"))
+            expected = reference.max_unpool(values, indices, n, full)
+            out = layout(rng, random_items(rng, values.dtype, expected.shape))
+            assert UNPOOL[n](values, layout(rng, indices), *arguments, out=out) is out
+            assert bits(out) == bits(expected)
+
+
+def test_out_may_be_a_part_of_something_that_stays_as_it_was(rng):
+    values, indices = rng.random((2, 3, 4, 4)), rng.integers(0, 64, (2, 3, 4, 4))
+    expected = reference.max_unpool(values, indices, 2, (8, 8))
+    for cut in (np.s_[:, 2:5, 1:9, 3:11], np.s_[:, 5:2:-1, 8:0:-1, 3:19:2], np.s_[:, 1:6:2, 1:17:2, 19:11:-1]):
+        around = np.full((2, 7, 20, 20), -1.0)
+        cu.max_unpool2d(values, indices, 2, out=around[cut])
+        assert np.array_equal(around[cut], expected)
+        around[cut] = -1
+        assert (around == -1).all()
+
+
+def test_out_that_overlaps_an_input(rng):
+    memory = rng.random((2, 3, 8, 8))
+    values = memory[:, :, :4, :4]
+    indices = rng.integers(0, 64, (2, 3, 4, 4))
+    expected = reference.max_unpool(values, indices, 2, (8, 8))
+    assert cu.max_unpool2d(values, indices, 2, out=memory) is memory
+    assert np.array_equal(memory, expected)
+    memory = rng.integers(0, 64, (2, 3, 8, 8))
+    places = memory[:, :, 4:, ::2]
+    values = rng.integers(0, 9, places.shape)
+    expected = reference.max_unpool(values, places, 2, (8, 8))
+    assert np.array_equal(cu.max_unpool2d(values, places, 2, out=memory), expected)
+    same = rng.integers(0, 16, (3, 4, 4))
+    expected = reference.max_unpool(same, same, 2, (4, 4))
+    assert np.array_equal(cu.max_unpool2d(same, same, 1, out=same), expected)
+
+
+@pytest.mark.parametrize(
+    ("error", "out"),
+    [
+        (ValueError, np.zeros((1, 4, 5))),
+        (ValueError, np.zeros((4, 4))),
+        (ValueError, np.lib.stride_tricks.as_strided(np.zeros(4), (1, 4, 4), (0, 0, 8))),
+        (ValueError, np.lib.stride_tricks.as_strided(np.zeros(8), (1, 4, 4), (0, 8, 8))),
+        (TypeError, np.zeros((1, 4, 4), np.float32)),
+        (TypeError, np.zeros((1, 4, 4), ">f8")),
+        (TypeError, [[[0.0] * 4] * 4]),
+        (TypeError, "out"),
+    ],
+)
+def test_an_out_that_does_not_fit(error, out):
+    with pytest.raises(error, match="out must"):
+        cu.max_unpool2d(np.ones((1, 2, 2)), np.zeros((1, 2, 2), int), 2, out=out)
+
+
+def test_a_read_only_out():
+    out = np.zeros((1, 4, 4))
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="writeable"):
+        cu.max_unpool2d(np.ones((1, 2, 2)), np.zeros((1, 2, 2), int), 2, out=out)
+    assert (out == 0).all()
+
+
+# --- bad indices
+
+BAD = [-1, -2, -16, 64, 65, 2**31 - 1, -(2**31), 2**32, 2**32 + 3, -(2**32), 2**62, 2**63 - 1, -(2**63), 2**60 + 7]
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("shape", [(2, 3, 4, 4), (3, 4, 4), (1, 1, 4, 4)])
+def test_a_bad_index_is_named_and_nothing_is_written_out_of_place(rng, bad, shape):
+    values = np.ones(shape, np.float32)
+    for index_dtype in (np.int64, np.int32, np.uint64, np.int8, ">i8"):
+        if not np.iinfo(index_dtype).min <= bad <= np.iinfo(index_dtype).max:
+            continue
+        for position in (0, -1, 7):
+            indices = rng.integers(0, 64, shape).astype(index_dtype)
+            indices.flat[position] = bad
+            around = np.full((*shape[:-2], 24, 24), 7, np.float32)
+            out = around[..., 8:16, 8:16]
+            with pytest.raises(IndexError) as error:
+                cu.max_unpool2d(values, indices, 2, out=out)
+            where = tuple(int(i) for i in np.unravel_index(position % values.size, shape))
+            assert f"index {bad} at position {where} is outside" in str(error.value)
+            assert "8 x 8" in str(error.value)
+            out[...] = 7
+            assert (around == 7).all()
+
+
+def test_uint64_indices_beyond_int64():
+    indices = np.array([[0, 2**64 - 1]], np.uint64)
+    with pytest.raises(IndexError, match=r"index 18446744073709551615 at position \(0, 1\)"):
+        cu.max_unpool1d(np.ones((1, 2)), indices, 2)
+
+
+def test_the_first_bad_index_in_raster_order_is_named(rng):
+    indices = rng.integers(0, 64, (2, 3, 4, 4))
+    indices[0, 2, 3, 1], indices[1, 0, 0, 0], indices[0, 2, 3, 2] = 99, -5, -7
+    for places in (indices, np.asfortranarray(indices)):
+        with pytest.raises(IndexError, match=r"index 99 at position \(0, 2, 3, 1\)"):
+            cu.max_unpool2d(np.ones(indices.shape), places, 2)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_index_in_a_split_plane(rng, bad):
+    indices = rng.integers(0, 10**6, (1, 500, 500))
+    at = int(rng.integers(indices.size))
+    indices.flat[at] = bad if abs(bad) > 100 else bad + 10**6 * (bad > 0)
+    out = np.full(10**6 + 4000, 7, np.float32)
+    for threads in (1, 2, 8):
+        with pytest.raises(IndexError, match=f"index {indices.flat[at]} at"):
+            cu.max_unpool2d(
+                np.ones(indices.shape, np.float32), indices, 2, out=out[2000:-2000].reshape(1, 1000, 1000),
+                num_threads=threads,
+            )  # fmt: skip
+        assert (out[:2000] == 7).all()
+        assert (out[-2000:] == 7).all()
+
+
+def test_float_and_bool_indices():
+    for indices in (np.zeros((1, 2)), np.zeros((1, 2), bool), np.zeros((1, 2), object), [["0", "1"]], [[None, 1]]):
+        with pytest.raises(TypeError, match="indices must be of integers"):
+            cu.max_unpool1d(np.ones((1, 2)), indices, 2)
+
+
+@pytest.mark.parametrize(
+    "x", [np.array([["a", "bcd"]]), np.array([[b"abcd", b"a"]]), np.zeros((1, 2), object), np.zeros((1, 2), "V3"),
+          np.zeros((1, 2), "i4,i8"), np.zeros((1, 2), [("a", object)])],
+    ids=lambda x: str(x.dtype),
+)  # fmt: skip
+def test_other_dtypes_are_refused(x):
+    with pytest.raises(TypeError, match="input must have a dtype"):
+        cu.max_unpool1d(x, np.zeros((1, 2), int), 2)
+
+
+# --- bad geometry
+
+
+@pytest.mark.parametrize(
+    ("error", "keywords"),
+    [
+        (ValueError, {"kernel_size": 0}),
+        (ValueError, {"kernel_size": (2, 0)}),
+        (ValueError, {"kernel_size": -2}),
+        (ValueError, {"kernel_size": (2, 2, 2)}),
+        (ValueError, {"kernel_size": 2, "stride": 0}),
+        (ValueError, {"kernel_size": 2, "stride": -1}),
+        (ValueError, {"kernel_size": 2, "stride": (2,)}),
+        (ValueError, {"kernel_size": 2, "padding": -1}),
+        (ValueError, {"kernel_size": 2, "padding": 2}),
+        (ValueError, {"kernel_size": 2, "padding": 2**59}),
+        (TypeError, {"kernel_size": 1.5}),
+        (TypeError, {"kernel_size": (2.0, 2)}),
+        (TypeError, {"kernel_size": True}),
+        (TypeError, {"kernel_size": 2, "padding": None}),
+        (TypeError, {"kernel_size": 2, "output_size": 4}),
+        (TypeError, {"kernel_size": 2, "output_size": (4.0, 4)}),
+        (ValueError, {"kernel_size": 2, "output_size": (4,)}),
+        (ValueError, {"kernel_size": 2, "output_size": (1, 4, 4)}),
+        (ValueError, {"kernel_size": 2, "output_size": (4, 6)}),
+        (ValueError, {"kernel_size": 2, "output_size": (2, 4)}),
+        (ValueError, {"kernel_size": 2, "output_size": (-4, 4)}),
+        ((ValueError, OverflowError), {"kernel_size": 2, "output_size": (2**64, 4)}),
+        ((ValueError, OverflowError, MemoryError), {"kernel_size": 2**31}),
+        ((ValueError, OverflowError, MemoryError), {"kernel_size": 2**40}),
+        ((ValueError, OverflowError, MemoryError), {"kernel_size": 2, "stride": 2**60}),
+        ((ValueError, OverflowError, MemoryError), {"kernel_size": 10**30}),
+        (ValueError, {"kernel_size": 2, "num_threads": -1}),
+        (TypeError, {"kernel_size": 2, "num_threads": "2"}),
+    ],
+    ids=str,
+)
+def test_bad_geometry(error, keywords):
+    cu.max_unpool2d(np.ones((1, 2, 2)), np.zeros((1, 2, 2), int), (2, 2), output_size=(4, 4))
+    with pytest.raises(error):
+        cu.max_unpool2d(np.ones((1, 2, 2)), np.zeros((1, 2, 2), int), **keywords)
+
+
+def test_bad_shapes():
+    with pytest.raises(ValueError, match="indices must have the shape of input"):
+        cu.max_unpool2d(np.ones((1, 2, 2)), np.zeros((1, 2, 3), int), 2)
+    for shape in ((2,), (2, 2), (1, 1, 1, 2, 2)):
+        with pytest.raises(ValueError, match="must have 3 or 4 axes"):
+            cu.max_unpool2d(np.ones(shape), np.zeros(shape, int), 2)
+    values = np.broadcast_to(np.float32(1), (2**30, 2**30, 1, 1))
+    indices = np.broadcast_to(np.int32(0), values.shape)
+    with pytest.raises((ValueError, MemoryError)):
+        cu.max_unpool2d(values, indices, 2)
+
+
+def test_a_huge_stride_that_fits():
+    result = cu.max_unpool2d(np.ones((1, 1, 1)), np.zeros((1, 1, 1), int), 1, 2**60, output_size=(3, 3))
+    assert result.sum() == result[0, 0, 0] == 1
+    result = cu.max_unpool1d(np.ones((1, 2)), [[0, 1]], 1, 2**40, output_size=(5,))
+    assert result.tolist() == [[1, 1, 0, 0, 0]]
