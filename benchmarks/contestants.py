@@ -1,0 +1,233 @@
+"""Who takes part, each in a process of its own: how each one is called, and the loop that times it.
+
+A contestant is given a cell and its arrays, and returns the call to time, or None where it has no such operation. The
+call returns the result; what it returned last is reduced to a checksum, so that nobody wins with a wrong answer.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cells import Cell
+
+Call = Callable[[], Any]
+Arrays = dict[str, np.ndarray]
+
+
+def channels_last(array: np.ndarray) -> np.ndarray:
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
+def cunpool(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    import cunpool as cu
+
+    cu.set_num_threads(threads)
+
+    def call(cell: Cell, arrays: Arrays) -> Call:
+        window = cell.kernel, cell.stride, cell.padding
+        x = arrays["x"]
+        if cell.op == "pool":
+            pool = getattr(cu, f"max_pool{cell.n}d")
+            return lambda: pool(x, *window, return_indices=True)
+        unpool, indices, size = getattr(cu, f"max_unpool{cell.n}d"), arrays["indices"], cell.full[2:]
+        out = np.empty(cell.full, x.dtype) if cell.out else None
+        return lambda: unpool(x, indices, *window, size, out=out)
+
+    return call
+
+
+def torch(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    import torch
+    import torch.nn.functional as F
+
+    torch.set_num_threads(threads)
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        window = cell.kernel, cell.stride, cell.padding
+        x = torch.from_numpy(arrays["x"])
+        if cell.op == "pool":
+            pool = getattr(F, f"max_pool{cell.n}d")
+            return lambda: pool(x, *window, return_indices=True)
+        # PyTorch takes int64 alone: where the cell has int32 indices, it is timed with its own.
+        indices = torch.from_numpy(arrays["indices"].astype(np.int64, copy=False))
+        if cell.out:
+            if cell.n != 2:
+                return None
+            out = torch.empty(cell.full)
+            return lambda: torch._C._nn.max_unpool2d(x, indices, cell.full[2:], out=out)
+        unpool = getattr(F, f"max_unpool{cell.n}d")
+        return lambda: unpool(x, indices, *window, cell.full[2:])
+
+    return call
+
+
+def onnxruntime(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    import onnx
+    import onnxruntime as ort
+    from onnx import TensorProto, helper
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if cell.layout != "contiguous" or cell.index != "int64":
+            return None
+        attributes = {
+            "kernel_shape": [cell.kernel] * cell.n, "strides": [cell.stride] * cell.n,
+            "pads": [cell.padding] * (2 * cell.n),
+        }  # fmt: skip
+        value = helper.make_tensor_value_info
+        if cell.op == "pool":
+            node = helper.make_node("MaxPool", ["x"], ["y", "i"], **attributes)
+            inputs = [value("x", TensorProto.FLOAT, cell.full)]
+            outputs = [value("y", TensorProto.FLOAT, cell.pooled), value("i", TensorProto.INT64, cell.pooled)]
+            feed = {"x": arrays["x"]}
+        else:
+            node = helper.make_node("MaxUnpool", ["x", "i", "s"], ["y"], **attributes)
+            inputs = [value("x", TensorProto.FLOAT, cell.pooled), value("i", TensorProto.INT64, cell.pooled),
+                      value("s", TensorProto.INT64, [len(cell.full)])]  # fmt: skip
+            outputs = [value("y", TensorProto.FLOAT, cell.full)]
+            planes, size = math.prod(cell.full[:2]), math.prod(cell.full[2:])
+            start = np.arange(planes).reshape(cell.full[:2] + (1,) * cell.n) * size
+            feed = {"x": arrays["x"], "i": arrays["indices"] + start, "s": np.array(cell.full)}
+        graph = helper.make_graph([node], "cell", inputs, outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)])
+        model.ir_version = 8
+        onnx.checker.check_model(model)
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        if cell.out:
+            out = np.empty(cell.full, np.float32)
+            binding = session.io_binding()
+            for name, array in feed.items():
+                binding.bind_cpu_input(name, array)
+            binding.bind_output("y", "cpu", 0, np.float32, cell.full, out.ctypes.data)
+
+            def bound() -> np.ndarray:
+                session.run_with_iobinding(binding)
+                return out
+
+            return bound
+        if cell.op == "unpool":
+            return lambda: session.run(None, feed)[0]
+
+        def pool() -> tuple[np.ndarray, np.ndarray]:
+            return tuple(session.run(None, feed))
+
+        return pool
+
+    return call
+
+
+def paddle(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    import paddle
+    import paddle.nn.functional as F
+
+    paddle.set_device("cpu")
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if cell.layout != "contiguous" or cell.out:
+            return None
+        window = cell.kernel, cell.stride, cell.padding
+        x = paddle.to_tensor(arrays["x"])
+        if cell.op == "pool":
+            pool = getattr(F, f"max_pool{cell.n}d")
+            return lambda: pool(x, *window, return_mask=True)
+        indices = paddle.to_tensor(arrays["indices"])
+        unpool, size = getattr(F, f"max_unpool{cell.n}d"), list(cell.full[2:])
+        return lambda: unpool(x, indices, *window, output_size=size)
+
+    return call
+
+
+def numpy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if cell.op != "unpool" or cell.layout != "contiguous":
+            return None
+        planes, size = math.prod(cell.full[:2]), math.prod(cell.full[2:])
+        x, indices = arrays["x"].reshape(planes, -1), arrays["indices"].reshape(planes, -1)
+        out = np.empty((planes, size), x.dtype) if cell.out else None
+
+        def unpool() -> np.ndarray:
+            if out is None:
+                z = np.zeros((planes, size), x.dtype)
+            else:
+                z = out
+                z[...] = 0
+            np.put_along_axis(z, indices, x, 1)
+            return z.reshape(cell.full)
+
+        return unpool
+
+    return call
+
+
+def copy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    """No contestant but the yardstick: an array of the output's size, copied into one that is there already."""
+
+    def call(cell: Cell, arrays: Arrays) -> Call:
+        source, target = np.ones(cell.full, np.float32), np.ones(cell.full, np.float32)
+        return lambda: np.copyto(target, source)
+
+    return call
+
+
+CONTESTANTS = {f.__name__: f for f in (cunpool, torch, onnxruntime, paddle, numpy, copy)}
+SERIAL = ("numpy", "copy")
+
+
+def checksum(cell: Cell, result: Any) -> int | None:
+    """Of the result's bits, whatever its layout and whatever integers its indices are."""
+    if result is None:
+        return None
+    total = 0
+    for array in result if isinstance(result, (tuple, list)) else [result]:
+        array = np.asarray(array)
+        if array.dtype.kind == "i":
+            array = array.astype(np.int64) % math.prod(cell.full[2:])  # ONNX counts through all planes
+        total = zlib.crc32(np.ascontiguousarray(array).data, total)
+    return total
+
+
+def serve(name: str, threads: int, connection: Connection) -> None:
+    """A contestant's process: take a cell, then time blocks of calls as often as asked."""
+    try:
+        prepare = CONTESTANTS[name](threads)
+    except ImportError as error:
+        connection.send(f"not installed: {error.name}")
+        return
+    connection.send("ready")
+    call: Call | None = None
+    repeats = 1
+    while (order := connection.recv()) is not None:
+        if isinstance(order, tuple):
+            cell, folder, block = order
+            call = None
+            arrays = {path.stem: np.load(path) for path in Path(folder).iterdir()}
+            if cell.layout == "channels last":
+                arrays = {key: channels_last(array) for key, array in arrays.items()}
+            call = prepare(cell, arrays)
+            answer = None
+            if call is not None:
+                answer = checksum(cell, call())
+                call()
+                repeats = max(1, int(block / timed(call, 1)))
+                repeats = max(1, int(block / timed(call, repeats)))
+            connection.send((call is not None, answer))
+        else:
+            assert call is not None
+            connection.send(timed(call, repeats))
+
+
+def timed(call: Call, repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats

@@ -1,0 +1,174 @@
+"""What the times say: ratios within a round, their medians and quartiles, a table, a summary and a chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "paddle": "PaddlePaddle", "numpy": "NumPy"}
+SERIAL = ("numpy", "copy")
+CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
+
+
+def times(cell: dict[str, Any], name: str, threads: int) -> np.ndarray | None:
+    """A contestant's time in each round; the serial ones have the same for any number of threads."""
+    found = cell["times"].get(f"{name} {1 if name in SERIAL else threads}")
+    return None if found is None else np.array(found)
+
+
+def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, float] | None:
+    """Median and quartiles of a contestant's time by cunpool's, round by round."""
+    ours, theirs = times(cell, "cunpool", threads), times(cell, name, threads)
+    if ours is None or theirs is None:
+        return None
+    low, median, high = np.percentile(theirs / ours, [25, 50, 75])
+    return float(median), float(low), float(high)
+
+
+def geometric_mean(numbers: Iterable[float]) -> float:
+    logarithms = [math.log(number) for number in numbers]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
+
+
+def threads_of(results: dict[str, Any]) -> list[int]:
+    return sorted({int(key.split()[1]) for cell in results["cells"] for key in cell["times"] if "cunpool" in key})
+
+
+def table(results: dict[str, Any]) -> None:
+    """Every cell: cunpool's median time, and the others' by it, with the quartiles."""
+    for threads in threads_of(results):
+        print(f"\n{threads} thread{'s' * (threads > 1)}: time by cunpool's, median [quartiles] of the rounds")
+        print(f"{'':58}{'cunpool':>10}" + "".join(f"{name:>20}" for name in [*PEERS.values(), "copy of output"]))
+        for cell in results["cells"]:
+            row = f"{cell['name']:<58}{np.median(times(cell, 'cunpool', threads)) * 1e6:8.1f}us"
+            for name in [*PEERS, "copy"]:
+                found = ratio(cell, name, threads)
+                text = "-" if found is None else "{:.2f} [{:.2f} {:.2f}]".format(*found)
+                row += f"{text:>20}"
+            print(row)
+
+
+def summary(results: dict[str, Any]) -> None:
+    """Geometric means, the cells where somebody is ahead, scaling, and the share of the memory's limit."""
+    cells = results["cells"]
+    counts = threads_of(results)
+    print("\ngeometric means over contiguous arrays, int64 indices, fresh results")
+    for op in dict.fromkeys(cell["op"] for cell in cells):
+        for name, title in PEERS.items():
+            parts = []
+            for threads in counts:
+                found = [ratio(c, name, threads) for c in cells if c["op"] == op and c["plain"]]
+                parts.append(f"{geometric_mean(r[0] for r in found if r):6.2f}")
+            print(f"  {op:<12}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
+    print("\ncells where somebody is ahead of cunpool (median below 1)")
+    for cell in cells:
+        for threads in counts:
+            for name, title in PEERS.items():
+                found = ratio(cell, name, threads)
+                if found and found[0] < 1:
+                    print("  {:<58}{} at {}: {:.2f} [{:.2f} {:.2f}]".format(cell["name"], title, threads, *found))
+    if len(counts) > 1:
+        scaling(cells, counts)
+    outs(cells, counts)
+    limits(cells, counts)
+
+
+def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
+    print(f"\ncunpool at {counts[0]} thread against {counts[-1]}, above 1 MB")
+    for op in dict.fromkeys(cell["op"] for cell in cells):
+        found = []
+        for cell in cells:
+            if cell["op"] == op and cell["full_bytes"] > 2**20:
+                found.append(np.median(times(cell, "cunpool", counts[0]) / times(cell, "cunpool", counts[-1])))
+        if found:
+            print(f"  {op:<12}geometric mean {geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}")
+
+
+def outs(cells: list[dict[str, Any]], counts: list[int]) -> None:
+    """The same shape with a fresh result and with out=, in different rounds: a ratio of medians."""
+    print("\ndefault call against out=")
+    for cell in cells:
+        for other in cells:
+            same = all(cell[k] == other[k] for k in ("op", "full", "kernel", "index", "layout"))
+            if cell["out"] and not other["out"] and same and cell.get("format") == other.get("format"):
+                parts = [np.median(times(other, "cunpool", t)) / np.median(times(cell, "cunpool", t)) for t in counts]
+                text = "  ".join(f"{p:.2f} at {t}" for p, t in zip(parts, counts, strict=True))
+                print(f"  {other['name']:<50}{text}")
+
+
+def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
+    """Bytes that must move by the time taken, as a share of the rate at which a copy moves bytes in the same rounds."""
+    print("\nshare of a one-thread copy's rate at which the bytes that must move are moved, geometric mean")
+    for op in dict.fromkeys(cell["op"] for cell in cells):
+        low = 0.0
+        for title, high in CLASSES:
+            chosen = [c for c in cells if c["op"] == op and low < c["full_bytes"] <= high and times(c, "copy", 1) is not None]
+            low = high
+            if not chosen:
+                continue
+            parts = []
+            for t in counts:
+                rates = [
+                    np.median(c["must_move"] / times(c, "cunpool", t) / (2 * c["full_bytes"] / times(c, "copy", t)))
+                    for c in chosen
+                ]
+                parts.append(f"{geometric_mean(rates):.2f} at {t}")
+            moved = np.median([c["must_move"] / c["full_bytes"] for c in chosen])
+            copied = np.median([2 * c["full_bytes"] / np.median(times(c, "copy", 1)) for c in chosen]) / 1e9
+            print(
+                f"  {op:<12}{title:<13}{moved:.2f} bytes to move for each of the full side; a copy moves {copied:.0f} GB/s; "
+                + "  ".join(parts)
+            )
+
+
+def chart(results: dict[str, Any], path: Path) -> None:
+    """Each peer's time by cunpool's over the size, in one panel for each operation."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter
+
+    threads = threads_of(results)[-1]
+    ops = [op for op in dict.fromkeys(c["op"] for c in results["cells"])]
+    figure = Figure(figsize=(5.6 * len(ops), 4.9), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(ops), sharey=True))
+    markers = dict(zip(PEERS, "osD^", strict=True))
+    for axes, op in zip(panels, ops, strict=True):
+        for number, (name, title) in enumerate(PEERS.items()):
+            points = [
+                (cell["full_bytes"], found) for cell in results["cells"]
+                if cell["op"] == op and cell["plain"] and (found := ratio(cell, name, threads))
+            ]  # fmt: skip
+            if not points:
+                continue
+            sizes = [size for size, _ in points]
+            medians = np.array([found[0] for _, found in points])
+            spread = np.abs(np.array([found[1:] for _, found in points]).T - medians)
+            axes.errorbar(sizes, medians, spread, fmt=markers[name], color=f"C{number}", ms=5, lw=0.9, label=title,
+                          alpha=0.85)  # fmt: skip
+        axes.axhline(1, color="black", lw=1.2)
+        axes.text(0.99, 1, "cunpool", transform=axes.get_yaxis_transform(), ha="right", va="bottom")
+        axes.set(xscale="log", yscale="log", title=op, xlabel="size of the array with all the cells")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: readable(size)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.grid(alpha=0.3, which="both")
+    panels[0].set_ylabel("time by cunpool's (higher: slower than cunpool)")
+    panels[0].legend(loc="upper right")
+    machine = results["machine"]
+    figure.suptitle(
+        f"Time by cunpool's at {threads} threads: float32, int64 indices, fresh results\n"
+        f"{machine['processor']}, {machine['cores']} cores; a point is one shape, median and quartiles",
+        fontsize=11,
+    )
+    figure.savefig(path, dpi=130)
+    print(f"\nwrote {path}")
+
+
+def readable(size: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:g} {unit}"
+        size /= 1000
+    return f"{size:g} GB"
