@@ -55,8 +55,7 @@ class Contestant:
         return answer
 
     def end(self) -> None:
-        self.signal("SIGCONT")
-        self.connection.send(None)
+        self.process.kill()  # a stopped process would not hear anything milder
         self.process.join()
 
 
@@ -118,23 +117,24 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    contestants = []
-    for name in CONTESTANTS:
-        for threads in [1] if name in SERIAL else options.threads:
-            if name not in options.without:
-                contestant = Contestant(name, threads)
-                if contestant.status == "ready":
+    contestants: list[Contestant] = []
+    try:
+        for name in CONTESTANTS:
+            for threads in [1] if name in SERIAL else options.threads:
+                if name not in options.without:
+                    contestant = Contestant(name, threads)
+                    if contestant.status != "ready":
+                        print(f"{name} is left out: {contestant.status}")
+                        break
                     contestants.append(contestant)
-                else:
-                    print(f"{name} is left out: {contestant.status}")
-                    break
-    results = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
-    chosen = [cell for cell in cells() if options.only in cell.name]
-    for count, cell in enumerate(chosen, 1):
-        print(f"{count}/{len(chosen)} {cell.name}", flush=True)
-        results["cells"].append(measure(cell, contestants, options.rounds, options.block))
-    for contestant in contestants:
-        contestant.end()
+        results = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
+        chosen = [cell for cell in cells() if options.only in cell.name]
+        for count, cell in enumerate(chosen, 1):
+            print(f"{count}/{len(chosen)} {cell.name}", flush=True)
+            results["cells"].append(measure(cell, contestants, options.rounds, options.block))
+    finally:
+        for contestant in contestants:
+            contestant.end()
     return results
 
 

@@ -141,7 +141,8 @@ def paddle(threads: int) -> Callable[[Cell, Arrays], Call | None]:
             pool = getattr(F, f"max_pool{cell.n}d")
             return lambda: pool(x, *window, return_mask=True)
         indices = paddle.to_tensor(arrays["indices"])
-        unpool, size = getattr(F, f"max_unpool{cell.n}d"), list(cell.full[2:])
+        # Its 1d unpooling refuses any explicit size; for the cells here the default one is the same.
+        unpool, size = getattr(F, f"max_unpool{cell.n}d"), list(cell.full[2:]) if cell.n > 1 else None
         return lambda: unpool(x, indices, *window, output_size=size)
 
     return call
@@ -206,7 +207,7 @@ def serve(name: str, threads: int, connection: Connection) -> None:
     connection.send("ready")
     call: Call | None = None
     repeats = 1
-    while (order := connection.recv()) is not None:
+    while order := connection.recv():
         if isinstance(order, tuple):
             cell, folder, block = order
             call = None

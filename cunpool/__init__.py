@@ -13,6 +13,7 @@ from cunpool import _checkout
 __path__ = _checkout.compiled(__path__)
 
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads  # noqa: E402
+from cunpool.memory import empty_cache, get_cache_limit, set_cache_limit  # noqa: E402
 from cunpool.modules import (  # noqa: E402
     MaxPool1d,
     MaxPool2d,
@@ -34,6 +35,8 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
     "__version__",
+    "empty_cache",
+    "get_cache_limit",
     "get_num_threads",
     "max_pool1d",
     "max_pool2d",
@@ -42,5 +45,6 @@ __all__ = [
     "max_unpool2d",
     "max_unpool3d",
     "openmp_enabled",
+    "set_cache_limit",
     "set_num_threads",
 ]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cunpool import _memory
+
 Array = npt.NDArray[Any]
 
 ITEM_SIZES = (1, 2, 4, 8, 16)
+
+# From this many bytes on, results lie in recycled memory; below, the C library recycles well enough.
+RECYCLED = 1 << 20
 
 
 @lru_cache(maxsize=256)
@@ -66,11 +72,13 @@ def integers(value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
     return array
 
 
-def empty(like: Array, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """A new array whose axes are laid out in memory in the order of `like`'s."""
+    large = math.prod(shape) * dtype.itemsize >= RECYCLED
     if like.flags.c_contiguous:
-        return np.empty(shape, dtype)
-    return np.empty_like(like, dtype, shape=shape, subok=False)
+        return _memory.empty(np.empty, shape, dtype) if large else np.empty(shape, dtype)
+    arguments = like, dtype, "K", False, shape
+    return _memory.empty(np.empty_like, *arguments) if large else np.empty_like(*arguments)
 
 
 def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -76,14 +76,19 @@ cdef struct Job:
     View full
     Py_ssize_t batch
     Py_ssize_t channels
+    Py_ssize_t lanes        # planes worked on side by side: 1, or all channels where they are neighbours in memory
     Py_ssize_t tasks
-    Py_ssize_t splits       # tasks for each plane, where planes are few
+    Py_ssize_t splits       # tasks for each plane (or for all lanes), where these are few
     Py_ssize_t flat         # bytes from one cell of a full plane to the next in raster order, 0 where it varies
     bint banded             # whether an index is expected among the rows of its own window
 
-# One task of a job. It adds what it found wrong to a count of its own; nobody raises inside a parallel region. The last
-# two are `full.data` and `indices.data`: they are there to carry the element types of each instance.
-ctypedef void (*Kernel)(const Job *, Py_ssize_t, Py_ssize_t *, void *, void *) noexcept nogil
+cdef struct Found:
+    # What a task met. Nobody raises inside a parallel region.
+    Py_ssize_t wrong        # indices outside their planes
+    Py_ssize_t strays       # indices outside their windows, where the kernel counted on windows
+
+# One task of a job. The last two are `full.data` and `indices.data`: they carry the element types of each instance.
+ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexcept nogil
 
 
 cdef inline Geometry geometry_of(tuple sizes):
@@ -136,20 +141,30 @@ cdef inline Py_ssize_t clamp(Py_ssize_t x, Py_ssize_t low, Py_ssize_t high) noex
     return low if x < low else high if x > high else x
 
 
-cdef inline Py_ssize_t run(Kernel kernel, const Job *job, int threads) noexcept nogil:
-    """Every task of the job; how many things were wrong. The only parallel region there is."""
-    cdef Py_ssize_t task, wrong = 0
+cdef inline Py_ssize_t cells_of(const Py_ssize_t *shape) noexcept nogil:
+    return shape[0] * shape[1] * shape[2]
+
+
+cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
+    """Every task of the job. The only parallel region there is."""
+    cdef Py_ssize_t task, wrong = 0, strays = 0
+    cdef Found found
     if threads <= 1:
+        found.wrong = found.strays = 0
         for task in range(job.tasks):
-            kernel(job, task, &wrong, job.full.data, job.indices.data)
-        return wrong
+            kernel(job, task, &found, job.full.data, job.indices.data)
+        return found
     for task in prange(job.tasks, num_threads=threads, schedule="dynamic"):
-        wrong += counted(kernel, job, task)
-    return wrong
+        found = run_one(kernel, job, task)
+        wrong += found.wrong
+        strays += found.strays
+    found.wrong = wrong
+    found.strays = strays
+    return found
 
 
-cdef inline Py_ssize_t counted(Kernel kernel, const Job *job, Py_ssize_t task) noexcept nogil:
-    # The address of a prange reduction can't be taken, so the count lives here.
-    cdef Py_ssize_t wrong = 0
-    kernel(job, task, &wrong, job.full.data, job.indices.data)
-    return wrong
+cdef inline Found run_one(Kernel kernel, const Job *job, Py_ssize_t task) noexcept nogil:
+    cdef Found found
+    found.wrong = found.strays = 0
+    kernel(job, task, &found, job.full.data, job.indices.data)
+    return found

@@ -175,7 +175,7 @@ cdef inline void pool_line(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ss
             (<index8 *> (indices + i * step))[0] = base + i * stride + place[i]
 
 
-cdef cloned pool_rows(const Job *job, Py_ssize_t task, Py_ssize_t *wrong, number *full, void *_) noexcept nogil:
+cdef cloned pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some of the lines along the width, of all planes."""
     cdef Py_ssize_t height = job.g.pooled[1], width = job.g.pooled[2], rows = job.g.pooled[0] * height
     cdef Py_ssize_t parts = (width + LINE - 1) // LINE, lines = job.batch * job.channels * rows * parts
@@ -187,7 +187,7 @@ cdef cloned pool_rows(const Job *job, Py_ssize_t task, Py_ssize_t *wrong, number
                   full)
 
 
-cdef cloned pool_channels(const Job *job, Py_ssize_t task, Py_ssize_t *wrong, number *full, void *_) noexcept nogil:
+cdef cloned pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some of the lines along the channels, of all windows: for arrays with the channels last."""
     cdef Py_ssize_t depth = job.g.pooled[0], height = job.g.pooled[1], width = job.g.pooled[2]
     cdef Py_ssize_t parts = (job.channels + LINE - 1) // LINE, lines = job.batch * depth * height * width * parts

@@ -12,6 +12,7 @@ from cunpool._arrays import Array
 from cunpool._docs import shares
 from cunpool._geometry import Size
 
+_INT64 = np.dtype(np.int64)
 _KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
 
 
@@ -39,7 +40,7 @@ def _max_pool(
         bool(ceil_mode),
     )
     values = _arrays.empty(cells, shape, cells.dtype)
-    indices = _arrays.empty(cells, shape, np.int64) if return_indices else None
+    indices = _arrays.empty(cells, shape, _INT64) if return_indices else None
     if values.size:
         threads = _threads.threads_for(cells.nbytes, num_threads)
         _pool.pool(cells, values, indices, sizes, n, _KINDS[kind], threads)

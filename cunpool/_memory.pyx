@@ -1,0 +1,193 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Memory of results that were dropped, kept for the next results.
+
+The pages of a new array cost more than the work on it: the system has to find and zero each one. So large results get
+their memory from here, through NumPy's allocation hooks (NEP 49). An array gives its memory back when NumPy frees it:
+when nothing refers to it any more, no view either. All of this happens under the GIL, which is its lock.
+"""
+from libc.stdint cimport uint8_t, uintptr_t
+from libc.string cimport memcpy, memset
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from cpython.pycapsule cimport PyCapsule_New
+cimport numpy as cnp
+
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyDataMemAllocator:
+        void *ctx
+        void *(*malloc)(void *, size_t) noexcept
+        void *(*calloc)(void *, size_t, size_t) noexcept
+        void *(*realloc)(void *, void *, size_t) noexcept
+        void (*free)(void *, void *, size_t) noexcept
+    ctypedef struct PyDataMem_Handler:
+        char name[127]
+        uint8_t version
+        PyDataMemAllocator allocator
+    object PyDataMem_SetHandler(object)
+
+cdef extern from *:
+    """
+    #if defined(__linux__)
+    #include <sys/mman.h>
+    /* One fault for 2 MiB instead of one for 4 KiB, where the system grants it. */
+    static void cunpool_huge(char *start, size_t size) {
+        size_t page = (size_t) 1 << 21;
+        char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
+        if (first + page <= start + size)
+            madvise(first, (start + size - first) / page * page, MADV_HUGEPAGE);
+    }
+    #else
+    static void cunpool_huge(char *start, size_t size) { (void) start; (void) size; }
+    #endif
+    """
+    void cunpool_huge(char *start, size_t size) noexcept
+
+cdef enum:
+    ALIGNMENT = 64          # a cache line, and the widest vector
+    COLOUR = 512            # arrays that are worked on together should not begin at the same place in a page:
+    COLOURS = 7             # a processor takes a load for a match of a store whose last 12 bits are the same
+    BLOCKS = 64             # how many blocks are kept at most
+
+cdef struct Block:          # lies in front of the array's memory
+    void *start             # what the C library gave
+    size_t capacity         # bytes for an array
+
+cdef Block *kept[BLOCKS]    # the oldest first
+cdef int count = 0
+cdef size_t total = 0       # bytes in these
+cdef size_t limit = 0
+cdef int colour = 0
+
+
+cdef inline Block *block_of(void *data) noexcept:
+    return <Block *> (<char *> data - ALIGNMENT)
+
+
+cdef inline void *data_of(Block *block) noexcept:
+    return <char *> block + ALIGNMENT
+
+
+cdef Block *forget(int position) noexcept:
+    """Take a block off the list."""
+    global count, total
+    cdef Block *block = kept[position]
+    cdef int i
+    count -= 1
+    total -= block.capacity
+    for i in range(position, count):
+        kept[i] = kept[i + 1]
+    return block
+
+
+cdef void shrink(size_t size) noexcept:
+    """Give the oldest blocks back to the system until no more than `size` bytes are kept."""
+    while count and total > size:
+        PyMem_RawFree(forget(0).start)
+
+
+cdef void *take(void *_, size_t size) noexcept:
+    """Memory for `size` bytes: the tightest of the kept blocks that wastes no more than a quarter, or new."""
+    global colour
+    cdef Block *block
+    cdef void *start
+    cdef size_t room = size + (COLOURS + 1) * COLOUR
+    cdef int best = -1, i
+    for i in range(count):
+        if size <= kept[i].capacity <= size + size // 4 and (best < 0 or kept[i].capacity < kept[best].capacity):
+            best = i
+    if best >= 0:
+        return data_of(forget(best))
+    if room < size:
+        return NULL
+    start = PyMem_RawMalloc(room)
+    if start == NULL:
+        shrink(0)
+        start = PyMem_RawMalloc(room)
+        if start == NULL:
+            return NULL
+    colour = (colour + 2) % COLOURS
+    block = <Block *> (<char *> start - <uintptr_t> start % ALIGNMENT + (colour + 1) * COLOUR)
+    block.start = start
+    block.capacity = size
+    cunpool_huge(<char *> data_of(block), size)
+    return data_of(block)
+
+
+cdef void *take_zeroed(void *_, size_t items, size_t size) noexcept:
+    cdef void *data
+    if size and items > <size_t> -1 // size:
+        return NULL
+    data = take(NULL, items * size)
+    if data != NULL:
+        memset(data, 0, items * size)
+    return data
+
+
+cdef void give_back(void *_, void *data, size_t size) noexcept:
+    """Keep a block that nobody uses any more, at the cost of the oldest ones."""
+    global count, total
+    cdef Block *block
+    if data == NULL:
+        return
+    block = block_of(data)
+    if block.capacity > limit:
+        PyMem_RawFree(block.start)
+        return
+    shrink(limit - block.capacity)
+    if count == BLOCKS:
+        PyMem_RawFree(forget(0).start)
+    kept[count] = block
+    count += 1
+    total += block.capacity
+
+
+cdef void *resize(void *_, void *data, size_t size) noexcept:
+    """What ndarray.resize asks for."""
+    cdef void *other = take(NULL, size)
+    if other != NULL and data != NULL:
+        memcpy(other, data, min(size, block_of(data).capacity))
+        give_back(NULL, data, 0)
+    return other
+
+
+cdef PyDataMem_Handler handler
+memset(&handler, 0, sizeof(handler))
+memcpy(handler.name, b"cunpool", 7)
+handler.version = 1
+handler.allocator.malloc = take
+handler.allocator.calloc = take_zeroed
+handler.allocator.realloc = resize
+handler.allocator.free = give_back
+cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
+
+
+def empty(make, *arguments):
+    """`make(*arguments)`, an array, in recycled memory."""
+    cdef object before = PyDataMem_SetHandler(capsule)
+    try:
+        return make(*arguments)
+    finally:
+        PyDataMem_SetHandler(before)
+
+
+def set_limit(size_t size):
+    """How many bytes are kept at most; what is beyond goes back to the system now."""
+    global limit
+    limit = size
+    shrink(size)
+
+
+def get_limit():
+    return limit
+
+
+def kept_bytes():
+    return total
+
+
+def release():
+    """Give all of it back to the system now."""
+    shrink(0)
