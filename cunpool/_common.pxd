@@ -27,10 +27,20 @@ cdef extern from *:
     #else
     #define CUNPOOL_CLONED
     #endif
+
+    /* For loops whose bounds are constants only where they are called. */
+    #if defined(__GNUC__)
+    #define CUNPOOL_INLINED inline __attribute__((always_inline))
+    #elif defined(_MSC_VER)
+    #define CUNPOOL_INLINED __forceinline
+    #else
+    #define CUNPOOL_INLINED inline
+    #endif
     """
     # As a return type it marks a function to be compiled once per vector width. Only void functions can carry it:
     # Cython declares a variable of any other return type.
     ctypedef void cloned "CUNPOOL_CLONED void"
+    ctypedef void inlined "CUNPOOL_INLINED void"
     ctypedef uint8_t item1
     ctypedef uint16_t item2
     ctypedef uint32_t item4
@@ -80,6 +90,7 @@ cdef struct Job:
     Py_ssize_t tasks
     Py_ssize_t splits       # tasks for each plane (or for all lanes), where these are few
     Py_ssize_t flat         # bytes from one cell of a full plane to the next in raster order, 0 where it varies
+    Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
     bint banded             # whether an index is expected among the rows of its own window
 
 cdef struct Found:

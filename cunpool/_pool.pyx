@@ -3,6 +3,7 @@
 cimport numpy as cnp
 from libc.stdint cimport INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, int8_t, int16_t
 from libc.math cimport INFINITY
+from libc.string cimport memcpy
 
 from cunpool._common cimport *
 
@@ -45,7 +46,13 @@ ctypedef fused number:
     float8
 
 cdef enum:
+    TAPS = 32               # cells of the largest window whose cells are looked at together
     LINE = 256              # windows that are pooled side by side, in buffers that stay in the first cache
+    SHORT = 32              # rows with no more windows than this are dealt out together
+    FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
+    MANY = 16               # if there are so many of these
+    VECTOR = 64             # numbers in the widest vector; buffers have as many to spare, so that loops need no tail
+    CELLS = 4096            # cells of all these windows together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than reading this
 
 
@@ -94,7 +101,7 @@ cdef inline bint beats(number x, number best) noexcept nogil:
         return x > best
 
 
-cdef inline void compare(number *best, int32_t *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
+cdef inlined compare(number *best, int32_t *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
                          int32_t here) noexcept nogil:
     """Hold the windows' best so far against one more cell each: the one at `here` in its window."""
     cdef Py_ssize_t i
@@ -112,34 +119,118 @@ cdef inline Py_ssize_t first_tap(Py_ssize_t start, Py_ssize_t dilation) noexcept
     return 0 if start >= 0 else (-start + dilation - 1) // dilation
 
 
-cdef inline void pool_line(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                           Py_ssize_t count, bint along_channels, number *full) noexcept nogil:
-    """Pool `count` windows: neighbours along the width, or the same window in neighbouring channels."""
-    cdef number[LINE] best
-    cdef int32_t[LINE] place
+cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
+    """Whether a window, begun at `start`, lies wholly in the array along one axis."""
+    return start >= 0 and start + (kernel - 1) * dilation < size
+
+
+cdef struct Taps:
+    # The cells of a window that lie inside the array, in raster order: where each is, and its place in the window. The
+    # same cells of the next window are neighbours of these.
+    int count
+    const char *cells[TAPS]
+    int32_t places[TAPS]
+
+
+cdef inlined compare_taps(const Taps *taps, int first, int count, Py_ssize_t lines, number *best,
+                          int32_t *place) noexcept nogil:
+    """Hold `count` cells, the taps from `first` on, against the best so far of `lines` windows.
+
+    It vectorises where `count` is a constant.
+    """
+    # Copies, because the compiler has to fear that writing `best` changes `taps`.
+    cdef const number *cells[4]
+    cdef int32_t places[4]
+    cdef Py_ssize_t i
+    cdef int tap
+    cdef number x, highest
+    cdef int32_t where
+    cdef bint better
+    for tap in range(count):
+        cells[tap] = <const number *> taps.cells[first + tap]
+        places[tap] = taps.places[first + tap]
+    if first == 0:
+        for i in range(lines):
+            highest = cells[0][i]
+            where = places[0]
+            for tap in range(1, count):
+                x = cells[tap][i]
+                better = beats(x, highest)
+                highest = x if better else highest
+                where = places[tap] if better else where
+            best[i] = highest
+            place[i] = where
+    else:
+        for i in range(lines):
+            highest = best[i]
+            where = place[i]
+            for tap in range(count):
+                x = cells[tap][i]
+                better = beats(x, highest)
+                highest = x if better else highest
+                where = places[tap] if better else where
+            best[i] = highest
+            place[i] = where
+
+
+cdef cloned compare_window(const Taps *taps, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """The maxima of `lines` windows and their places: the taps by threes or fours, for so many fit the registers."""
+    cdef int tap = 0, left
+    while tap < taps.count:
+        left = taps.count - tap
+        if left % 3 == 0:
+            compare_taps(taps, tap, 3, lines, best, place)
+            tap += 3
+        elif left >= 4:
+            compare_taps(taps, tap, 4, lines, best, place)
+            tap += 4
+        elif left == 2:
+            compare_taps(taps, tap, 2, lines, best, place)
+            tap += 2
+        else:
+            compare_taps(taps, tap, 1, lines, best, place)
+            tap += 1
+
+
+cdef void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
+    """The cells of one window."""
     cdef const Geometry *g = &job.g
-    cdef const char *cells = plane_of(&job.full, job.channels, plane)
-    cdef char *values = plane_of(&job.pooled, job.channels, plane)
-    cdef char *indices
-    cdef Py_ssize_t start[3]
-    cdef Py_ssize_t tap[3]
-    cdef Py_ssize_t *at = [d, h, w]
+    cdef Py_ssize_t kd, kh, kw, d, h, w
+    taps.count = 0
+    for kd in range(g.kernel[0]):
+        d = start[0] + kd * g.dilation[0]
+        if not 0 <= d < g.full[0]:
+            continue
+        for kh in range(g.kernel[1]):
+            h = start[1] + kh * g.dilation[1]
+            if not 0 <= h < g.full[1]:
+                continue
+            for kw in range(g.kernel[2]):
+                w = start[2] + kw * g.dilation[2]
+                if 0 <= w < g.full[2]:
+                    taps.cells[taps.count] = (plane + d * job.full.axis[0] + h * job.full.axis[1]
+                                              + w * job.full.axis[2])
+                    taps.places[taps.count] = <int32_t> (((d - start[0]) * g.full[1] + h - start[1]) * g.full[2]
+                                                         + w - start[2])
+                    taps.count += 1
+
+
+cdef cloned compare_large(const Job *job, const char *plane, const Py_ssize_t *start, Py_ssize_t stride, Py_ssize_t step,
+                        Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """The maxima of windows of any size, some of them perhaps over the edge, and their places: cell after cell."""
+    cdef const Geometry *g = &job.g
     cdef Py_ssize_t first[3]
+    cdef Py_ssize_t tap[3]
     cdef Py_ssize_t area = g.full[1] * g.full[2], width = g.full[2]
-    cdef Py_ssize_t kd, kh, kw, low, high, i, base, step, stride
-    cdef number nothing = lowest(full)
-    cdef int axis
-    for axis in range(3):
-        start[axis] = at[axis] * g.stride[axis] - g.padding[axis]
-        first[axis] = first_tap(start[axis], g.dilation[axis])
-        values += at[axis] * job.pooled.axis[axis]
-    stride = 0 if along_channels else g.stride[2]
+    cdef Py_ssize_t kd, kh, kw, low, high, i
+    cdef number nothing = lowest(best)
+    for i in range(3):
+        first[i] = first_tap(start[i], g.dilation[i])
     # A window without any number above the lowest keeps its first cell.
-    for i in range(count):
+    for i in range(lines):
         best[i] = nothing
         place[i] = <int32_t> (first[0] * g.dilation[0] * area + first[1] * g.dilation[1] * width
                               + first_tap(start[2] + i * stride, g.dilation[2]) * g.dilation[2])
-    step = job.full.c if along_channels else g.stride[2] * job.full.axis[2]
     for kd in range(first[0], g.kernel[0]):
         tap[0] = start[0] + kd * g.dilation[0]
         if tap[0] >= g.full[0]:
@@ -151,52 +242,318 @@ cdef inline void pool_line(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ss
             for kw in range(g.kernel[2]):
                 tap[2] = start[2] + kw * g.dilation[2]
                 # The windows of this line that have this cell inside the array.
-                if along_channels:
+                if stride == 0:
                     low = 0
-                    high = count if 0 <= tap[2] < width else 0
+                    high = lines if 0 <= tap[2] < width else 0
                 else:
                     low = first_tap(tap[2], stride)
-                    high = min(count, (width - tap[2] + stride - 1) // stride) if tap[2] < width else 0
+                    high = min(lines, (width - tap[2] + stride - 1) // stride) if tap[2] < width else 0
                 if low < high:
-                    compare(best + low, place + low, cells + tap[0] * job.full.axis[0] + tap[1] * job.full.axis[1]
+                    compare(best + low, place + low, plane + tap[0] * job.full.axis[0] + tap[1] * job.full.axis[1]
                             + tap[2] * job.full.axis[2] + low * step, step, high - low,
-                            <int32_t> ((kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * width
-                                       + kw * g.dilation[2]))
-    step = job.pooled.c if along_channels else job.pooled.axis[2]
+                            <int32_t> (kd * g.dilation[0] * area + kh * g.dilation[1] * width + kw * g.dilation[2]))
+
+
+cdef cloned write(const Job *job, Py_ssize_t plane, const Py_ssize_t *at, bint along_channels, Py_ssize_t rows,
+                  Py_ssize_t pitch, Py_ssize_t lines, const number *best, const int32_t *place) noexcept nogil:
+    """Values and indices of `lines` windows that are neighbours, and of as many in each of the next rows."""
+    cdef const Geometry *g = &job.g
+    cdef char *values = plane_of(&job.pooled, job.channels, plane)
+    cdef char *indices = plane_of(&job.indices, job.channels, plane)
+    cdef Py_ssize_t value_step = job.pooled.c if along_channels else job.pooled.axis[2]
+    cdef Py_ssize_t index_step = job.indices.c if along_channels else job.indices.axis[2]
+    cdef Py_ssize_t stride = 0 if along_channels else g.stride[2], row, base, height, i
+    for i in range(3):
+        values += at[i] * job.pooled.axis[i]
+        indices += at[i] * job.indices.axis[i]
+    for row in range(rows):
+        if value_step == sizeof(number):
+            for i in range(lines):
+                (<number *> values)[i] = best[i]
+        else:
+            for i in range(lines):
+                (<number *> (values + i * value_step))[0] = best[i]
+        if job.indices.data != NULL:
+            height = (at[1] + row) * g.stride[1] - g.padding[1]
+            if job.height:
+                height %= job.height
+            base = (((at[0] * g.stride[0] - g.padding[0]) * g.full[1] + height) * g.full[2]
+                    + at[2] * g.stride[2] - g.padding[2])
+            if index_step == sizeof(index8):
+                for i in range(lines):
+                    (<index8 *> indices)[i] = base + i * stride + place[i]
+            else:
+                for i in range(lines):
+                    (<index8 *> (indices + i * index_step))[0] = base + i * stride + place[i]
+        values += job.pooled.axis[1]
+        indices += job.indices.axis[1]
+        best += pitch
+        place += pitch
+
+
+cdef void compare_one(const Job *job, const char *plane, const Py_ssize_t *start, number *best,
+                      int32_t *place) noexcept nogil:
+    """The maximum of one window and its place; the window may reach over the edge, but not miss the array."""
+    cdef const Geometry *g = &job.g
+    cdef const char *row
+    cdef Py_ssize_t low[3]
+    cdef Py_ssize_t high[3]
+    cdef Py_ssize_t kd, kh, kw
+    cdef int32_t where, row_place
+    cdef number x, highest
+    cdef bint better, begun = False
+    for kd in range(3):
+        low[kd] = first_tap(start[kd], g.dilation[kd])
+        high[kd] = min(g.kernel[kd], (g.full[kd] - start[kd] + g.dilation[kd] - 1) // g.dilation[kd])
+    for kd in range(low[0], high[0]):
+        for kh in range(low[1], high[1]):
+            row = (plane + (start[0] + kd * g.dilation[0]) * job.full.axis[0]
+                   + (start[1] + kh * g.dilation[1]) * job.full.axis[1])
+            row_place = <int32_t> ((kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2])
+            for kw in range(low[2], high[2]):
+                x = (<const number *> (row + (start[2] + kw * g.dilation[2]) * job.full.axis[2]))[0]
+                where = row_place + <int32_t> (kw * g.dilation[2])
+                if not begun:
+                    best[0] = x
+                    place[0] = where
+                    begun = True
+                better = beats(x, best[0])
+                best[0] = x if better else best[0]
+                place[0] = where if better else place[0]
+
+
+cdef inlined take_phase(number *phase, const char *row, Py_ssize_t step, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t i
     for i in range(count):
-        (<number *> (values + i * step))[0] = best[i]
-    if job.indices.data != NULL:
-        indices = plane_of(&job.indices, job.channels, plane)
-        for axis in range(3):
-            indices += at[axis] * job.indices.axis[axis]
-        base = (start[0] * g.full[1] + start[1]) * width + start[2]
-        step = job.indices.c if along_channels else job.indices.axis[2]
+        phase[i] = (<const number *> (row + i * step))[0]
+
+
+cdef cloned take_row(number *phases, Py_ssize_t pitch, const char *row, Py_ssize_t step, Py_ssize_t stride,
+                     Py_ssize_t count) noexcept nogil:
+    """Deal out the cells of a row to as many buffers, `pitch` apart, as the stride is: `count` to each."""
+    cdef Py_ssize_t phase, i
+    cdef const number *cells = <const number *> row
+    if step == sizeof(number) and stride == 1:
+        memcpy(phases, row, count * sizeof(number))
+    elif step == sizeof(number) and stride == 2:
         for i in range(count):
-            (<index8 *> (indices + i * step))[0] = base + i * stride + place[i]
+            phases[i] = cells[2 * i]
+            phases[pitch + i] = cells[2 * i + 1]
+    else:
+        for phase in range(stride):
+            take_phase(phases + phase * pitch, row + phase * step, stride * step, count)
 
 
-cdef cloned pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some of the lines along the width, of all planes."""
-    cdef Py_ssize_t height = job.g.pooled[1], width = job.g.pooled[2], rows = job.g.pooled[0] * height
-    cdef Py_ssize_t parts = (width + LINE - 1) // LINE, lines = job.batch * job.channels * rows * parts
-    cdef Py_ssize_t line, row, w
-    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
+cdef void take_inside(number *phases, Py_ssize_t pitch, const char *row, Py_ssize_t step, Py_ssize_t stride,
+                      Py_ssize_t first, Py_ssize_t count, Py_ssize_t width) noexcept nogil:
+    """`take_row` from the cell number `first` on; cells outside the row's `width` are left out."""
+    cdef Py_ssize_t low = first_tap(first, stride), high = min(count, (width - first) // stride), phase, cell
+    if low < high:
+        take_row(phases + low, pitch, row + (first + low * stride) * step, step, stride, high - low)
+    else:
+        high = low
+    # What is left belongs to windows at the edges.
+    for cell in range(max(first, 0), min(first + low * stride, width)):
+        phase = cell - first
+        phases[phase % stride * pitch + phase // stride] = (<const number *> (row + cell * step))[0]
+    for cell in range(first + high * stride, min(first + count * stride, width)):
+        phase = cell - first
+        phases[phase % stride * pitch + phase // stride] = (<const number *> (row + cell * step))[0]
+
+
+cdef struct Block:
+    # Pooled rows of a plane that are pooled together: `rows` from (d, h) on, from w on `width` windows of each.
+    Py_ssize_t d, h, w, rows, width
+    Py_ssize_t pitch        # from one row's windows to the next row's in the buffers
+    bint whole              # whether these are all rows from the first to the last, as they lie in memory
+
+
+cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
+    """Pool a block: deal its cells out, so that those of neighbouring windows are neighbours, and compare."""
+    cdef number[CELLS + LINE + VECTOR] cells
+    cdef number[LINE + VECTOR] best
+    cdef int32_t[LINE + VECTOR] place
+    cdef Taps taps
+    cdef const Geometry *g = &job.g
+    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef const char *row
+    cdef Py_ssize_t *at = [block.d, block.h, block.w]
+    cdef Py_ssize_t start[3]
+    cdef Py_ssize_t stride = g.stride[2], step = job.full.axis[2], lines = block.rows * block.pitch
+    cdef Py_ssize_t over = (g.kernel[2] - 1) * g.dilation[2] // stride, length = lines
+    cdef Py_ssize_t kd, kh, kw, d, h, i, low, high, first, tap
+    cdef number *phases = cells
+    for i in range(3):
+        start[i] = at[i] * g.stride[i] - g.padding[i]
+    first = start[2]
+    if block.whole:
+        length += ((g.kernel[1] - 1) * g.dilation[1] * g.full[2] + stride - 1) // stride + over
+    taps.count = 0
+    for kd in range(g.kernel[0]):
+        d = start[0] + kd * g.dilation[0]
+        if not 0 <= d < g.full[0]:
+            continue
+        row = from_plane + d * job.full.axis[0]
+        if block.whole:
+            take_inside(phases, length, row, step, stride, start[1] * g.full[2] + first, length,
+                        g.full[1] * g.full[2])
+        for kh in range(g.kernel[1]):
+            h = start[1] + kh * g.dilation[1]
+            if not 0 <= h < g.full[1]:
+                continue
+            if not block.whole:
+                for i in range(block.rows):
+                    take_inside(phases + i * block.pitch, length, row + (h + i * g.stride[1]) * job.full.axis[1], step,
+                                stride, first, block.pitch, g.full[2])
+            for kw in range(g.kernel[2]):
+                i = kw * g.dilation[2]
+                tap = i + kh * g.dilation[1] * g.full[2] if block.whole else i
+                taps.cells[taps.count] = <const char *> (phases + tap % stride * length + tap // stride)
+                taps.places[taps.count] = <int32_t> ((kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2]
+                                                     + i)
+                taps.count += 1
+            if not block.whole:
+                phases += stride * length
+        if block.whole:
+            phases += stride * length
+    # Whole vectors are compared. What they make of cells between and behind the windows is not used.
+    compare_window(&taps, (lines + 15) // 16 * 16, best, place)
+    low = 0
+    high = block.width
+    while low < high and not inside(first + low * stride, g.kernel[2], g.dilation[2], g.full[2]):
+        low += 1
+    while high > low and not inside(first + (high - 1) * stride, g.kernel[2], g.dilation[2], g.full[2]):
+        high -= 1
+    if high - low < block.width:
+        for i in range(block.rows):
+            kw = 0
+            while kw < block.width:
+                if kw == low and low < high:
+                    kw = high
+                    continue
+                start[2] = first + kw * stride
+                compare_one(job, from_plane, start, best + i * block.pitch + kw, place + i * block.pitch + kw)
+                kw += 1
+            start[1] += g.stride[1]
+    write(job, plane, at, False, block.rows, block.pitch, block.width, best, place)
+
+
+cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t lines,
+                     bint along_channels, number *full) noexcept nogil:
+    """Pool neighbouring windows of any size, cell after cell."""
+    cdef number[LINE] best
+    cdef int32_t[LINE] place
+    cdef Py_ssize_t *at = [d, h, w]
+    cdef Py_ssize_t start[3]
+    cdef Py_ssize_t stride = 0 if along_channels else job.g.stride[2], i
+    for i in range(3):
+        start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
+    compare_large(job, plane_of(&job.full, job.channels, plane), start, stride,
+                  job.full.c if along_channels else stride * job.full.axis[2], lines, best, place)
+    write(job, plane, at, along_channels, 1, 0, lines, best, place)
+
+
+cdef bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept nogil:
+    """Whether the windows are such that blocks of them fit the buffers, and how many windows of a row, and rows, do."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t stride = g.stride[2], over = (g.kernel[2] - 1) * g.dilation[2] // stride, share, reach
+    cdef int axis
+    for axis in range(3):
+        # Where dilation is wide a window may miss the array altogether.
+        if 2 * g.padding[axis] > 0 and g.dilation[axis] > 1 or g.stride[axis] > LINE:
+            return False
+    if cells_of(g.kernel) > TAPS or over > LINE // 2:
+        return False
+    share = min(<Py_ssize_t> LINE, CELLS // (g.kernel[0] * g.kernel[1] * stride))
+    if share < 2 * over + 16:
+        return False
+    block.width = min(g.pooled[2], share - over)
+    block.pitch = block.width + over
+    block.rows = share // block.pitch if block.width == g.pooled[2] else 1
+    # Short rows: deal them all out in one go, those between the windows too.
+    reach = ((g.kernel[1] - 1) * g.dilation[1] * g.full[2] + stride - 1) // stride + over
+    share = min(<Py_ssize_t> LINE, CELLS // (g.kernel[0] * stride) - reach) // max(g.stride[1] * g.full[2] // stride, 1)
+    block.whole = (share >= 2 and g.pooled[2] <= SHORT and g.stride[1] * g.full[2] % stride == 0
+                   and block.pitch <= g.stride[1] * g.full[2] // stride
+                   and flat_stride(&job.full, g.full) == size)
+    if block.whole:
+        block.pitch = g.stride[1] * g.full[2] // stride
+        block.rows = share
+    return True
+
+
+cdef bint row_inside(const Geometry *g, Py_ssize_t d, Py_ssize_t h) noexcept nogil:
+    """Whether a row's windows reach over no edge but the first and the last of the row."""
+    return (inside(d * g.stride[0] - g.padding[0], g.kernel[0], g.dilation[0], g.full[0])
+            and inside(h * g.stride[1] - g.padding[1], g.kernel[1], g.dilation[1], g.full[1]))
+
+
+cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some pooled rows of all planes, or parts of them where they are long."""
+    cdef const Geometry *g = &job.g
+    cdef Block most, block
+    cdef bint fits = blocks(job, sizeof(number), &most)
+    cdef Py_ssize_t width = most.width if fits else LINE, parts = (g.pooled[2] + width - 1) // width
+    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], lines = job.batch * job.channels * rows * parts
+    cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
+    while line < end:
         row = line // parts
-        w = line % parts * LINE
-        pool_line(job, row // rows, row % rows // height, row % height, w, min(width - w, <Py_ssize_t> LINE), False,
-                  full)
+        plane = row // rows
+        block.d = row % rows // g.pooled[1]
+        block.h = row % g.pooled[1]
+        block.w = line % parts * width
+        block.width = min(g.pooled[2] - block.w, width)
+        block.rows = 1
+        block.whole = False
+        if fits:
+            # The last part of a long row is shorter than the others.
+            block.pitch = most.pitch if block.width == most.width else block.width + most.pitch - most.width
+            if most.rows > 1 and row_inside(g, block.d, block.h):
+                while (block.rows < most.rows and line + block.rows < end and block.h + block.rows < g.pooled[1]
+                        and row_inside(g, block.d, block.h + block.rows)):
+                    block.rows += 1
+                block.whole = most.whole
+            pool_block(job, plane, &block, full)
+        else:
+            pool_large(job, plane, block.d, block.h, block.w, block.width, False, full)
+        line += block.rows
 
 
-cdef cloned pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some of the lines along the channels, of all windows: for arrays with the channels last."""
-    cdef Py_ssize_t depth = job.g.pooled[0], height = job.g.pooled[1], width = job.g.pooled[2]
-    cdef Py_ssize_t parts = (job.channels + LINE - 1) // LINE, lines = job.batch * depth * height * width * parts
-    cdef Py_ssize_t line, window, c
+cdef void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some windows, each in all channels: for arrays with the channels last, and for small planes."""
+    cdef number[CELLS + LINE] cells
+    cdef number[LINE] best
+    cdef int32_t[LINE] place
+    cdef Taps taps
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t at[3]
+    cdef Py_ssize_t start[3]
+    cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
+    cdef Py_ssize_t windows = cells_of(g.pooled), parts, lines, line, window, plane, count, i
+    cdef bint small = 0 < most and cells_of(g.kernel) <= TAPS
+    most = most if small else LINE
+    parts = (job.channels + most - 1) // most
+    lines = job.batch * windows * parts
     for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
         window = line // parts
-        c = line % parts * LINE
-        pool_line(job, window // (depth * height * width) * job.channels + c, window // (height * width) % depth,
-                  window // width % height, window % width, min(job.channels - c, <Py_ssize_t> LINE), True, full)
+        plane = window // windows * job.channels + line % parts * most
+        count = min(job.channels - line % parts * most, most)
+        at = [window % windows // (g.pooled[1] * g.pooled[2]), window // g.pooled[2] % g.pooled[1],
+              window % g.pooled[2]]
+        taps.count = 0
+        if small:
+            for i in range(3):
+                start[i] = at[i] * g.stride[i] - g.padding[i]
+            find_taps(job, plane_of(&job.full, job.channels, plane), start, &taps)
+        if taps.count:
+            if job.full.c != sizeof(number):
+                for i in range(taps.count):
+                    take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, count)
+                    taps.cells[i] = <const char *> (cells + i * count)
+            compare_window(&taps, count, best, place)
+            write(job, plane, at, True, 1, 0, count, best, place)
+        else:
+            pool_large(job, plane, at[0], at[1], at[2], count, True, full)
 
 
 # The kinds of numbers in the order of the fused type above: their names are what `pool` takes.
@@ -212,12 +569,37 @@ cdef Kernel[12] CHANNELS = [
     <Kernel> pool_channels[bhalf], <Kernel> pool_channels[float4], <Kernel> pool_channels[float8]]
 
 
+cdef void fold(Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Make one tall plane of many, where their rows follow each other and no window is cut off: short rows need that."""
+    cdef Geometry *g = &job.g
+    cdef Py_ssize_t planes = job.batch * job.channels
+    job.height = 0
+    if (planes == 1 or g.full[0] > 1 or g.padding[1] or g.pooled[2] >= LINE // 2
+            or g.full[1] != g.pooled[1] * g.stride[1] or (g.kernel[1] - 1) * g.dilation[1] >= g.stride[1] or planes * g.full[1] * g.full[2] > 0x7FFFFFFF
+            or not follows(job, &job.full, g.full, item_size) or not follows(job, &job.pooled, g.pooled, item_size)
+            or job.indices.data != NULL and not follows(job, &job.indices, g.pooled, sizeof(index8))):
+        return
+    job.height = g.full[1]
+    job.full.axis[1] = g.full[2] * item_size
+    job.pooled.axis[1] = g.pooled[2] * item_size
+    job.indices.axis[1] = g.pooled[2] * sizeof(index8)
+    g.full[1] *= planes
+    g.pooled[1] *= planes
+    job.batch = job.channels = 1
+
+
+cdef bint follows(const Job *job, const View *view, const Py_ssize_t *shape, Py_ssize_t item_size) noexcept nogil:
+    """Whether an array is contiguous, all planes of it."""
+    return (flat_stride(view, shape) == item_size and view.c == cells_of(shape) * item_size
+            and (job.batch == 1 or view.n == job.channels * view.c))
+
+
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
          int kind, int threads):
     """Fill `pooled` and, unless it is None, `indices` (int64)."""
     cdef Job job
     cdef Kernel kernel
-    cdef bint channels_last
+    cdef bint by_channels
     job.g = geometry_of(sizes)
     job.full = view_of(full, spatial)
     job.pooled = view_of(pooled, spatial)
@@ -227,9 +609,12 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         job.indices = view_of(indices, spatial)
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
+    job.height = 0
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
-    channels_last = job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
-    kernel = CHANNELS[kind] if channels_last else ROWS[kind]
+    fold(&job, cnp.PyArray_ITEMSIZE(full))
+    by_channels = (job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
+                   or job.channels >= MANY and job.g.pooled[2] <= FEW)
+    kernel = CHANNELS[kind] if by_channels else ROWS[kind]
     if cnp.PyArray_SIZE(full) * cnp.PyArray_ITEMSIZE(full) <= GIL_BYTES:
         run(kernel, &job, threads)
     else:
