@@ -13,6 +13,7 @@ from cunpool import _memory
 
 Array = npt.NDArray[Any]
 
+INT64 = np.dtype(np.int64)
 ITEM_SIZES = (1, 2, 4, 8, 16)
 
 # From this many bytes on, results lie in recycled memory; below, the C library recycles well enough.
@@ -59,22 +60,26 @@ def numbers(value: npt.ArrayLike) -> tuple[Array, str]:
 def integers(value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
     """The indices of an unpooling, as int32 or int64; a uint64 beyond int64 turns negative, and is caught as such."""
     array = np.asarray(value)
-    kind = array.dtype.kind
-    if kind not in "iu":
-        if array.size or kind != "f":  # an empty list is of floats
-            raise TypeError(f"indices must be of integers, got {array.dtype}")
-        array = array.astype(np.int64)
+    if array.dtype is not INT64:
+        array = _as_signed(array)
     if array.shape != shape:
         raise ValueError(f"indices must have the shape of input, {shape}, got {array.shape}")
-    size = array.dtype.itemsize
-    if size < 4 or (size, kind) == (4, "u") or not array.dtype.isnative:
-        array = array.astype(np.int64 if size == 8 or (size, kind) == (4, "u") else np.int32)
     return array
 
 
-def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A new array whose axes are laid out in memory in the order of `like`'s."""
-    large = math.prod(shape) * dtype.itemsize >= RECYCLED
+def _as_signed(array: Array) -> Array:
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind not in "iu" and (array.size or kind != "f"):  # an empty list is of floats
+        raise TypeError(f"indices must be of integers, got {array.dtype}")
+    wide = size == 8 or (size, kind) == (4, "u")
+    if size < 4 or (size, kind) == (4, "u") or kind == "f" or not array.dtype.isnative:
+        return array.astype(INT64 if wide else np.int32)
+    return array
+
+
+def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int) -> Array:
+    """A new array of `count` entries whose axes are laid out in memory in the order of `like`'s."""
+    large = count * dtype.itemsize >= RECYCLED
     if like.flags.c_contiguous:
         return _memory.empty(np.empty, shape, dtype) if large else np.empty(shape, dtype)
     arguments = like, dtype, "K", False, shape

@@ -77,6 +77,7 @@ cdef struct View:
     Py_ssize_t n
     Py_ssize_t c
     Py_ssize_t axis[3]
+    bint even               # whether all planes are `c` bytes apart, those of the next n too
 
 cdef struct Job:
     # All that one call hands to its tasks. Which of the views is read and which is written is the kernel's affair.
@@ -124,12 +125,15 @@ cdef inline View view_of(cnp.ndarray array, int spatial):
     view.data = <char *> cnp.PyArray_DATA(array)
     view.n = strides[0] if lead == 2 else 0
     view.c = strides[lead - 1]
+    view.even = lead == 1 or view.n == cnp.PyArray_DIM(array, 1) * view.c
     for axis in range(3):
         view.axis[axis] = strides[lead + axis - 3 + spatial] if axis >= 3 - spatial else 0
     return view
 
 
 cdef inline char *plane_of(const View *view, Py_ssize_t channels, Py_ssize_t plane) noexcept nogil:
+    if view.even:
+        return view.data + plane * view.c
     return view.data + plane // channels * view.n + plane % channels * view.c
 
 

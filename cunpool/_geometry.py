@@ -18,6 +18,8 @@ Size = SupportsIndex | Sequence[SupportsIndex]
 
 Shape = tuple[int, ...]
 Sizes = tuple[int, ...]
+Geometry = tuple[Shape, int, Sizes]
+"""The result's shape, how many entries that is, and the kernels' integers."""
 
 # Products of two sizes along one axis, and sums of a few, must stay below 2**63.
 LARGEST = 2**60
@@ -39,6 +41,8 @@ def hashable(name: str, value: Size) -> Size:
 
 def entries(name: str, value: object) -> Shape:
     """The integers in `value`."""
+    if type(value) is tuple and [*map(type, value)].count(int) == len(value):
+        return value
     if not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a sequence of integers, got {value!r}")
     return tuple([integer(name, entry) for entry in value])
@@ -80,8 +84,8 @@ def _pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: in
 @lru_cache(maxsize=1024, typed=True)
 def pooling(
     n: int, shape: Shape, kernel_size: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool
-) -> tuple[Shape, Sizes]:
-    """The shape that pooling `shape` gives, and the kernels' integers."""
+) -> Geometry:
+    """What pooling `shape` gives."""
     full = spatial(n, shape)
     kernel = per_axis(n, "kernel_size", kernel_size, 1)
     strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
@@ -96,7 +100,8 @@ def pooling(
     span = sum(d * (k - 1) * step for d, k, step in zip(dilations, kernel, steps, strict=True))
     if span >= 2**31:
         raise OverflowError(f"a window must span fewer than 2**31 cells of its plane in raster order, got {span}")
-    return shape[:-n] + pooled, flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
+    result = shape[:-n] + pooled
+    return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -108,8 +113,8 @@ def unpooling(
     padding: Size,
     dilation: Size,
     output_size: Shape | None,
-) -> tuple[Shape, Sizes]:
-    """The shape that unpooling `shape` gives, and the kernels' integers."""
+) -> Geometry:
+    """What unpooling `shape` gives."""
     pooled = spatial(n, shape)
     kernel = per_axis(n, "kernel_size", kernel_size, 1)
     strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
@@ -126,7 +131,8 @@ def unpooling(
         raise ValueError(f"the output would have size {full}, and every size must be at least {least}")
     if max(full) > LARGEST:
         raise OverflowError(f"the output would have size {full}, and every size must be at most 2**60")
-    return shape[:-n] + full, flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
+    result = shape[:-n] + full
+    return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 
 
 def _explicit(n: int, default: Shape, stride: Shape, output_size: Shape) -> Shape:

@@ -184,11 +184,11 @@ cdef cloned compare_window(const Taps *taps, Py_ssize_t lines, number *best, int
         elif left >= 4:
             compare_taps(taps, tap, 4, lines, best, place)
             tap += 4
-        elif left == 2:
-            compare_taps(taps, tap, 2, lines, best, place)
-            tap += 2
+        elif tap == 0:
+            compare_taps(taps, 0, 1, lines, best, place)
+            tap += 1
         else:
-            compare_taps(taps, tap, 1, lines, best, place)
+            compare(best, place, taps.cells[tap], sizeof(number), lines, taps.places[tap])
             tap += 1
 
 
@@ -254,41 +254,66 @@ cdef cloned compare_large(const Job *job, const char *plane, const Py_ssize_t *s
                             <int32_t> (kd * g.dilation[0] * area + kh * g.dilation[1] * width + kw * g.dilation[2]))
 
 
-cdef cloned write(const Job *job, Py_ssize_t plane, const Py_ssize_t *at, bint along_channels, Py_ssize_t rows,
-                  Py_ssize_t pitch, Py_ssize_t lines, const number *best, const int32_t *place) noexcept nogil:
-    """Values and indices of `lines` windows that are neighbours, and of as many in each of the next rows."""
+cdef struct Target:
+    # Where results go: the first of some neighbours, and the bytes from one to the next, and to the next row of them.
+    char *values
+    char *indices           # NULL if nobody wants them
+    Py_ssize_t value_step, index_step, value_row, index_row
+
+
+cdef Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                      bint along_channels) noexcept nogil:
+    cdef Target target
+    target.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
+                     + w * job.pooled.axis[2])
+    target.value_step = job.pooled.c if along_channels else job.pooled.axis[2]
+    target.value_row = job.pooled.axis[1]
+    target.indices = NULL
+    target.index_step = target.index_row = 0
+    if job.indices.data != NULL:
+        target.indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
+                          + h * job.indices.axis[1] + w * job.indices.axis[2])
+        target.index_step = job.indices.c if along_channels else job.indices.axis[2]
+        target.index_row = job.indices.axis[1]
+    return target
+
+
+cdef inline void next_row(Target *target) noexcept nogil:
+    target.values += target.value_row
+    if target.indices != NULL:
+        target.indices += target.index_row
+
+
+cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w) noexcept nogil:
+    """The place in its plane where a window begins; before it, where the window begins in the padding."""
     cdef const Geometry *g = &job.g
-    cdef char *values = plane_of(&job.pooled, job.channels, plane)
-    cdef char *indices = plane_of(&job.indices, job.channels, plane)
-    cdef Py_ssize_t value_step = job.pooled.c if along_channels else job.pooled.axis[2]
-    cdef Py_ssize_t index_step = job.indices.c if along_channels else job.indices.axis[2]
-    cdef Py_ssize_t stride = 0 if along_channels else g.stride[2], row, base, height, i
-    for i in range(3):
-        values += at[i] * job.pooled.axis[i]
-        indices += at[i] * job.indices.axis[i]
-    for row in range(rows):
-        if value_step == sizeof(number):
-            for i in range(lines):
-                (<number *> values)[i] = best[i]
-        else:
-            for i in range(lines):
-                (<number *> (values + i * value_step))[0] = best[i]
-        if job.indices.data != NULL:
-            height = (at[1] + row) * g.stride[1] - g.padding[1]
-            if job.height:
-                height %= job.height
-            base = (((at[0] * g.stride[0] - g.padding[0]) * g.full[1] + height) * g.full[2]
-                    + at[2] * g.stride[2] - g.padding[2])
-            if index_step == sizeof(index8):
-                for i in range(lines):
-                    (<index8 *> indices)[i] = base + i * stride + place[i]
-            else:
-                for i in range(lines):
-                    (<index8 *> (indices + i * index_step))[0] = base + i * stride + place[i]
-        values += job.pooled.axis[1]
-        indices += job.indices.axis[1]
-        best += pitch
-        place += pitch
+    cdef Py_ssize_t height = h * g.stride[1] - g.padding[1]
+    if job.height:
+        height %= job.height
+    return ((d * g.stride[0] - g.padding[0]) * g.full[1] + height) * g.full[2] + w * g.stride[2] - g.padding[2]
+
+
+cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
+                  const int32_t *place) noexcept nogil:
+    """Values and indices of `lines` windows that are neighbours, `stride` cells apart, the first one begun at `base`."""
+    # Copies, because the compiler has to fear that writing results changes `target`.
+    cdef char *values = target.values
+    cdef char *indices = target.indices
+    cdef Py_ssize_t value_step = target.value_step, index_step = target.index_step, i
+    if value_step == sizeof(number):
+        for i in range(lines):
+            (<number *> values)[i] = best[i]
+    else:
+        for i in range(lines):
+            (<number *> (values + i * value_step))[0] = best[i]
+    if indices == NULL:
+        return
+    if index_step == sizeof(index8):
+        for i in range(lines):
+            (<index8 *> indices)[i] = base + i * stride + place[i]
+    else:
+        for i in range(lines):
+            (<index8 *> (indices + i * index_step))[0] = base + i * stride + place[i]
 
 
 cdef void compare_one(const Job *job, const char *plane, const Py_ssize_t *start, number *best,
@@ -374,6 +399,7 @@ cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, numbe
     cdef number[LINE + VECTOR] best
     cdef int32_t[LINE + VECTOR] place
     cdef Taps taps
+    cdef Target target
     cdef const Geometry *g = &job.g
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef const char *row
@@ -397,25 +423,27 @@ cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, numbe
         if block.whole:
             take_inside(phases, length, row, step, stride, start[1] * g.full[2] + first, length,
                         g.full[1] * g.full[2])
+        else:
+            # In the order of the memory: that is what processors fetch ahead.
+            for i in range(block.rows):
+                for kh in range(g.kernel[1]):
+                    h = start[1] + i * g.stride[1] + kh * g.dilation[1]
+                    if 0 <= h < g.full[1]:
+                        take_inside(phases + kh * stride * length + i * block.pitch, length,
+                                    row + h * job.full.axis[1], step, stride, first, block.pitch, g.full[2])
         for kh in range(g.kernel[1]):
             h = start[1] + kh * g.dilation[1]
             if not 0 <= h < g.full[1]:
                 continue
-            if not block.whole:
-                for i in range(block.rows):
-                    take_inside(phases + i * block.pitch, length, row + (h + i * g.stride[1]) * job.full.axis[1], step,
-                                stride, first, block.pitch, g.full[2])
             for kw in range(g.kernel[2]):
-                i = kw * g.dilation[2]
-                tap = i + kh * g.dilation[1] * g.full[2] if block.whole else i
-                taps.cells[taps.count] = <const char *> (phases + tap % stride * length + tap // stride)
+                tap = kw * g.dilation[2]
+                i = tap + kh * g.dilation[1] * g.full[2] if block.whole else tap
+                taps.cells[taps.count] = <const char *> (
+                    phases + (0 if block.whole else kh * stride * length) + i % stride * length + i // stride)
                 taps.places[taps.count] = <int32_t> ((kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2]
-                                                     + i)
+                                                     + tap)
                 taps.count += 1
-            if not block.whole:
-                phases += stride * length
-        if block.whole:
-            phases += stride * length
+        phases += (1 if block.whole else g.kernel[1]) * stride * length
     # Whole vectors are compared. What they make of cells between and behind the windows is not used.
     compare_window(&taps, (lines + 15) // 16 * 16, best, place)
     low = 0
@@ -435,7 +463,11 @@ cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, numbe
                 compare_one(job, from_plane, start, best + i * block.pitch + kw, place + i * block.pitch + kw)
                 kw += 1
             start[1] += g.stride[1]
-    write(job, plane, at, False, block.rows, block.pitch, block.width, best, place)
+    target = target_of(job, plane, block.d, block.h, block.w, False)
+    for i in range(block.rows):
+        write(&target, base_of(job, block.d, block.h + i, block.w), stride, block.width, best + i * block.pitch,
+              place + i * block.pitch)
+        next_row(&target)
 
 
 cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t lines,
@@ -443,6 +475,7 @@ cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t 
     """Pool neighbouring windows of any size, cell after cell."""
     cdef number[LINE] best
     cdef int32_t[LINE] place
+    cdef Target target = target_of(job, plane, d, h, w, along_channels)
     cdef Py_ssize_t *at = [d, h, w]
     cdef Py_ssize_t start[3]
     cdef Py_ssize_t stride = 0 if along_channels else job.g.stride[2], i
@@ -450,7 +483,7 @@ cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t 
         start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
     compare_large(job, plane_of(&job.full, job.channels, plane), start, stride,
                   job.full.c if along_channels else stride * job.full.axis[2], lines, best, place)
-    write(job, plane, at, along_channels, 1, 0, lines, best, place)
+    write(&target, base_of(job, d, h, w), stride, lines, best, place)
 
 
 cdef bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept nogil:
@@ -520,40 +553,69 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
 
 
 cdef void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some windows, each in all channels: for arrays with the channels last, and for small planes."""
+    """One task: some rows of windows, each in all channels: for arrays with the channels last, and for small planes."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
+    cdef bint large = most == 0 or cells_of(g.kernel) > TAPS
+    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, part, count, w
+    most = LINE if large else most
+    parts = (job.channels + most - 1) // most
+    lines = job.batch * rows * parts
+    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
+        row = line // parts % rows
+        part = line % parts
+        count = min(job.channels - part * most, most)
+        if large:
+            for w in range(g.pooled[2]):
+                pool_large(job, line // (parts * rows) * job.channels + part * most, row // g.pooled[1],
+                           row % g.pooled[1], w, count, True, full)
+        else:
+            pool_across(job, line // (parts * rows) * job.channels + part * most, row // g.pooled[1],
+                        row % g.pooled[1], count, full)
+
+
+cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
+                      number *full) noexcept nogil:
+    """Pool a row of windows in `count` neighbouring channels."""
     cdef number[CELLS + LINE] cells
     cdef number[LINE] best
     cdef int32_t[LINE] place
     cdef Taps taps
+    cdef Taps dealt
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t at[3]
-    cdef Py_ssize_t start[3]
-    cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
-    cdef Py_ssize_t windows = cells_of(g.pooled), parts, lines, line, window, plane, count, i
-    cdef bint small = 0 < most and cells_of(g.kernel) <= TAPS
-    most = most if small else LINE
-    parts = (job.channels + most - 1) // most
-    lines = job.batch * windows * parts
-    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
-        window = line // parts
-        plane = window // windows * job.channels + line % parts * most
-        count = min(job.channels - line % parts * most, most)
-        at = [window % windows // (g.pooled[1] * g.pooled[2]), window // g.pooled[2] % g.pooled[1],
-              window % g.pooled[2]]
-        taps.count = 0
-        if small:
-            for i in range(3):
-                start[i] = at[i] * g.stride[i] - g.padding[i]
-            find_taps(job, plane_of(&job.full, job.channels, plane), start, &taps)
-        if taps.count:
-            if job.full.c != sizeof(number):
+    cdef Target target = target_of(job, plane, d, h, 0, True)
+    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
+    cdef Py_ssize_t w, i, base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2]
+    cdef bint after_inside = False
+    for w in range(g.pooled[2]):
+        if inside(start[2], g.kernel[2], g.dilation[2], g.full[2]):
+            if after_inside:
                 for i in range(taps.count):
-                    take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, count)
-                    taps.cells[i] = <const char *> (cells + i * count)
-            compare_window(&taps, count, best, place)
-            write(job, plane, at, True, 1, 0, count, best, place)
+                    taps.cells[i] += next_window
+            else:
+                find_taps(job, from_plane, start, &taps)
+            after_inside = True
         else:
-            pool_large(job, plane, at[0], at[1], at[2], count, True, full)
+            find_taps(job, from_plane, start, &taps)
+            after_inside = False
+        if taps.count == 0:
+            pool_large(job, plane, d, h, w, count, True, full)
+        elif job.full.c == sizeof(number):
+            compare_window(&taps, count, best, place)
+            write(&target, base, 0, count, best, place)
+        else:
+            dealt = taps
+            for i in range(taps.count):
+                take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, count)
+                dealt.cells[i] = <const char *> (cells + i * count)
+            compare_window(&dealt, count, best, place)
+            write(&target, base, 0, count, best, place)
+        start[2] += g.stride[2]
+        base += g.stride[2]
+        target.values += job.pooled.axis[2]
+        if target.indices != NULL:
+            target.indices += job.indices.axis[2]
 
 
 # The kinds of numbers in the order of the fused type above: their names are what `pool` takes.

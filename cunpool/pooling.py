@@ -12,7 +12,6 @@ from cunpool._arrays import Array
 from cunpool._docs import shares
 from cunpool._geometry import Size
 
-_INT64 = np.dtype(np.int64)
 _KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
 
 
@@ -30,7 +29,7 @@ def _max_pool(
     """Pooling over `n` spatial axes."""
     given = np.asarray(input)
     cells, kind = _arrays.numbers(given)
-    shape, sizes = _geometry.pooling(
+    shape, count, sizes = _geometry.pooling(
         n,
         cells.shape,
         _geometry.hashable("kernel_size", kernel_size),
@@ -39,12 +38,13 @@ def _max_pool(
         _geometry.hashable("dilation", dilation),
         bool(ceil_mode),
     )
-    values = _arrays.empty(cells, shape, cells.dtype)
-    indices = _arrays.empty(cells, shape, _INT64) if return_indices else None
-    if values.size:
+    values = _arrays.empty(cells, shape, cells.dtype, count)
+    indices = _arrays.empty(cells, shape, _arrays.INT64, count) if return_indices else None
+    if count:
         threads = _threads.threads_for(cells.nbytes, num_threads)
         _pool.pool(cells, values, indices, sizes, n, _KINDS[kind], threads)
-    values = values.astype(given.dtype, copy=False)
+    if given is not cells:
+        values = values.astype(given.dtype)
     return values if indices is None else (values, indices)
 
 

@@ -27,7 +27,7 @@ def _max_unpool(
 ) -> Array:
     """Unpooling over `n` spatial axes."""
     values = _arrays.items(input)
-    shape, sizes = _geometry.unpooling(
+    shape, count, sizes = _geometry.unpooling(
         n,
         values.shape,
         _geometry.hashable("kernel_size", kernel_size),
@@ -38,12 +38,12 @@ def _max_unpool(
     )
     places = _arrays.integers(indices, values.shape)
     if out is None:
-        result = _arrays.empty(values, shape, values.dtype)
+        result = _arrays.empty(values, shape, values.dtype, count)
     else:
         result = _arrays.check_out(out, shape, values.dtype)
         if np.may_share_memory(out, values) or np.may_share_memory(out, places):
-            result = _arrays.empty(values, shape, values.dtype)
-    threads = _threads.threads_for(result.nbytes, num_threads)
+            result = _arrays.empty(values, shape, values.dtype, count)
+    threads = _threads.threads_for(count * values.itemsize, num_threads)
     if not _unpool.unpool(values, places, result, sizes, n, threads):
         raise _arrays.bad_index(indices, shape[-n:])
     if out is not None and result is not out:

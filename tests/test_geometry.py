@@ -25,9 +25,10 @@ def test_pooled_sizes_are_those_counted_one_by_one(ceil_mode):
 
 def test_unpooling_undoes_the_size_of_pooling():
     for n in (1, 2, 3):
-        shape, sizes = _geometry.unpooling(n, (2, 3) + (4,) * n, 3, 2, 1, 1, None)
+        shape, count, sizes = _geometry.unpooling(n, (2, 3) + (4,) * n, 3, 2, 1, 1, None)
         assert shape == (2, 3) + (7,) * n
-        again, other = _geometry.pooling(n, shape, 3, 2, 1, 1, False)
+        again, _, other = _geometry.pooling(n, shape, 3, 2, 1, 1, False)
+        assert count == 6 * 7**n
         assert again == (2, 3) + (4,) * n
         assert sizes == other
         assert len(sizes) == 18
