@@ -6,6 +6,7 @@ cimport numpy as cnp
 
 cdef extern from *:
     """
+    #include <string.h>
     #if defined(__GNUC__)
     /* Arrays may be unaligned, and bits move as integers whatever the dtype says. */
     #define CUNPOOL_ANY __attribute__((aligned(1), may_alias))
@@ -36,7 +37,38 @@ cdef extern from *:
     #else
     #define CUNPOOL_INLINED inline
     #endif
+
+    /* Copy past the caches: lines that are written whole need not be read first. */
+    #if defined(__GNUC__) && defined(__x86_64__)
+    #include <emmintrin.h>
+    static inline void cunpool_stream(char *to, const char *from, size_t size) {
+        size_t head = (64 - ((size_t) to & 63)) & 63, i;
+        if (size < head + 64) {
+            memcpy(to, from, size);
+            return;
+        }
+        memcpy(to, from, head);
+        for (i = head; i + 64 <= size; i += 64) {
+            __m128i a = _mm_loadu_si128((const __m128i *) (from + i));
+            __m128i b = _mm_loadu_si128((const __m128i *) (from + i + 16));
+            __m128i c = _mm_loadu_si128((const __m128i *) (from + i + 32));
+            __m128i d = _mm_loadu_si128((const __m128i *) (from + i + 48));
+            _mm_stream_si128((__m128i *) (to + i), a);
+            _mm_stream_si128((__m128i *) (to + i + 16), b);
+            _mm_stream_si128((__m128i *) (to + i + 32), c);
+            _mm_stream_si128((__m128i *) (to + i + 48), d);
+        }
+        memcpy(to + i, from + i, size - i);
+    }
+    #define cunpool_fence() _mm_sfence()
+    #else
+    #define cunpool_stream(to, from, size) memcpy(to, from, size)
+    #define cunpool_fence() ((void) 0)
+    #endif
     """
+    void cunpool_stream(char *to, const char *frm, size_t size) noexcept nogil
+    void cunpool_fence() noexcept nogil
+
     # As a return type it marks a function to be compiled once per vector width. Only void functions can carry it:
     # Cython declares a variable of any other return type.
     ctypedef void cloned "CUNPOOL_CLONED void"
@@ -92,6 +124,7 @@ cdef struct Job:
     Py_ssize_t splits       # tasks for each plane (or for all lanes), where these are few
     Py_ssize_t flat         # bytes from one cell of a full plane to the next in raster order, 0 where it varies
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
+    bint stream             # whether results are so large that they go past the caches
     bint banded             # whether an index is expected among the rows of its own window
 
 cdef struct Found:
@@ -168,6 +201,7 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
         found.wrong = found.strays = 0
         for task in range(job.tasks):
             kernel(job, task, &found, job.full.data, job.indices.data)
+        cunpool_fence()
         return found
     for task in prange(job.tasks, num_threads=threads, schedule="dynamic"):
         found = run_one(kernel, job, task)
@@ -182,4 +216,5 @@ cdef inline Found run_one(Kernel kernel, const Job *job, Py_ssize_t task) noexce
     cdef Found found
     found.wrong = found.strays = 0
     kernel(job, task, &found, job.full.data, job.indices.data)
+    cunpool_fence()
     return found

@@ -47,10 +47,11 @@ ctypedef fused number:
 
 cdef enum:
     TAPS = 32               # cells of the largest window whose cells are looked at together
-    LINE = 256              # windows that are pooled side by side, in buffers that stay in the first cache
+    LINE = 512              # windows that are pooled side by side, in buffers that stay in the first cache
     SHORT = 32              # rows with no more windows than this are dealt out together
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
     MANY = 16               # if there are so many of these
+    STREAM = 1 << 24        # bytes of results that would not stay in the caches anyway
     VECTOR = 64             # numbers in the widest vector; buffers have as many to spare, so that loops need no tail
     CELLS = 4096            # cells of all these windows together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than reading this
@@ -259,6 +260,7 @@ cdef struct Target:
     char *values
     char *indices           # NULL if nobody wants them
     Py_ssize_t value_step, index_step, value_row, index_row
+    bint stream
 
 
 cdef Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
@@ -270,6 +272,7 @@ cdef Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
     target.value_row = job.pooled.axis[1]
     target.indices = NULL
     target.index_step = target.index_row = 0
+    target.stream = job.stream
     if job.indices.data != NULL:
         target.indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
                           + h * job.indices.axis[1] + w * job.indices.axis[2])
@@ -300,20 +303,27 @@ cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_s
     cdef char *values = target.values
     cdef char *indices = target.indices
     cdef Py_ssize_t value_step = target.value_step, index_step = target.index_step, i
-    if value_step == sizeof(number):
-        for i in range(lines):
-            (<number *> values)[i] = best[i]
-    else:
+    cdef index8[LINE] line
+    if value_step != sizeof(number):
         for i in range(lines):
             (<number *> (values + i * value_step))[0] = best[i]
-    if indices == NULL:
-        return
-    if index_step == sizeof(index8):
-        for i in range(lines):
-            (<index8 *> indices)[i] = base + i * stride + place[i]
+    elif target.stream:
+        cunpool_stream(values, <const char *> best, lines * sizeof(number))
     else:
         for i in range(lines):
+            (<number *> values)[i] = best[i]
+    if indices == NULL:
+        return
+    if index_step != sizeof(index8):
+        for i in range(lines):
             (<index8 *> (indices + i * index_step))[0] = base + i * stride + place[i]
+    elif target.stream:
+        for i in range(lines):
+            line[i] = base + i * stride + place[i]
+        cunpool_stream(indices, <const char *> line, lines * sizeof(index8))
+    else:
+        for i in range(lines):
+            (<index8 *> indices)[i] = base + i * stride + place[i]
 
 
 cdef void compare_one(const Job *job, const char *plane, const Py_ssize_t *start, number *best,
@@ -500,7 +510,10 @@ cdef bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept nogil:
     share = min(<Py_ssize_t> LINE, CELLS // (g.kernel[0] * g.kernel[1] * stride))
     if share < 2 * over + 16:
         return False
-    block.width = min(g.pooled[2], share - over)
+    # Long rows in equal parts.
+    block.width = share - over
+    block.width = (g.pooled[2] + block.width - 1) // block.width
+    block.width = (g.pooled[2] + block.width - 1) // block.width
     block.pitch = block.width + over
     block.rows = share // block.pitch if block.width == g.pooled[2] else 1
     # Short rows: deal them all out in one go, those between the windows too.
@@ -636,7 +649,7 @@ cdef void fold(Job *job, Py_ssize_t item_size) noexcept nogil:
     cdef Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
     job.height = 0
-    if (planes == 1 or g.full[0] > 1 or g.padding[1] or g.pooled[2] >= LINE // 2
+    if (planes == 1 or g.full[0] > 1 or g.padding[1] or g.pooled[2] >= LINE // 4
             or g.full[1] != g.pooled[1] * g.stride[1] or (g.kernel[1] - 1) * g.dilation[1] >= g.stride[1] or planes * g.full[1] * g.full[2] > 0x7FFFFFFF
             or not follows(job, &job.full, g.full, item_size) or not follows(job, &job.pooled, g.pooled, item_size)
             or job.indices.data != NULL and not follows(job, &job.indices, g.pooled, sizeof(index8))):
@@ -672,6 +685,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
     job.height = 0
+    job.stream = (cnp.PyArray_SIZE(pooled) * (cnp.PyArray_ITEMSIZE(pooled) + (0 if indices is None else sizeof(index8)))
+                  >= STREAM)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     fold(&job, cnp.PyArray_ITEMSIZE(full))
     by_channels = (job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
