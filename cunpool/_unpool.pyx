@@ -16,7 +16,11 @@ cnp.import_array()
 cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
-    SELECT_WIDTH = 24       # shorter rows are scattered faster
+    SELECT_WIDTH = 40       # shorter rows are scattered faster
+    SELECT_CHUNK = 256      # windows of a row that are selected together
+    STREAM = 1 << 24        # bytes of output that would not stay in the caches anyway
+    CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache;
+    CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
     LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
 
 # What `unpool` returns: what it met, and the way it took.
@@ -126,8 +130,8 @@ cdef void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, P
             band[1] = ((last[0] - 1) * g.full[1] + last[1]) * g.full[2]
 
 
-cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high, item *full,
-                              index *index_type) noexcept nogil:
+cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high, bint clearing,
+                              item *full, index *index_type) noexcept nogil:
     """Clear the cells from `low` to `high` of a plane, or of all lanes, and put there, in raster order, what belongs there.
 
     Where the job is banded, only the rows whose windows reach these cells are read. Then the count that comes back is of
@@ -146,7 +150,8 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     cdef Py_ssize_t band[2]
     band[0] = 0
     band[1] = cells_of(g.full)
-    clear(job, out, low, high, size)
+    if clearing:
+        clear(job, out, low, high, size)
     if not job.banded and job.lanes == 1 and value_step and index_step:
         return put_row(job, out, values, value_step, indices, index_step, cells_of(g.pooled), low, high, 0, band[1], full,
                        index_type)
@@ -187,20 +192,30 @@ cdef Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
 cdef void scatter(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
     """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, size = cells_of(job.g.full)
-    cdef Py_ssize_t group, part, outside = 0
+    cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
+    cdef Py_ssize_t part, together = 1, outside = 0, planes_bytes = groups * job.full.c
     if job.splits > 1:
         part = task % job.splits
-        outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1), full, index_type)
+        outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1), True, full,
+                                index_type)
     else:
-        for group in range(groups * task // job.tasks, groups * (task + 1) // job.tasks):
-            outside += scatter_plane(job, group * job.lanes, 0, size, full, index_type)
+        if job.lanes == 1 and job.flat == sizeof(item) and job.full.even and job.full.c == size * <Py_ssize_t> sizeof(item):
+            together = CLEAR_SMALL if planes_bytes < CLEAR_LARGE else CLEAR_LARGE
+            together = max(together // job.full.c, 1)
+        while group < end:
+            together = min(together, end - group)
+            if together > 1:
+                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, sizeof(item))
+            for part in range(group, group + together):
+                outside += scatter_plane(job, part * job.lanes, 0, size, together == 1, full, index_type)
+            group += together
     if job.banded:
         found.strays += outside
     else:
         found.wrong += outside
 
 
-cdef inline item zero_of(item *_) noexcept nogil:
+cdef inline item zero_of(const item *_) noexcept nogil:
     cdef item zero
     if item is item16:
         zero.low = zero.high = 0
@@ -209,88 +224,107 @@ cdef inline item zero_of(item *_) noexcept nogil:
     return zero
 
 
-cdef cloned select_rows(item *upper, item *lower, const item *values, const index *indices, Py_ssize_t count,
-                        uint32_t first, uint32_t width, Py_ssize_t *hits) noexcept nogil:
-    """Two rows of the output, or one where `lower` is NULL, from the pooled row whose windows lie there.
+cdef inlined select_rows(int rows, item **out, const uint32_t *first, const item *values, const index *indices,
+                         Py_ssize_t count, Py_ssize_t *hits) noexcept nogil:
+    """The cells of some windows in 1 or 2 `rows` of the output; `first` has the place of each row's first cell here.
 
-    `first` is the index of the upper row's first cell. Adds the number of indices that were found in these rows.
-    Comparing the low 32 bits is enough: planes are smaller than 2**31 here, and any index that is not makes `hits` negative.
+    Adds the number of indices that name a cell of their windows. Comparing the low 32 bits is enough: planes are smaller
+    than 2**31 here, and an index that is not makes `hits` negative. It vectorises where `rows` is a constant.
     """
-    cdef item nothing = zero_of(upper)
+    # Copies, because the compiler has to fear that writing results changes these.
+    cdef item *row_out[2]
+    cdef uint32_t row_first[2]
+    cdef item nothing = zero_of(values)
     cdef item value
     cdef index seen = 0
     cdef int32_t found = 0
-    cdef uint32_t cell, below
+    cdef uint32_t cell
     cdef Py_ssize_t i
-    if lower == NULL:
-        for i in range(count):
-            seen |= indices[i]
-            value = values[i]
-            cell = <uint32_t> indices[i] - first - 2 * <uint32_t> i
-            upper[2 * i] = value if cell == 0 else nothing
-            upper[2 * i + 1] = value if cell == 1 else nothing
+    cdef int row
+    for row in range(rows):
+        row_out[row] = out[row]
+        row_first[row] = first[row]
+    for i in range(count):
+        seen |= indices[i]
+        value = values[i]
+        for row in range(rows):
+            cell = <uint32_t> indices[i] - row_first[row] - 2 * <uint32_t> i
+            row_out[row][2 * i] = value if cell == 0 else nothing
+            row_out[row][2 * i + 1] = value if cell == 1 else nothing
             found += cell < 2
-    else:
-        for i in range(count):
-            seen |= indices[i]
-            value = values[i]
-            cell = <uint32_t> indices[i] - first - 2 * <uint32_t> i
-            below = cell - width
-            upper[2 * i] = value if cell == 0 else nothing
-            upper[2 * i + 1] = value if cell == 1 else nothing
-            lower[2 * i] = value if below == 0 else nothing
-            lower[2 * i + 1] = value if below == 1 else nothing
-            found += (cell < 2) + (below < 2)
     hits[0] += found
     if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
-        hits[0] = -count
+        hits[0] = -count - 1
 
 
-cdef bint select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, item *full,
-                       index *index_type) noexcept nogil:
-    """The output's rows that belong to some pooled rows of a plane, front to back; False at a stray."""
+cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t *strays,
+                         item *full, index *index_type) noexcept nogil:
+    """The output's rows that belong to some pooled rows of a plane, front to back. Stops at the first row with a stray."""
+    cdef item line[4][2 * SELECT_CHUNK]
+    cdef item *out[4]
+    cdef uint32_t first[4]
     cdef const Geometry *g = &job.g
-    cdef char *out = plane_of(&job.full, job.channels, plane)
-    cdef const char *values
-    cdef const char *indices
-    cdef Py_ssize_t width = g.full[2], height = g.full[1], count = g.pooled[2], used = 2 * count
-    cdef Py_ssize_t d, h, kd, kh, upper, hits
+    cdef char *into = plane_of(&job.full, job.channels, plane)
+    cdef const item *values
+    cdef const index *indices
+    cdef Py_ssize_t width = g.full[2], height = g.full[1], used = 2 * g.pooled[2]
+    cdef Py_ssize_t d, h, kd, kh, w, part, count, cell, hits
+    cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
     for row in range(row, row_end):
         d = row // g.pooled[1]
         h = row % g.pooled[1]
-        values = plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
-        indices = plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0] + h * job.indices.axis[1]
+        values = <const item *> (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0]
+                                 + h * job.pooled.axis[1])
+        indices = <const index *> (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
+                                   + h * job.indices.axis[1])
         hits = 0
+        for part in range((g.pooled[2] + SELECT_CHUNK - 1) // SELECT_CHUNK):
+            w = part * SELECT_CHUNK
+            count = min(g.pooled[2] - w, <Py_ssize_t> SELECT_CHUNK)
+            for k in range(rows):
+                cell = ((d * g.kernel[0] + k // g.kernel[1]) * height + h * g.kernel[1] + k % g.kernel[1]) * width + 2 * w
+                first[k] = <uint32_t> cell
+                out[k] = &line[k][0] if job.stream else <item *> into + cell
+            if rows == 1:
+                select_rows(1, out, first, values + w, indices + w, count, &hits)
+            elif rows == 2:
+                select_rows(2, out, first, values + w, indices + w, count, &hits)
+            else:
+                select_rows(2, out, first, values + w, indices + w, count, &hits)
+                select_rows(2, out + 2, first + 2, values + w, indices + w, count, &hits)
+            if job.stream:
+                for k in range(rows):
+                    cunpool_stream(into + first[k] * sizeof(item), <const char *> &line[k][0], 2 * count * sizeof(item))
+        if hits != g.pooled[2]:
+            strays[0] += 1
+            return
+        # What lies beyond the last windows.
         for kd in range(g.kernel[0]):
-            upper = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
-            select_rows(<item *> out + upper, <item *> out + upper + width if g.kernel[1] == 2 else NULL,
-                        <const item *> values, <const index *> indices, count, <uint32_t> upper, <uint32_t> width, &hits)
-            # What lies beyond the last windows.
+            cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
             if used < width:
                 for kh in range(g.kernel[1]):
-                    clear(job, out, upper + kh * width + used, upper + (kh + 1) * width, sizeof(item))
+                    clear(job, into, cell + kh * width + used, cell + (kh + 1) * width, sizeof(item))
             if h == g.pooled[1] - 1:
-                clear(job, out, upper + g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width, sizeof(item))
-        if hits != count:
-            return False
+                clear(job, into, cell + g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width, sizeof(item))
     if row_end == g.pooled[0] * g.pooled[1]:
-        clear(job, out, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(item))
-    return True
+        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(item))
 
 
 cdef void select(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
     """One task: as in `scatter`; but a plane that is split is split between pooled rows."""
     cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1]
-    cdef Py_ssize_t plane, part
+    cdef Py_ssize_t plane, part, strays
     if job.splits > 1:
         part = task % job.splits
-        found.strays += not select_plane(job, task // job.splits, rows * part // job.splits,
-                                         rows * (part + 1) // job.splits, full, index_type)
+        select_plane(job, task // job.splits, rows * part // job.splits, rows * (part + 1) // job.splits,
+                     &found.strays, full, index_type)
     else:
         for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
-            if not select_plane(job, plane, 0, rows, full, index_type):
+            strays = 0
+            select_plane(job, plane, 0, rows, &strays, full, index_type)
+            if strays:
                 found.strays += 1
-                found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), full, index_type)
+                found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
 
 
 cdef Kernel[5][2] SCATTER  # by the logarithm of the item's size, and by whether an index has 8 bytes
@@ -346,6 +380,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
             and job.indices.c == index_size):
         job.lanes = job.channels
     split(&job, threads)
+    job.stream = cnp.PyArray_SIZE(full) * item_size >= STREAM
     selecting = selectable(&job, item_size, index_size)
     if selecting:
         kernel = SELECT[log2_of(item_size)][index_size == 8]
