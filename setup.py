@@ -92,6 +92,8 @@ def extension(name: str) -> Extension:
 
 
 setup(
-    ext_modules=cythonize([extension("_unpool"), extension("_pool"), extension("_memory"), extension("_runtime")], build_dir="build/cython"),
+    ext_modules=cythonize(
+        [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")], build_dir="build/cython"
+    ),
     cmdclass={"build_ext": BuildExt},
 )

@@ -22,8 +22,22 @@ from cunpool.modules import (  # noqa: E402
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from cunpool.pooling import max_pool1d, max_pool2d, max_pool3d  # noqa: E402
-from cunpool.unpooling import max_unpool1d, max_unpool2d, max_unpool3d  # noqa: E402
+from cunpool.pooling import (  # noqa: E402
+    max_pool1d,
+    max_pool1d_backward,
+    max_pool2d,
+    max_pool2d_backward,
+    max_pool3d,
+    max_pool3d_backward,
+)
+from cunpool.unpooling import (  # noqa: E402
+    max_unpool1d,
+    max_unpool1d_backward,
+    max_unpool2d,
+    max_unpool2d_backward,
+    max_unpool3d,
+    max_unpool3d_backward,
+)
 
 __version__ = "0.1.0"
 
@@ -39,11 +53,17 @@ __all__ = [
     "get_cache_limit",
     "get_num_threads",
     "max_pool1d",
+    "max_pool1d_backward",
     "max_pool2d",
+    "max_pool2d_backward",
     "max_pool3d",
+    "max_pool3d_backward",
     "max_unpool1d",
+    "max_unpool1d_backward",
     "max_unpool2d",
+    "max_unpool2d_backward",
     "max_unpool3d",
+    "max_unpool3d_backward",
     "openmp_enabled",
     "set_cache_limit",
     "set_num_threads",

@@ -14,6 +14,7 @@ from cunpool import _memory
 Array = npt.NDArray[Any]
 
 INT64 = np.dtype(np.int64)
+CODES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 ITEM_SIZES = (1, 2, 4, 8, 16)
 
 # From this many bytes on, results lie in recycled memory; below, the C library recycles well enough.
@@ -35,12 +36,12 @@ def _number(dtype: np.dtype[Any]) -> str | None:
     return name if dtype.kind in "iu" or name in ("f4", "f8") else None
 
 
-def items(value: npt.ArrayLike) -> Array:
-    """The input of an unpooling."""
+def items(value: npt.ArrayLike, name: str = "input") -> Array:
+    """The input of an unpooling, or of its gradient."""
     array = np.asarray(value)
     if not _moves(array.dtype):
         raise TypeError(
-            f"input must have a dtype of 1, 2, 4, 8 or 16 bytes that is not an object or a string, got {array.dtype}"
+            f"{name} must have a dtype of 1, 2, 4, 8 or 16 bytes that is not an object or a string, got {array.dtype}"
         )
     return array
 
@@ -57,13 +58,36 @@ def numbers(value: npt.ArrayLike) -> tuple[Array, str]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), kind
 
 
-def integers(value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
+def reals(value: npt.ArrayLike, name: str) -> tuple[Array, str]:
+    """Floating numbers in the machine's byte order, and the kernels' name for their kind."""
+    array = np.asarray(value)
+    kind = _number(array.dtype)
+    if kind is None or "f" not in kind:
+        raise TypeError(f"{name} must be of float16, bfloat16, float32 or float64, got {array.dtype}")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), kind
+
+
+def integers(value: npt.ArrayLike, shape: tuple[int, ...], name: str = "input") -> Array:
     """The indices of an unpooling, as int32 or int64; a uint64 beyond int64 turns negative, and is caught as such."""
     array = np.asarray(value)
     if array.dtype is not INT64:
         array = _as_signed(array)
     if array.shape != shape:
-        raise ValueError(f"indices must have the shape of input, {shape}, got {array.shape}")
+        raise ValueError(f"indices must have the shape of {name}, {shape}, got {array.shape}")
+    return array
+
+
+def codes(value: npt.ArrayLike, shape: tuple[int, ...], size: int, name: str = "input") -> Array | None:
+    """Window codes of `size` bytes each; None where some integer among them is too large, or negative."""
+    array = np.asarray(value)
+    if array.dtype != CODES[size]:
+        _as_signed(array[:0])
+        small = array.astype(CODES[size])
+        if not np.array_equal(small, array):
+            return None
+        array = small
+    if array.shape != shape:
+        raise ValueError(f"indices must have the shape of {name}, {shape}, got {array.shape}")
     return array
 
 
@@ -86,12 +110,31 @@ def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int)
     return _memory.empty(np.empty_like, *arguments) if large else np.empty_like(*arguments)
 
 
+def result_for(
+    out: Array | None, like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int, *inputs: Array
+) -> Array:
+    """Where to put a result: in `out`, or in a new array where there is no `out` or it overlaps an input."""
+    if out is not None:
+        check_out(out, shape, dtype)
+        if not any(np.may_share_memory(out, array) for array in inputs):
+            return out
+    return empty(like, shape, dtype, count)
+
+
+def delivered(result: Array, out: Array | None) -> Array:
+    """`result`, in `out` if there is one."""
+    if out is None or result is out:
+        return result
+    np.copyto(out, result)
+    return out
+
+
 def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """`out`, if the result can be written there."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a numpy array, got {type(out).__name__}")
     if out.dtype != dtype:
-        raise TypeError(f"out must have the dtype of input, {dtype}, got {out.dtype}")
+        raise TypeError(f"out must have the dtype of the result, {dtype}, got {out.dtype}")
     if out.shape != shape:
         raise ValueError(f"out must have the shape of the result, {shape}, got {out.shape}")
     if not out.flags.writeable:
@@ -109,6 +152,30 @@ def _may_overlap_itself(array: Array) -> bool:
             return array.size > 0
         reach += stride * (size - 1)
     return False
+
+
+def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...]) -> IndexError:
+    """The error for the first window code, in raster order, that names no cell of the plane."""
+    array = np.asarray(codes)
+    full, pooled, kernel, stride, padding, dilation = (sizes[i + 3 - n : i + 3] for i in range(0, 18, 3))
+    cells = math.prod(kernel)
+    beyond = (array < 0) | (array >= cells)
+    taps = np.unravel_index(np.where(beyond, 0, array).astype(np.int64), kernel)
+    outside = np.zeros(array.shape, bool)
+    for axis in range(n):
+        start = np.arange(pooled[axis]) * stride[axis] - padding[axis]
+        place = start.reshape((-1,) + (1,) * (n - 1 - axis)) + taps[axis] * dilation[axis]
+        outside |= (place < 0) | (place >= full[axis])
+    window = " x ".join(map(str, kernel))
+    if not (beyond | outside).any():
+        return IndexError(f"indices were changed while they were read; they must be codes of windows of {window} cells")
+    where = tuple(map(int, np.unravel_index(int(np.argmax(beyond | outside)), array.shape)))
+    reason = (
+        f"a window of {window} has the codes 0 to {cells - 1}"
+        if beyond[where]
+        else f"it lies in the padding or past the output of {' x '.join(map(str, full))}"
+    )
+    return IndexError(f"window code {array[where]} at position {where} names no cell: {reason}")
 
 
 def bad_index(indices: npt.ArrayLike, full: tuple[int, ...]) -> IndexError:

@@ -18,6 +18,11 @@ cdef extern from *:
     typedef uint32_t item4 CUNPOOL_ANY;
     typedef uint64_t item8 CUNPOOL_ANY;
     typedef struct { item8 low, high; } item16;
+    typedef float float4 CUNPOOL_ANY;
+    typedef double float8 CUNPOOL_ANY;
+    /* float16 and bfloat16: no C type is theirs everywhere. */
+    typedef struct { item2 bits; } half;
+    typedef struct { item2 bits; } bhalf;
     typedef int32_t index4 CUNPOOL_ANY;
     typedef int64_t index8 CUNPOOL_ANY;
 
@@ -79,6 +84,12 @@ cdef extern from *:
     ctypedef uint64_t item8
     ctypedef struct item16:
         item8 low, high
+    ctypedef float float4
+    ctypedef double float8
+    ctypedef struct half:
+        item2 bits
+    ctypedef struct bhalf:
+        item2 bits
     ctypedef int32_t index4
     ctypedef int64_t index8
 
@@ -88,6 +99,18 @@ ctypedef fused item:
     item4
     item8
     item16
+
+# What is put into a plane: an item, which takes the place of what was there, or a number, which is added.
+ctypedef fused entry:
+    item1
+    item2
+    item4
+    item8
+    item16
+    half
+    bhalf
+    float4
+    float8
 
 ctypedef fused index:
     index4
@@ -123,6 +146,9 @@ cdef struct Job:
     Py_ssize_t tasks
     Py_ssize_t splits       # tasks for each plane (or for all lanes), where these are few
     Py_ssize_t flat         # bytes from one cell of a full plane to the next in raster order, 0 where it varies
+    int code_size           # bytes of a window code, 0 where indices are places in the plane
+    Py_ssize_t offsets[256] # from a window's first cell to each of its cells in raster order, for windows that small
+    Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
     bint stream             # whether results are so large that they go past the caches
     bint banded             # whether an index is expected among the rows of its own window

@@ -16,6 +16,13 @@ stride : int or sequence of int, optional
     Step from one window to the next in cells; `kernel_size` where it is not given.
 padding : int or sequence of int
     Cells of padding on both sides of each axis.""",
+    "index_format": """\
+index_format : {"plane", "window"}
+    What `indices` are: places in the plane of the output, or window codes: places in the window, counted in raster order,
+    as uint8, or as uint16 for windows of more than 256 cells.""",
+    "dilation": """\
+dilation : int or sequence of int
+    Step from one cell of a window to the next. It enters the default size, and what window codes mean.""",
     "num_threads": """\
 num_threads : int, optional
     Threads to use at most, for this call; see `set_num_threads`. The result does not depend on it.""",

@@ -16,6 +16,9 @@ from typing import SupportsIndex
 Size = SupportsIndex | Sequence[SupportsIndex]
 """An integer for all axes, or one for each."""
 
+Window = tuple[Size, Size | None, Size, Size]
+"""kernel_size, stride, padding and dilation."""
+
 Shape = tuple[int, ...]
 Sizes = tuple[int, ...]
 Geometry = tuple[Shape, int, Sizes]
@@ -48,6 +51,16 @@ def entries(name: str, value: object) -> Shape:
     return tuple([integer(name, entry) for entry in value])
 
 
+def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> Window:
+    """The arguments that say where windows lie, `hashable`."""
+    return (
+        hashable("kernel_size", kernel_size),
+        stride if stride is None else hashable("stride", stride),
+        hashable("padding", padding),
+        hashable("dilation", dilation),
+    )
+
+
 def per_axis(n: int, name: str, value: Size, least: int) -> Shape:
     """One integer of at least `least` for each of the `n` axes."""
     sizes = value if isinstance(value, tuple) else (value,) * n
@@ -67,6 +80,24 @@ def spatial(n: int, shape: Shape) -> Shape:
     return shape[-n:]
 
 
+def code_bytes(kernel: Shape) -> int:
+    """How many bytes a window code takes: 1 or 2."""
+    cells = math.prod(kernel)
+    if cells > 1 << 16:
+        raise ValueError(f"window codes are for windows of at most 65536 cells, got kernel_size {kernel}: {cells} cells")
+    return 1 if cells <= 1 << 8 else 2
+
+
+FORMATS = ("plane", "window")
+
+
+def is_window(index_format: str) -> bool:
+    """Whether indices are window codes."""
+    if index_format not in FORMATS:
+        raise ValueError(f"index_format must be one of {FORMATS}, got {index_format!r}")
+    return index_format == "window"
+
+
 def flat_sizes(n: int, full: Shape, pooled: Shape, *window: Shape) -> Sizes:
     """The kernels' eighteen integers."""
     ones, zeros = (1,) * (3 - n), (0,) * (3 - n)
@@ -83,7 +114,14 @@ def _pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: in
 
 @lru_cache(maxsize=1024, typed=True)
 def pooling(
-    n: int, shape: Shape, kernel_size: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool
+    n: int,
+    shape: Shape,
+    kernel_size: Size,
+    stride: Size | None,
+    padding: Size,
+    dilation: Size,
+    ceil_mode: bool,
+    codes: bool,
 ) -> Geometry:
     """What pooling `shape` gives."""
     full = spatial(n, shape)
@@ -98,10 +136,25 @@ def pooling(
         raise ValueError(f"the windows do not fit: pooling {full} would give {pooled}, and every size must be at least 1")
     steps = [math.prod(full[axis + 1 :]) for axis in range(n)]
     span = sum(d * (k - 1) * step for d, k, step in zip(dilations, kernel, steps, strict=True))
-    if span >= 2**31:
+    if codes:
+        code_bytes(kernel)
+    elif span >= 2**31:
         raise OverflowError(f"a window must span fewer than 2**31 cells of its plane in raster order, got {span}")
     result = shape[:-n] + pooled
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
+
+
+def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Window) -> Geometry:
+    """What pooling `input_shape` gives, in whichever mode of rounding that is `grad_shape`."""
+    geometry = pooling(n, input_shape, *window, False, False)
+    if geometry[0] != grad_shape:
+        other = pooling(n, input_shape, *window, True, False)
+        if other[0] != grad_shape:
+            raise ValueError(
+                f"grad_output must have the shape that pooling {input_shape} gives, {geometry[0]}, got {grad_shape}"
+            )
+        geometry = other
+    return geometry
 
 
 @lru_cache(maxsize=1024, typed=True)

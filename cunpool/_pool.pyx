@@ -6,6 +6,7 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy
 
 from cunpool._common cimport *
+from cunpool._places cimport inside
 
 cnp.import_array()
 
@@ -14,22 +15,11 @@ cdef extern from *:
     typedef int16_t int2 CUNPOOL_ANY;
     typedef int32_t int4 CUNPOOL_ANY;
     typedef int64_t int8 CUNPOOL_ANY;
-    typedef float float4 CUNPOOL_ANY;
-    typedef double float8 CUNPOOL_ANY;
-    /* float16 and bfloat16 are compared as integers: no C type is theirs everywhere. */
-    typedef struct { item2 bits; } half;
-    typedef struct { item2 bits; } bhalf;
     """
     ctypedef int8_t int1 "int8_t"
     ctypedef int16_t int2
     ctypedef int32_t int4
     ctypedef int64_t int8
-    ctypedef float float4
-    ctypedef double float8
-    ctypedef struct half:
-        item2 bits
-    ctypedef struct bhalf:
-        item2 bits
 
 ctypedef fused number:
     int1
@@ -120,9 +110,9 @@ cdef inline Py_ssize_t first_tap(Py_ssize_t start, Py_ssize_t dilation) noexcept
     return 0 if start >= 0 else (-start + dilation - 1) // dilation
 
 
-cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
-    """Whether a window, begun at `start`, lies wholly in the array along one axis."""
-    return start >= 0 and start + (kernel - 1) * dilation < size
+cdef inline int32_t place_of(const Job *job, Py_ssize_t kd, Py_ssize_t kh, Py_ssize_t kw) noexcept nogil:
+    """A cell's place in its window: how far it is from the first cell, or the window code."""
+    return <int32_t> (kd * job.place_steps[0] + kh * job.place_steps[1] + kw * job.place_steps[2])
 
 
 cdef struct Taps:
@@ -211,8 +201,7 @@ cdef void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, 
                 if 0 <= w < g.full[2]:
                     taps.cells[taps.count] = (plane + d * job.full.axis[0] + h * job.full.axis[1]
                                               + w * job.full.axis[2])
-                    taps.places[taps.count] = <int32_t> (((d - start[0]) * g.full[1] + h - start[1]) * g.full[2]
-                                                         + w - start[2])
+                    taps.places[taps.count] = place_of(job, kd, kh, kw)
                     taps.count += 1
 
 
@@ -222,16 +211,14 @@ cdef cloned compare_large(const Job *job, const char *plane, const Py_ssize_t *s
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t first[3]
     cdef Py_ssize_t tap[3]
-    cdef Py_ssize_t area = g.full[1] * g.full[2], width = g.full[2]
-    cdef Py_ssize_t kd, kh, kw, low, high, i
+    cdef Py_ssize_t width = g.full[2], kd, kh, kw, low, high, i
     cdef number nothing = lowest(best)
     for i in range(3):
         first[i] = first_tap(start[i], g.dilation[i])
     # A window without any number above the lowest keeps its first cell.
     for i in range(lines):
         best[i] = nothing
-        place[i] = <int32_t> (first[0] * g.dilation[0] * area + first[1] * g.dilation[1] * width
-                              + first_tap(start[2] + i * stride, g.dilation[2]) * g.dilation[2])
+        place[i] = place_of(job, first[0], first[1], first_tap(start[2] + i * stride, g.dilation[2]))
     for kd in range(first[0], g.kernel[0]):
         tap[0] = start[0] + kd * g.dilation[0]
         if tap[0] >= g.full[0]:
@@ -251,8 +238,7 @@ cdef cloned compare_large(const Job *job, const char *plane, const Py_ssize_t *s
                     high = min(lines, (width - tap[2] + stride - 1) // stride) if tap[2] < width else 0
                 if low < high:
                     compare(best + low, place + low, plane + tap[0] * job.full.axis[0] + tap[1] * job.full.axis[1]
-                            + tap[2] * job.full.axis[2] + low * step, step, high - low,
-                            <int32_t> (kd * g.dilation[0] * area + kh * g.dilation[1] * width + kw * g.dilation[2]))
+                            + tap[2] * job.full.axis[2] + low * step, step, high - low, place_of(job, kd, kh, kw))
 
 
 cdef struct Target:
@@ -260,6 +246,7 @@ cdef struct Target:
     char *values
     char *indices           # NULL if nobody wants them
     Py_ssize_t value_step, index_step, value_row, index_row
+    int code_size           # bytes of a window code, 0 where indices are places in the plane
     bint stream
 
 
@@ -273,6 +260,7 @@ cdef Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
     target.indices = NULL
     target.index_step = target.index_row = 0
     target.stream = job.stream
+    target.code_size = job.code_size
     if job.indices.data != NULL:
         target.indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
                           + h * job.indices.axis[1] + w * job.indices.axis[2])
@@ -314,7 +302,17 @@ cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_s
             (<number *> values)[i] = best[i]
     if indices == NULL:
         return
-    if index_step != sizeof(index8):
+    if target.code_size == 1:
+        if index_step == 1:
+            for i in range(lines):
+                (<item1 *> indices)[i] = <item1> place[i]
+        else:
+            for i in range(lines):
+                (<item1 *> (indices + i * index_step))[0] = <item1> place[i]
+    elif target.code_size == 2:
+        for i in range(lines):
+            (<item2 *> (indices + i * index_step))[0] = <item2> place[i]
+    elif index_step != sizeof(index8):
         for i in range(lines):
             (<index8 *> (indices + i * index_step))[0] = base + i * stride + place[i]
     elif target.stream:
@@ -334,7 +332,7 @@ cdef void compare_one(const Job *job, const char *plane, const Py_ssize_t *start
     cdef Py_ssize_t low[3]
     cdef Py_ssize_t high[3]
     cdef Py_ssize_t kd, kh, kw
-    cdef int32_t where, row_place
+    cdef int32_t where
     cdef number x, highest
     cdef bint better, begun = False
     for kd in range(3):
@@ -344,10 +342,9 @@ cdef void compare_one(const Job *job, const char *plane, const Py_ssize_t *start
         for kh in range(low[1], high[1]):
             row = (plane + (start[0] + kd * g.dilation[0]) * job.full.axis[0]
                    + (start[1] + kh * g.dilation[1]) * job.full.axis[1])
-            row_place = <int32_t> ((kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2])
             for kw in range(low[2], high[2]):
                 x = (<const number *> (row + (start[2] + kw * g.dilation[2]) * job.full.axis[2]))[0]
-                where = row_place + <int32_t> (kw * g.dilation[2])
+                where = place_of(job, kd, kh, kw)
                 if not begun:
                     best[0] = x
                     place[0] = where
@@ -450,8 +447,7 @@ cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, numbe
                 i = tap + kh * g.dilation[1] * g.full[2] if block.whole else tap
                 taps.cells[taps.count] = <const char *> (
                     phases + (0 if block.whole else kh * stride * length) + i % stride * length + i // stride)
-                taps.places[taps.count] = <int32_t> ((kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2]
-                                                     + tap)
+                taps.places[taps.count] = place_of(job, kd, kh, kw)
                 taps.count += 1
         phases += (1 if block.whole else g.kernel[1]) * stride * length
     # Whole vectors are compared. What they make of cells between and behind the windows is not used.
@@ -644,7 +640,7 @@ cdef Kernel[12] CHANNELS = [
     <Kernel> pool_channels[bhalf], <Kernel> pool_channels[float4], <Kernel> pool_channels[float8]]
 
 
-cdef void fold(Job *job, Py_ssize_t item_size) noexcept nogil:
+cdef void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Make one tall plane of many, where their rows follow each other and no window is cut off: short rows need that."""
     cdef Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
@@ -652,12 +648,12 @@ cdef void fold(Job *job, Py_ssize_t item_size) noexcept nogil:
     if (planes == 1 or g.full[0] > 1 or g.padding[1] or g.pooled[2] >= LINE // 4
             or g.full[1] != g.pooled[1] * g.stride[1] or (g.kernel[1] - 1) * g.dilation[1] >= g.stride[1] or planes * g.full[1] * g.full[2] > 0x7FFFFFFF
             or not follows(job, &job.full, g.full, item_size) or not follows(job, &job.pooled, g.pooled, item_size)
-            or job.indices.data != NULL and not follows(job, &job.indices, g.pooled, sizeof(index8))):
+            or job.indices.data != NULL and not follows(job, &job.indices, g.pooled, index_size)):
         return
     job.height = g.full[1]
     job.full.axis[1] = g.full[2] * item_size
     job.pooled.axis[1] = g.pooled[2] * item_size
-    job.indices.axis[1] = g.pooled[2] * sizeof(index8)
+    job.indices.axis[1] = g.pooled[2] * index_size
     g.full[1] *= planes
     g.pooled[1] *= planes
     job.batch = job.channels = 1
@@ -669,31 +665,44 @@ cdef bint follows(const Job *job, const View *view, const Py_ssize_t *shape, Py_
             and (job.batch == 1 or view.n == job.channels * view.c))
 
 
+# The ways that a call can take, for the tests: what `pool` returns is a sum of these.
+JOINED, ACROSS, STREAMED, LARGE, WHOLE = 1, 2, 4, 8, 16
+
+
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
-         int kind, int threads):
-    """Fill `pooled` and, unless it is None, `indices` (int64)."""
+         int kind, bint codes, int threads):
+    """Fill `pooled` and, unless it is None, `indices`: int64, or window codes. Returns the ways taken."""
     cdef Job job
     cdef Kernel kernel
-    cdef bint by_channels
+    cdef Block block
+    cdef Py_ssize_t index_size = 0 if indices is None else cnp.PyArray_ITEMSIZE(indices)
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
+    cdef bint across, fits
     job.g = geometry_of(sizes)
     job.full = view_of(full, spatial)
     job.pooled = view_of(pooled, spatial)
-    if indices is None:
-        job.indices.data = NULL
-    else:
+    job.indices.data = NULL
+    if indices is not None:
         job.indices = view_of(indices, spatial)
+    job.code_size = index_size if codes else 0
+    if codes:
+        job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
+    else:
+        job.place_steps = [job.g.dilation[0] * job.g.full[1] * job.g.full[2], job.g.dilation[1] * job.g.full[2],
+                           job.g.dilation[2]]
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
-    job.height = 0
-    job.stream = (cnp.PyArray_SIZE(pooled) * (cnp.PyArray_ITEMSIZE(pooled) + (0 if indices is None else sizeof(index8)))
-                  >= STREAM)
+    job.stream = cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
-    fold(&job, cnp.PyArray_ITEMSIZE(full))
-    by_channels = (job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
-                   or job.channels >= MANY and job.g.pooled[2] <= FEW)
-    kernel = CHANNELS[kind] if by_channels else ROWS[kind]
-    if cnp.PyArray_SIZE(full) * cnp.PyArray_ITEMSIZE(full) <= GIL_BYTES:
+    fold(&job, item_size, index_size)
+    across = (job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
+              or job.channels >= MANY and job.g.pooled[2] <= FEW)
+    fits = blocks(&job, item_size, &block)
+    kernel = CHANNELS[kind] if across else ROWS[kind]
+    if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
         run(kernel, &job, threads)
     else:
         with nogil:
             run(kernel, &job, threads)
+    return (JOINED * (job.height > 0) + ACROSS * across + STREAMED * job.stream + LARGE * (not fits)
+            + WHOLE * (fits and not across and block.whole))

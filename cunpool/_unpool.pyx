@@ -1,56 +1,117 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Unpooling's loops. They move bits, so the element type is its size alone. Valid input is assumed, indices apart.
 
+Pooling's gradient is the same walk, but for numbers that are added where several meet.
+
 There are two ways. Scattering clears the output and puts each value where its index says. Selecting, for windows of 2
 next to each other, goes through the output instead: each cell takes its window's value if the index names that cell.
 That takes no clearing and vectorises, but an index that names no cell of its own window is a stray, and then the plane is
 scattered after all.
 """
-from libc.string cimport memset
 cimport numpy as cnp
 
 from cunpool._common cimport *
+from cunpool._places cimport *
 
 cnp.import_array()
 
+cdef extern from *:
+    """
+    static inline float cunpool_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+    static inline uint32_t cunpool_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+
+    static inline float half_value(uint16_t half) {
+        uint32_t sign = (uint32_t) (half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3FF;
+        if (exponent == 0) { /* a multiple of the smallest one, 2**-24 */
+            float size = (float) fraction * cunpool_float(0x33800000);
+            return cunpool_float(sign | cunpool_bits(size));
+        }
+        exponent = exponent == 31 ? 255 : exponent + 112;
+        return cunpool_float(sign | exponent << 23 | fraction << 13);
+    }
+
+    /* To the nearest, ties to even. */
+    static inline uint16_t half_of(float x) {
+        uint32_t bits = cunpool_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
+        if (size > 0x7F800000)
+            return (uint16_t) (sign | 0x7E00);
+        if (size >= 0x47800000) /* 65536 */
+            return (uint16_t) (sign | 0x7C00);
+        if (size < 0x38800000) /* below 2**-14: adding 1/2 rounds to a multiple of 2**-24 */
+            return (uint16_t) (sign | (cunpool_bits(cunpool_float(size) + 0.5f) - 0x3F000000));
+        return (uint16_t) (sign | (size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13);
+    }
+
+    static inline float bhalf_value(uint16_t half) { return cunpool_float((uint32_t) half << 16); }
+
+    static inline uint16_t bhalf_of(float x) {
+        uint32_t bits = cunpool_bits(x);
+        if ((bits & 0x7FFFFFFF) > 0x7F800000)
+            return (uint16_t) (bits >> 16 | 0x40);
+        return (uint16_t) ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+    }
+    """
+    float half_value(item2) noexcept nogil
+    item2 half_of(float) noexcept nogil
+    float bhalf_value(item2) noexcept nogil
+    item2 bhalf_of(float) noexcept nogil
+
 cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
+    DECODED = 256           # window codes that are decoded together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
     SELECT_WIDTH = 40       # shorter rows are scattered faster
+    SELECT_CODES = 12       # as before, where indices are window codes
     SELECT_CHUNK = 256      # windows of a row that are selected together
     STREAM = 1 << 24        # bytes of output that would not stay in the caches anyway
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache;
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
-    LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
 
-# What `unpool` returns: what it met, and the way it took.
-BAD_INDEX, SCATTERED, SELECTED, STRAYED = range(4)
-
-
-cdef inline Py_ssize_t offset_of(const Job *job, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
-    """Bytes from a full plane's start to `cell`, counted in raster order."""
-    if flat:
-        return cell * flat
-    cdef Py_ssize_t width = job.g.full[2], area = job.g.full[1] * width
-    return (cell // area * job.full.axis[0] + cell % area // width * job.full.axis[1]
-            + cell % width * job.full.axis[2])
+# The ways that a call can take, for the tests: what `unpool` returns is a sum of these.
+SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED = 1, 2, 4, 8, 16, 32
 
 
-cdef void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
-    """Zero the cells `low` to `high` of a full plane, or of all lanes: `size` bytes each."""
-    cdef Py_ssize_t cell
-    if low >= high:
-        return
-    if job.flat == size:
-        memset(out + low * size, 0, (high - low) * size)
+ctypedef fused place:
+    index4
+    index8
+    item1                   # a window code
+
+
+cdef inline entry zero_of(const entry *_) noexcept nogil:
+    cdef entry zero
+    if entry is item16:
+        zero.low = zero.high = 0
+    elif entry is half or entry is bhalf:
+        zero.bits = 0
     else:
-        for cell in range(low, high):
-            memset(out + offset_of(job, job.flat, cell), 0, size)
+        zero = 0
+    return zero
+
+
+cdef inline void place_entry(entry *target, const entry *value) noexcept nogil:
+    """Put an item in its place, or add a number to what is there: in its own precision, as PyTorch adds gradients."""
+    if entry is half:
+        target.bits = half_of(half_value(target.bits) + half_value(value.bits))
+    elif entry is bhalf:
+        target.bits = bhalf_of(bhalf_value(target.bits) + bhalf_value(value.bits))
+    elif entry is float4 or entry is float8:
+        target[0] = target[0] + value[0]
+    else:
+        target[0] = value[0]
+
+
+cdef inline entry alone(entry value) noexcept nogil:
+    """What `place_entry` leaves where nothing was before: 0 + -0 is 0."""
+    if entry is half or entry is bhalf:
+        value.bits = 0 if value.bits == 0x8000 else value.bits
+    elif entry is float4 or entry is float8:
+        value = value + 0
+    return value
 
 
 cdef inline Py_ssize_t put(const Job *job, char *out, Py_ssize_t out_step, Py_ssize_t flat, const char *values,
                            Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count,
-                           uint64_t low, uint64_t span, uint64_t band, uint64_t band_span, item *full,
+                           uint64_t low, uint64_t span, uint64_t band, uint64_t band_span, entry *full,
                            index *index_type) noexcept nogil:
     """Put `count` values where their indices say, as far as that is from `low` on for `span` cells.
 
@@ -61,8 +122,8 @@ cdef inline Py_ssize_t put(const Job *job, char *out, Py_ssize_t out_step, Py_ss
     cdef Py_ssize_t i, outside = 0
     cdef uint64_t cell
     cdef bint inside
-    cdef item elsewhere
-    cdef item *target
+    cdef entry elsewhere = zero_of(full)
+    cdef entry *target
     if low <= band and band + band_span <= low + span:
         low = band
         span = band_span
@@ -70,8 +131,8 @@ cdef inline Py_ssize_t put(const Job *job, char *out, Py_ssize_t out_step, Py_ss
         for i in range(count):
             cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
             if cell - low < span:
-                (<item *> (out + i * out_step + offset_of(job, flat, <Py_ssize_t> cell)))[0] = (
-                    <const item *> (values + i * value_step))[0]
+                place_entry(<entry *> (out + i * out_step + offset_of(job, flat, <Py_ssize_t> cell)),
+                            <const entry *> (values + i * value_step))
             else:
                 outside += 1
         return outside
@@ -79,59 +140,62 @@ cdef inline Py_ssize_t put(const Job *job, char *out, Py_ssize_t out_step, Py_ss
         cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
         # Without a branch: next to where a plane is split, nobody can predict on which side an index lies.
         inside = cell - low < span
-        target = <item *> (out + i * out_step + offset_of(job, flat, <Py_ssize_t> (cell if inside else low)))
+        target = <entry *> (out + i * out_step + offset_of(job, flat, <Py_ssize_t> (cell if inside else low)))
         target = target if inside else &elsewhere
-        target[0] = (<const item *> (values + i * value_step))[0]
+        place_entry(target, <const entry *> (values + i * value_step))
         outside += cell - band >= band_span
     return outside
 
 
 cdef Py_ssize_t put_row(const Job *job, char *out, const char *values, Py_ssize_t value_step, const char *indices,
                         Py_ssize_t index_step, Py_ssize_t count, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
-                        Py_ssize_t band_end, item *full, index *index_type) noexcept nogil:
+                        Py_ssize_t band_end, entry *full, index *index_type) noexcept nogil:
     """`put` for neighbours in a plane, compiled apart for contiguous ones and for whole planes of them."""
-    if job.flat == sizeof(item) and value_step == sizeof(item) and index_step == sizeof(index):
+    if job.flat == sizeof(entry) and value_step == sizeof(entry) and index_step == sizeof(index):
         if low == 0 and band == 0 and high == band_end:
-            return put(job, out, 0, sizeof(item), values, sizeof(item), indices, sizeof(index), count, 0, high, 0,
+            return put(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, high, 0,
                        high, full, index_type)
-        return put(job, out, 0, sizeof(item), values, sizeof(item), indices, sizeof(index), count, low, high - low,
+        return put(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low, high - low,
                    band, band_end - band, full, index_type)
     return put(job, out, 0, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
                band_end - band, full, index_type)
 
 
 cdef Py_ssize_t put_lanes(const Job *job, char *out, const char *values, const char *indices, Py_ssize_t low,
-                          Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, item *full,
+                          Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, entry *full,
                           index *index_type) noexcept nogil:
     """`put` for one cell of each channel."""
-    return put(job, out, sizeof(item), job.flat, values, sizeof(item), indices, sizeof(index), job.lanes, low,
+    return put(job, out, sizeof(entry), job.flat, values, sizeof(entry), indices, sizeof(index), job.lanes, low,
                high - low, band, band_end - band, full, index_type)
 
 
-cdef void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
-                  Py_ssize_t *band) noexcept nogil:
-    """The cells, in raster order, between which all windows of a pooled row lie; in 1d, of a part of the row."""
-    cdef Py_ssize_t first[3]
-    cdef Py_ssize_t last[3]
-    cdef Py_ssize_t *low = [d, h, w]
-    cdef Py_ssize_t *high = [d, h, w_end - 1]
-    cdef int axis
-    for axis in range(3):
-        first[axis] = clamp(low[axis] * g.stride[axis] - g.padding[axis], 0, g.full[axis])
-        last[axis] = clamp(high[axis] * g.stride[axis] - g.padding[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1,
-                           first[axis], g.full[axis])
-    if g.full[0] * g.full[1] == 1 and g.pooled[0] * g.pooled[1] == 1:
-        band[0] = first[2]
-        band[1] = last[2]
-    else:
-        band[0] = min((first[0] * g.full[1] + first[1]) * g.full[2], cells_of(g.full))
-        band[1] = band[0]
-        if last[0] > first[0] and last[1] > first[1]:
-            band[1] = ((last[0] - 1) * g.full[1] + last[1]) * g.full[2]
+cdef Py_ssize_t put_decoded(const Job *job, char *out, const char *values, const char *codes, Py_ssize_t d, Py_ssize_t h,
+                            Py_ssize_t w, Py_ssize_t count, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
+                            Py_ssize_t band_end, entry *full) noexcept nogil:
+    """`put` for window codes: of `count` neighbours along the width, and of all lanes of each."""
+    cdef index8[DECODED] cells
+    cdef bint along_channels = job.lanes > 1
+    cdef Py_ssize_t lines = count if along_channels else 1, length = job.lanes if along_channels else count
+    cdef Py_ssize_t code_step = job.code_size if along_channels else job.indices.axis[2]
+    cdef Py_ssize_t value_step = sizeof(entry) if along_channels else job.pooled.axis[2]
+    cdef Py_ssize_t line, part, first, some, outside = 0
+    for line in range(lines):
+        for part in range((length + DECODED - 1) // DECODED):
+            first = part * DECODED
+            some = min(length - first, <Py_ssize_t> DECODED)
+            decode(job, codes + first * code_step, code_step, d, h, w + line if along_channels else w + first,
+                   along_channels, some, cells)
+            outside += put(job, out + first * sizeof(entry) if along_channels else out,
+                           sizeof(entry) if along_channels else 0, job.flat, values + first * value_step, value_step,
+                           <const char *> cells, sizeof(index8), some, low, high - low, band, band_end - band, full,
+                           <index8 *> NULL)
+        values += job.pooled.axis[2]
+        codes += job.indices.axis[2]
+    return outside
 
 
 cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high, bint clearing,
-                              item *full, index *index_type) noexcept nogil:
+                              entry *full, index *index_type) noexcept nogil:
     """Clear the cells from `low` to `high` of a plane, or of all lanes, and put there, in raster order, what belongs there.
 
     Where the job is banded, only the rows whose windows reach these cells are read. Then the count that comes back is of
@@ -144,7 +208,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     cdef const char *indices = plane_of(&job.indices, job.channels, plane)
     cdef const char *row_values
     cdef const char *row_indices
-    cdef Py_ssize_t width = g.pooled[2], height = g.pooled[1], size = job.lanes * sizeof(item)
+    cdef Py_ssize_t width = g.pooled[2], height = g.pooled[1], size = job.lanes * sizeof(entry)
     cdef Py_ssize_t value_step = flat_stride(&job.pooled, g.pooled), index_step = flat_stride(&job.indices, g.pooled)
     cdef Py_ssize_t d, h, w, i, part, count, outside = 0
     cdef Py_ssize_t band[2]
@@ -152,7 +216,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     band[1] = cells_of(g.full)
     if clearing:
         clear(job, out, low, high, size)
-    if not job.banded and job.lanes == 1 and value_step and index_step:
+    if not job.banded and job.lanes == 1 and value_step and index_step and not job.code_size:
         return put_row(job, out, values, value_step, indices, index_step, cells_of(g.pooled), low, high, 0, band[1], full,
                        index_type)
     for d in range(g.pooled[0]):
@@ -167,7 +231,10 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
                         continue
                 row_values = values + d * job.pooled.axis[0] + h * job.pooled.axis[1] + w * job.pooled.axis[2]
                 row_indices = indices + d * job.indices.axis[0] + h * job.indices.axis[1] + w * job.indices.axis[2]
-                if job.lanes == 1:
+                if job.code_size:
+                    outside += put_decoded(job, out, row_values, row_indices, d, h, w, count, low, high, band[0], band[1],
+                                           full)
+                elif job.lanes == 1:
                     outside += put_row(job, out, row_values, job.pooled.axis[2], row_indices, job.indices.axis[2], count,
                                        low, high, band[0], band[1], full, index_type)
                 else:
@@ -178,18 +245,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     return outside
 
 
-cdef Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
-    """Where the stretch number `part` of a split plane begins: where a pooled row's windows do, if there are rows enough."""
-    cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = cells_of(job.g.full), row
-    cdef Py_ssize_t band[2]
-    if rows < job.splits or part == 0 or part == job.splits:
-        return size * part // job.splits
-    row = rows * part // job.splits
-    band_of(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, band)
-    return band[0]
-
-
-cdef void scatter(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
+cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
     """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, size = cells_of(job.g.full)
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
@@ -199,13 +255,13 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, item *full, ind
         outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1), True, full,
                                 index_type)
     else:
-        if job.lanes == 1 and job.flat == sizeof(item) and job.full.even and job.full.c == size * <Py_ssize_t> sizeof(item):
+        if job.lanes == 1 and job.flat == sizeof(entry) and job.full.even and job.full.c == size * <Py_ssize_t> sizeof(entry):
             together = CLEAR_SMALL if planes_bytes < CLEAR_LARGE else CLEAR_LARGE
             together = max(together // job.full.c, 1)
         while group < end:
             together = min(together, end - group)
             if together > 1:
-                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, sizeof(item))
+                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, sizeof(entry))
             for part in range(group, group + together):
                 outside += scatter_plane(job, part * job.lanes, 0, size, together == 1, full, index_type)
             group += together
@@ -215,28 +271,20 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, item *full, ind
         found.wrong += outside
 
 
-cdef inline item zero_of(const item *_) noexcept nogil:
-    cdef item zero
-    if item is item16:
-        zero.low = zero.high = 0
-    else:
-        zero = 0
-    return zero
-
-
-cdef inlined select_rows(int rows, item **out, const uint32_t *first, const item *values, const index *indices,
+cdef inlined select_rows(int rows, entry **out, const uint32_t *first, const entry *values, const place *indices,
                          Py_ssize_t count, Py_ssize_t *hits) noexcept nogil:
-    """The cells of some windows in 1 or 2 `rows` of the output; `first` has the place of each row's first cell here.
+    """The cells of some windows in 1 or 2 `rows` of the output; `first` has the place of each row's first cell here,
+    or the code of its cells' first one.
 
     Adds the number of indices that name a cell of their windows. Comparing the low 32 bits is enough: planes are smaller
     than 2**31 here, and an index that is not makes `hits` negative. It vectorises where `rows` is a constant.
     """
     # Copies, because the compiler has to fear that writing results changes these.
-    cdef item *row_out[2]
+    cdef entry *row_out[2]
     cdef uint32_t row_first[2]
-    cdef item nothing = zero_of(values)
-    cdef item value
-    cdef index seen = 0
+    cdef entry nothing = zero_of(values)
+    cdef entry value
+    cdef place seen = 0
     cdef int32_t found = 0
     cdef uint32_t cell
     cdef Py_ssize_t i
@@ -246,36 +294,41 @@ cdef inlined select_rows(int rows, item **out, const uint32_t *first, const item
         row_first[row] = first[row]
     for i in range(count):
         seen |= indices[i]
-        value = values[i]
+        value = alone(values[i])
         for row in range(rows):
-            cell = <uint32_t> indices[i] - row_first[row] - 2 * <uint32_t> i
+            if place is item1:
+                cell = <uint32_t> indices[i] - row_first[row]
+            else:
+                cell = <uint32_t> indices[i] - row_first[row] - 2 * <uint32_t> i
             row_out[row][2 * i] = value if cell == 0 else nothing
             row_out[row][2 * i + 1] = value if cell == 1 else nothing
             found += cell < 2
     hits[0] += found
-    if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
-        hits[0] = -count - 1
+    if place is not item1:
+        if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
+            hits[0] = -count - 1
 
 
 cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t *strays,
-                         item *full, index *index_type) noexcept nogil:
+                         entry *full, place *place_type) noexcept nogil:
     """The output's rows that belong to some pooled rows of a plane, front to back. Stops at the first row with a stray."""
-    cdef item line[4][2 * SELECT_CHUNK]
-    cdef item *out[4]
+    cdef entry line[4][2 * SELECT_CHUNK]
+    cdef entry *out[4]
+    cdef char *target[4]
     cdef uint32_t first[4]
     cdef const Geometry *g = &job.g
     cdef char *into = plane_of(&job.full, job.channels, plane)
-    cdef const item *values
-    cdef const index *indices
+    cdef const entry *values
+    cdef const place *indices
     cdef Py_ssize_t width = g.full[2], height = g.full[1], used = 2 * g.pooled[2]
     cdef Py_ssize_t d, h, kd, kh, w, part, count, cell, hits
     cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
     for row in range(row, row_end):
         d = row // g.pooled[1]
         h = row % g.pooled[1]
-        values = <const item *> (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0]
+        values = <const entry *> (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0]
                                  + h * job.pooled.axis[1])
-        indices = <const index *> (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
+        indices = <const place *> (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
                                    + h * job.indices.axis[1])
         hits = 0
         for part in range((g.pooled[2] + SELECT_CHUNK - 1) // SELECT_CHUNK):
@@ -283,8 +336,9 @@ cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ss
             count = min(g.pooled[2] - w, <Py_ssize_t> SELECT_CHUNK)
             for k in range(rows):
                 cell = ((d * g.kernel[0] + k // g.kernel[1]) * height + h * g.kernel[1] + k % g.kernel[1]) * width + 2 * w
-                first[k] = <uint32_t> cell
-                out[k] = &line[k][0] if job.stream else <item *> into + cell
+                first[k] = 2 * k if place is item1 else <uint32_t> cell
+                target[k] = into + cell * sizeof(entry)
+                out[k] = &line[k][0] if job.stream else <entry *> into + cell
             if rows == 1:
                 select_rows(1, out, first, values + w, indices + w, count, &hits)
             elif rows == 2:
@@ -294,7 +348,7 @@ cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ss
                 select_rows(2, out + 2, first + 2, values + w, indices + w, count, &hits)
             if job.stream:
                 for k in range(rows):
-                    cunpool_stream(into + first[k] * sizeof(item), <const char *> &line[k][0], 2 * count * sizeof(item))
+                    cunpool_stream(target[k], <const char *> &line[k][0], 2 * count * sizeof(entry))
         if hits != g.pooled[2]:
             strays[0] += 1
             return
@@ -303,46 +357,55 @@ cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ss
             cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
             if used < width:
                 for kh in range(g.kernel[1]):
-                    clear(job, into, cell + kh * width + used, cell + (kh + 1) * width, sizeof(item))
+                    clear(job, into, cell + kh * width + used, cell + (kh + 1) * width, sizeof(entry))
             if h == g.pooled[1] - 1:
-                clear(job, into, cell + g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width, sizeof(item))
+                clear(job, into, cell + g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width, sizeof(entry))
     if row_end == g.pooled[0] * g.pooled[1]:
-        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(item))
+        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
 
 
-cdef void select(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
+cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, place *place_type) noexcept nogil:
     """One task: as in `scatter`; but a plane that is split is split between pooled rows."""
     cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1]
     cdef Py_ssize_t plane, part, strays
     if job.splits > 1:
         part = task % job.splits
         select_plane(job, task // job.splits, rows * part // job.splits, rows * (part + 1) // job.splits,
-                     &found.strays, full, index_type)
+                     &found.strays, full, place_type)
     else:
         for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
             strays = 0
-            select_plane(job, plane, 0, rows, &strays, full, index_type)
+            select_plane(job, plane, 0, rows, &strays, full, place_type)
             if strays:
                 found.strays += 1
-                found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
+                if place is item1:
+                    found.wrong += 1  # a code that is none cannot be placed anywhere else
+                else:
+                    found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, place_type)
 
 
-cdef Kernel[5][2] SCATTER  # by the logarithm of the item's size, and by whether an index has 8 bytes
+# By kind: items by the logarithm of their size, then the numbers that are added.
+KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
+cdef Kernel[9][2] SCATTER  # and by whether an index has 8 bytes
+cdef Kernel[9][3] SELECT   # the third is for window codes
 SCATTER[0] = [<Kernel> scatter[item1, index4], <Kernel> scatter[item1, index8]]
 SCATTER[1] = [<Kernel> scatter[item2, index4], <Kernel> scatter[item2, index8]]
 SCATTER[2] = [<Kernel> scatter[item4, index4], <Kernel> scatter[item4, index8]]
 SCATTER[3] = [<Kernel> scatter[item8, index4], <Kernel> scatter[item8, index8]]
 SCATTER[4] = [<Kernel> scatter[item16, index4], <Kernel> scatter[item16, index8]]
-cdef Kernel[5][2] SELECT
-SELECT[0] = [<Kernel> select[item1, index4], <Kernel> select[item1, index8]]
-SELECT[1] = [<Kernel> select[item2, index4], <Kernel> select[item2, index8]]
-SELECT[2] = [<Kernel> select[item4, index4], <Kernel> select[item4, index8]]
-SELECT[3] = [<Kernel> select[item8, index4], <Kernel> select[item8, index8]]
-SELECT[4] = [<Kernel> select[item16, index4], <Kernel> select[item16, index8]]
-
-
-cdef inline int log2_of(Py_ssize_t size) noexcept nogil:
-    return 0 if size == 1 else 1 if size == 2 else 2 if size == 4 else 3 if size == 8 else 4
+SCATTER[5] = [<Kernel> scatter[half, index4], <Kernel> scatter[half, index8]]
+SCATTER[6] = [<Kernel> scatter[bhalf, index4], <Kernel> scatter[bhalf, index8]]
+SCATTER[7] = [<Kernel> scatter[float4, index4], <Kernel> scatter[float4, index8]]
+SCATTER[8] = [<Kernel> scatter[float8, index4], <Kernel> scatter[float8, index8]]
+SELECT[0] = [<Kernel> select[item1, index4], <Kernel> select[item1, index8], <Kernel> select[item1, item1]]
+SELECT[1] = [<Kernel> select[item2, index4], <Kernel> select[item2, index8], <Kernel> select[item2, item1]]
+SELECT[2] = [<Kernel> select[item4, index4], <Kernel> select[item4, index8], <Kernel> select[item4, item1]]
+SELECT[3] = [<Kernel> select[item8, index4], <Kernel> select[item8, index8], <Kernel> select[item8, item1]]
+SELECT[4] = [<Kernel> select[item16, index4], <Kernel> select[item16, index8], <Kernel> select[item16, item1]]
+SELECT[5] = [<Kernel> select[half, index4], <Kernel> select[half, index8], <Kernel> select[half, item1]]
+SELECT[6] = [<Kernel> select[bhalf, index4], <Kernel> select[bhalf, index8], <Kernel> select[bhalf, item1]]
+SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8], <Kernel> select[float4, item1]]
+SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8], <Kernel> select[float8, item1]]
 
 
 cdef bint selectable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
@@ -353,45 +416,35 @@ cdef bint selectable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size
         if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.kernel[axis] > (1 if g.full[axis] == 1 else 2)
                 or g.dilation[axis] > 1 and g.kernel[axis] > 1 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
             return False
-    return (g.kernel[2] == 2 and g.pooled[2] >= SELECT_WIDTH and cells_of(g.full) <= 0x7FFFFFFF
+    return (g.kernel[2] == 2 and g.pooled[2] >= (SELECT_CODES if job.code_size else SELECT_WIDTH) and cells_of(g.full) <= 0x7FFFFFFF
             and job.lanes == 1 and job.flat == item_size and job.pooled.axis[2] == item_size
             and job.indices.axis[2] == index_size)
 
 
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
-           int spatial, int threads):
-    """Fill `full`. Returns 0 if an index lies outside its plane (then `full` is unspecified), else the way taken."""
+           int spatial, int kind, bint codes, int threads):
+    """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
     cdef Job job
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
-    cdef Kernel scattering = SCATTER[log2_of(item_size)][index_size == 8], kernel = scattering
-    cdef bint selecting
-    job.g = geometry_of(sizes)
-    job.pooled = view_of(pooled, spatial)
-    job.indices = view_of(indices, spatial)
-    job.full = view_of(full, spatial)
-    job.flat = flat_stride(&job.full, job.g.full)
-    job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
-    job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
+    cdef Kernel scattering = SCATTER[kind][codes or index_size == 8], kernel = scattering
+    cdef int ways
+    prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(full) == 0:
         return SCATTERED
-    job.lanes = 1
-    if (job.channels >= LANES and job.flat and job.full.c == item_size and job.pooled.c == item_size
-            and job.indices.c == index_size):
-        job.lanes = job.channels
     split(&job, threads)
     job.stream = cnp.PyArray_SIZE(full) * item_size >= STREAM
-    selecting = selectable(&job, item_size, index_size)
-    if selecting:
-        kernel = SELECT[log2_of(item_size)][index_size == 8]
+    ways = SCATTERED
+    if selectable(&job, item_size, index_size):
+        kernel = SELECT[kind][2 if codes else index_size == 8]
+        ways = SELECTED + STREAMED * job.stream
+    ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
     if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
         found = unpool_job(&job, kernel, scattering, threads)
     else:
         with nogil:
             found = unpool_job(&job, kernel, scattering, threads)
-    if found.wrong:
-        return BAD_INDEX
-    return STRAYED if found.strays else SELECTED if selecting else SCATTERED
+    return 0 if found.wrong else ways + STRAYED * (found.strays > 0)
 
 
 cdef Found unpool_job(Job *job, Kernel kernel, Kernel scattering, int threads) noexcept nogil:
@@ -405,12 +458,3 @@ cdef Found unpool_job(Job *job, Kernel kernel, Kernel scattering, int threads) n
         job.banded = False
         found.wrong = run(scattering, job, threads).wrong
     return found
-
-
-cdef void split(Job *job, int threads) noexcept nogil:
-    """Some tasks for each thread, so that one who is held up does not hold up the rest."""
-    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, wanted = 1 if threads == 1 else 4 * threads
-    cdef Py_ssize_t size = cells_of(job.g.full)
-    job.splits = clamp((wanted + groups - 1) // groups, 1, size)
-    job.tasks = groups * job.splits if job.splits > 1 else min(groups, wanted)
-    job.banded = job.splits > 1

@@ -25,6 +25,8 @@ class _MaxPool:
         dilation: Size = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
+        *,
+        index_format: str = "plane",
     ) -> None:
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
@@ -32,11 +34,20 @@ class _MaxPool:
         self.dilation = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
+        self.index_format = index_format
+        _geometry.is_window(index_format)
 
     def __call__(self, input: npt.ArrayLike) -> Any:
         """Pool `input`; an array, or with `return_indices` a pair of them."""
         return type(self)._function(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+            index_format=self.index_format,
         )
 
     def __repr__(self) -> str:
@@ -52,7 +63,15 @@ class _MaxUnpool:
     _axes: ClassVar[int]
     _function: ClassVar[Callable[..., Array]]
 
-    def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> None:
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        *,
+        dilation: Size = 1,
+        index_format: str = "plane",
+    ) -> None:
         n = self._axes
         self.kernel_size = _geometry.per_axis(n, "kernel_size", _geometry.hashable("kernel_size", kernel_size), 1)
         self.stride = (
@@ -61,6 +80,9 @@ class _MaxUnpool:
             else _geometry.per_axis(n, "stride", _geometry.hashable("stride", stride), 1)
         )
         self.padding = _geometry.per_axis(n, "padding", _geometry.hashable("padding", padding), 0)
+        self.dilation = _geometry.per_axis(n, "dilation", _geometry.hashable("dilation", dilation), 1)
+        self.index_format = index_format
+        _geometry.is_window(index_format)
 
     def __call__(
         self,
@@ -72,7 +94,15 @@ class _MaxUnpool:
     ) -> Array:
         """Unpool `input` by `indices`."""
         return type(self)._function(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size, out=out
+            input,
+            indices,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            output_size,
+            dilation=self.dilation,
+            index_format=self.index_format,
+            out=out,
         )
 
     def __repr__(self) -> str:
@@ -99,7 +129,7 @@ class MaxPool2d(_MaxPool):
 
     Parameters
     ----------
-    kernel_size, stride, padding, dilation, return_indices, ceil_mode
+    kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format
         As for `cunpool.max_pool2d`, and kept as attributes under the same names. What does not fit raises its error when
         the module is called.
 
@@ -152,7 +182,7 @@ class MaxUnpool2d(_MaxUnpool):
 
     Parameters
     ----------
-    kernel_size, stride, padding
+    kernel_size, stride, padding, dilation, index_format
         As for `cunpool.max_unpool2d`, and kept as attributes under the same names, one integer per axis.
 
     Raises

@@ -8,48 +8,76 @@ from typing import SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _geometry, _threads, _unpool
+from cunpool import _arrays, _gather, _geometry, _threads, _unpool
 from cunpool._arrays import Array
 from cunpool._docs import shares
-from cunpool._geometry import Size
+from cunpool._geometry import Size, Window
+
+
+_KINDS = {name: number for number, name in enumerate(_unpool.KINDS)}
 
 
 def _max_unpool(
     n: int,
     input: npt.ArrayLike,
     indices: npt.ArrayLike,
-    kernel_size: Size,
-    stride: Size | None,
-    padding: Size,
+    window: Window,
     output_size: Sequence[SupportsIndex] | None,
+    index_format: str,
     out: Array | None,
     num_threads: int | None,
 ) -> Array:
     """Unpooling over `n` spatial axes."""
     values = _arrays.items(input)
+    codes = index_format != "plane" and _geometry.is_window(index_format)
     shape, count, sizes = _geometry.unpooling(
         n,
         values.shape,
-        _geometry.hashable("kernel_size", kernel_size),
-        stride if stride is None else _geometry.hashable("stride", stride),
-        _geometry.hashable("padding", padding),
-        1,
+        *_geometry.window(*window),
         None if output_size is None else _geometry.entries("output_size", output_size),
     )
-    places = _arrays.integers(indices, values.shape)
-    if out is None:
-        result = _arrays.empty(values, shape, values.dtype, count)
-    else:
-        result = _arrays.check_out(out, shape, values.dtype)
-        if np.may_share_memory(out, values) or np.may_share_memory(out, places):
-            result = _arrays.empty(values, shape, values.dtype, count)
+    places = places_of(indices, values.shape, codes, n, sizes, "input")
+    result = _arrays.result_for(out, values, shape, values.dtype, count, values, places)
     threads = _threads.threads_for(count * values.itemsize, num_threads)
-    if not _unpool.unpool(values, places, result, sizes, n, threads):
-        raise _arrays.bad_index(indices, shape[-n:])
-    if out is not None and result is not out:
-        np.copyto(out, result)
-        return out
-    return result
+    if not _unpool.unpool(values, places, result, sizes, n, _KINDS[str(values.itemsize)], codes, threads):
+        raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, shape[-n:])
+    return _arrays.delivered(result, out)
+
+
+def places_of(
+    indices: npt.ArrayLike, shape: _geometry.Shape, codes: bool, n: int, sizes: _geometry.Sizes, name: str
+) -> Array:
+    """The indices as the kernels take them."""
+    if not codes:
+        return _arrays.integers(indices, shape, name)
+    places = _arrays.codes(indices, shape, _geometry.code_bytes(sizes[6:9]), name)
+    if places is None:
+        raise _arrays.bad_code(indices, n, sizes)
+    return places
+
+
+def _max_unpool_backward(
+    n: int,
+    grad_output: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    window: Window,
+    index_format: str,
+    out: Array | None,
+    num_threads: int | None,
+) -> Array:
+    """The gradient of unpooling over `n` spatial axes."""
+    full = _arrays.items(grad_output, "grad_output")
+    codes = _geometry.is_window(index_format)
+    shape = np.shape(indices)
+    if len(shape) != full.ndim or shape[:-n] != full.shape[:-n]:
+        raise ValueError(f"indices must have the N and C of grad_output, {full.shape}, got {shape}")
+    _, _, sizes = _geometry.unpooling(n, shape, *_geometry.window(*window), full.shape[-n:])
+    places = places_of(indices, shape, codes, n, sizes, "indices")
+    result = _arrays.result_for(out, full, shape, full.dtype, places.size, full, places)
+    threads = _threads.threads_for(full.nbytes, num_threads)
+    if not _gather.unpool_backward(full, places, result, sizes, n, _KINDS[str(full.itemsize)], codes, threads):
+        raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, full.shape[-n:])
+    return _arrays.delivered(result, out)
 
 
 @shares
@@ -61,6 +89,8 @@ def max_unpool1d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
+    dilation: Size = 1,
+    index_format: str = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -78,7 +108,8 @@ def max_unpool1d(
     >>> cu.max_unpool1d(y, indices, 2, stride=2, output_size=x.shape)
     array([[[0., 2., 0., 4., 0., 6., 0., 8., 0.]]])
     """
-    return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size, out, num_threads)
+    window = kernel_size, stride, padding, dilation
+    return _max_unpool(1, input, indices, window, output_size, index_format, out, num_threads)
 
 
 @shares
@@ -90,6 +121,8 @@ def max_unpool2d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
+    dilation: Size = 1,
+    index_format: str = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -102,11 +135,14 @@ def max_unpool2d(
         object or a string. N and C may be 0. Any strides.
     indices : array_like of integers
         Of the shape of `input`: where each value goes, as its place in its plane of the output, counted in raster
-        order. Where several values go to one place, the last one in raster order stays.
+        order, or in the window (see `index_format`). Where several values go to one place, the last one in raster order
+        stays.
     {window}
     output_size : sequence of int, optional
         The spatial sizes of the result, or its whole shape (N and C are not looked at). On every axis the size has to
-        lie strictly within one `stride` of the default, ``(size - 1) * stride - 2 * padding + kernel_size``.
+        lie strictly within one `stride` of the default, ``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1``.
+    {dilation}
+    {index_format}
     {out}
     {num_threads}
 
@@ -118,7 +154,8 @@ def max_unpool2d(
     Raises
     ------
     IndexError
-        If an index is negative or past the end of its plane. The first one is named.
+        If an index is negative or past the end of its plane, or a window code names no cell of the plane. The first one
+        is named.
     TypeError
         If the dtype of `input` or `indices` is of the wrong kind, or `out` has another dtype.
     ValueError
@@ -152,7 +189,8 @@ def max_unpool2d(
              [ 0.,  0.,  0.,  0.],
              [ 0., 14.,  0., 16.]]]])
     """
-    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size, out, num_threads)
+    window = kernel_size, stride, padding, dilation
+    return _max_unpool(2, input, indices, window, output_size, index_format, out, num_threads)
 
 
 @shares
@@ -164,6 +202,8 @@ def max_unpool3d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
+    dilation: Size = 1,
+    index_format: str = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -179,4 +219,114 @@ def max_unpool3d(
     >>> cu.max_unpool3d(y, indices, 3, stride=2).shape
     (20, 16, 51, 33, 15)
     """
-    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size, out, num_threads)
+    window = kernel_size, stride, padding, dilation
+    return _max_unpool(3, input, indices, window, output_size, index_format, out, num_threads)
+
+
+@shares
+def max_unpool1d_backward(
+    grad_output: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: str = "plane",
+    out: Array | None = None,
+    num_threads: int | None = None,
+) -> Array:
+    """Return the gradient of `max_unpool1d` with respect to its input; see `max_unpool2d_backward`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.max_unpool1d_backward(np.array([[1.0, 2, 3, 4]]), np.array([[1, 2]]), 2)
+    array([[2., 3.]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _max_unpool_backward(1, grad_output, indices, window, index_format, out, num_threads)
+
+
+@shares
+def max_unpool2d_backward(
+    grad_output: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: str = "plane",
+    out: Array | None = None,
+    num_threads: int | None = None,
+) -> Array:
+    """Return the gradient of `max_unpool2d` with respect to its input.
+
+    Parameters
+    ----------
+    grad_output : array_like
+        The gradient with respect to the result, of its shape, (N, C, H, W) or (C, H, W), and of any dtype that
+        `max_unpool2d` takes: each value is moved, none is computed with.
+    indices : array_like of integers
+        The indices that were unpooled with.
+    {window}
+    {dilation}
+    {index_format}
+    {out}
+    {num_threads}
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the shape of `indices`: what `grad_output` has at each index. Where several values went to one place, each of
+        them receives the gradient of that place, as in PyTorch, the ones that did not stay too.
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError
+        As for `max_unpool2d`.
+
+    Notes
+    -----
+    It equals what PyTorch's autograd computes for ``torch.nn.functional.max_unpool2d`` [1]_.
+
+    References
+    ----------
+    .. [1] https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxUnpool2d.html
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> grad_output = np.arange(16.0).reshape(1, 4, 4)
+    >>> cu.max_unpool2d_backward(grad_output, np.array([[[5, 7], [13, 15]]]), 2)
+    array([[[ 5.,  7.],
+            [13., 15.]]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _max_unpool_backward(2, grad_output, indices, window, index_format, out, num_threads)
+
+
+@shares
+def max_unpool3d_backward(
+    grad_output: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: str = "plane",
+    out: Array | None = None,
+    num_threads: int | None = None,
+) -> Array:
+    """Return the gradient of `max_unpool3d` with respect to its input; see `max_unpool2d_backward`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.max_unpool3d_backward(np.arange(8.0).reshape(1, 2, 2, 2), np.array([[[[6]]]]), 2)
+    array([[[[6.]]]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _max_unpool_backward(3, grad_output, indices, window, index_format, out, num_threads)

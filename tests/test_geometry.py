@@ -27,7 +27,7 @@ def test_unpooling_undoes_the_size_of_pooling():
     for n in (1, 2, 3):
         shape, count, sizes = _geometry.unpooling(n, (2, 3) + (4,) * n, 3, 2, 1, 1, None)
         assert shape == (2, 3) + (7,) * n
-        again, _, other = _geometry.pooling(n, shape, 3, 2, 1, 1, False)
+        again, _, other = _geometry.pooling(n, shape, 3, 2, 1, 1, False, False)
         assert count == 6 * 7**n
         assert again == (2, 3) + (4,) * n
         assert sizes == other
@@ -51,10 +51,10 @@ def test_the_layers_import_downwards_alone():
     """What the package's docstring promises."""
     below = {
         "_geometry": set(),
-        "_arrays": {"_geometry"},
+        "_arrays": {"_memory"},
         "_threads": {"_geometry", "_runtime"},
-        "unpooling": {"_geometry", "_arrays", "_threads", "_unpool", "_docs"},
-        "pooling": {"_geometry", "_arrays", "_threads", "_pool", "_docs"},
+        "unpooling": {"_geometry", "_arrays", "_threads", "_unpool", "_gather", "_docs"},
+        "pooling": {"_geometry", "_arrays", "_threads", "_pool", "_unpool", "unpooling", "_docs"},
     }
     for name, allowed in below.items():
         with open(sys.modules[f"cunpool.{name}"].__file__) as source:

@@ -1,0 +1,150 @@
+# Where indices point: window codes decoded, planes split, and the rows that can reach a stretch of one.
+from libc.string cimport memset
+
+cimport numpy as cnp
+
+from cunpool._common cimport *
+
+cdef enum:
+    LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
+
+
+cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full, int spatial,
+                         bint codes):
+    """The job of moving between a pooled and a full array by indices."""
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
+    job.g = geometry_of(sizes)
+    job.pooled = view_of(pooled, spatial)
+    job.indices = view_of(indices, spatial)
+    job.full = view_of(full, spatial)
+    job.flat = flat_stride(&job.full, job.g.full)
+    job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
+    job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
+    job.lanes = 1
+    if (job.channels >= LANES and job.flat and job.full.c == item_size and job.pooled.c == item_size
+            and job.indices.c == index_size):
+        job.lanes = job.channels
+    job.banded = job.stream = False
+    expect_codes(job, index_size if codes else 0)
+
+
+cdef inline Py_ssize_t offset_of(const Job *job, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
+    """Bytes from a full plane's start to `cell`, counted in raster order."""
+    if flat:
+        return cell * flat
+    cdef Py_ssize_t width = job.g.full[2], area = job.g.full[1] * width
+    return (cell // area * job.full.axis[0] + cell % area // width * job.full.axis[1]
+            + cell % width * job.full.axis[2])
+
+
+cdef inline void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
+    """Zero the cells `low` to `high` of a full plane, or of all lanes: `size` bytes each."""
+    cdef Py_ssize_t cell
+    if low >= high:
+        return
+    if job.flat == size:
+        memset(out + low * size, 0, (high - low) * size)
+    else:
+        for cell in range(low, high):
+            memset(out + offset_of(job, job.flat, cell), 0, size)
+
+
+cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
+                  Py_ssize_t *band) noexcept nogil:
+    """The cells, in raster order, between which all windows of a pooled row lie; in 1d, of a part of the row."""
+    cdef Py_ssize_t first[3]
+    cdef Py_ssize_t last[3]
+    cdef Py_ssize_t *low = [d, h, w]
+    cdef Py_ssize_t *high = [d, h, w_end - 1]
+    cdef int axis
+    for axis in range(3):
+        first[axis] = clamp(low[axis] * g.stride[axis] - g.padding[axis], 0, g.full[axis])
+        last[axis] = clamp(high[axis] * g.stride[axis] - g.padding[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1,
+                           first[axis], g.full[axis])
+    if g.full[0] * g.full[1] == 1 and g.pooled[0] * g.pooled[1] == 1:
+        band[0] = first[2]
+        band[1] = last[2]
+    else:
+        band[0] = min((first[0] * g.full[1] + first[1]) * g.full[2], cells_of(g.full))
+        band[1] = band[0]
+        if last[0] > first[0] and last[1] > first[1]:
+            band[1] = ((last[0] - 1) * g.full[1] + last[1]) * g.full[2]
+
+
+cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
+    """Where the stretch number `part` of a split plane begins: where a pooled row's windows do, if there are rows enough."""
+    cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = cells_of(job.g.full), row
+    cdef Py_ssize_t band[2]
+    if rows < job.splits or part == 0 or part == job.splits:
+        return size * part // job.splits
+    row = rows * part // job.splits
+    band_of(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, band)
+    return band[0]
+
+
+cdef inline void split(Job *job, int threads) noexcept nogil:
+    """Some tasks for each thread, so that one who is held up does not hold up the rest."""
+    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, wanted = 1 if threads == 1 else 4 * threads
+    cdef Py_ssize_t size = cells_of(job.g.full)
+    job.splits = clamp((wanted + groups - 1) // groups, 1, size)
+    job.tasks = groups * job.splits if job.splits > 1 else min(groups, wanted)
+    job.banded = job.splits > 1
+
+
+cdef inline void expect_codes(Job *job, int code_size) noexcept nogil:
+    """Say how wide window codes are, 0 for none, and note where each cell of a small window lies."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t code
+    job.code_size = code_size
+    if code_size:
+        for code in range(min(cells_of(g.kernel), 256)):
+            job.offsets[code] = relative(g, code)
+
+
+cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nogil:
+    """How far a window's cell is from its first one in raster order."""
+    cdef Py_ssize_t kw = code % g.kernel[2], kh = code // g.kernel[2] % g.kernel[1]
+    cdef Py_ssize_t kd = code // g.kernel[2] // g.kernel[1]
+    return (kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2] + kw * g.dilation[2]
+
+
+cdef inline bint cell_inside(const Geometry *g, const Py_ssize_t *start, Py_ssize_t code) noexcept nogil:
+    """Whether a cell of the window begun at `start` lies in the plane."""
+    cdef Py_ssize_t d = start[0] + code // g.kernel[2] // g.kernel[1] * g.dilation[0]
+    cdef Py_ssize_t h = start[1] + code // g.kernel[2] % g.kernel[1] * g.dilation[1]
+    cdef Py_ssize_t w = start[2] + code % g.kernel[2] * g.dilation[2]
+    return 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]
+
+
+cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
+    """Whether a window, begun at `start`, lies wholly in the array along one axis."""
+    return start >= 0 and start + (kernel - 1) * dilation < size
+
+
+cdef inline void decode(const Job *job, const char *codes, Py_ssize_t step, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                        bint along_channels, Py_ssize_t count, index8 *cells) noexcept nogil:
+    """The places that window codes name; -1, which is outside any plane, for a code that names none in the plane.
+
+    The codes are those of neighbours along the width, or of the same window in neighbouring channels.
+    """
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t *at = [d, h, w]
+    cdef Py_ssize_t start[3]
+    cdef Py_ssize_t taps = cells_of(g.kernel), stride = 0 if along_channels else g.stride[2], i, code, base
+    cdef bint rows_inside
+    for i in range(3):
+        start[i] = at[i] * g.stride[i] - g.padding[i]
+    base = (start[0] * g.full[1] + start[1]) * g.full[2] + start[2]
+    rows_inside = (inside(start[0], g.kernel[0], g.dilation[0], g.full[0])
+                   and inside(start[1], g.kernel[1], g.dilation[1], g.full[1]))
+    for i in range(count):
+        code = (<const item1 *> (codes + i * step))[0] if job.code_size == 1 else (<const item2 *> (codes + i * step))[0]
+        if code >= taps:
+            cells[i] = -1
+        elif not (rows_inside and inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
+                  or cell_inside(g, start, code)):
+            cells[i] = -1
+        else:
+            cells[i] = base + (job.offsets[code] if taps <= 256 else relative(g, code))
+        base += stride
+        start[2] += stride
