@@ -53,6 +53,7 @@ def test_the_layers_import_downwards_alone():
         "_geometry": set(),
         "_arrays": {"_geometry"},
         "_threads": {"_geometry", "_runtime"},
+        "indices": {"_geometry", "_arrays", "_docs"},
         "unpooling": {"_geometry", "_arrays", "_threads", "_unpool", "_docs"},
         "pooling": {"_geometry", "_arrays", "_threads", "_pool", "_docs"},
     }
