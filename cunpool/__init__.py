@@ -5,7 +5,7 @@ the caller's arguments to `_geometry`, which knows integers alone and answers fo
 dtypes, shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a
 kernel (`_unpool`, `_pool`; Cython, what they share is in `_common.pxd`). Kernels assume valid arguments, check the
 indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel keeps no
-pointer beyond its call.
+pointer beyond its call. `indices` converts between formats of indices, with `_geometry`, `_arrays` and no kernel.
 """
 
 from cunpool import _checkout
@@ -13,6 +13,7 @@ from cunpool import _checkout
 __path__ = _checkout.compiled(__path__)
 
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads  # noqa: E402
+from cunpool.indices import convert_indices  # noqa: E402
 from cunpool.memory import empty_cache, get_cache_limit, set_cache_limit  # noqa: E402
 from cunpool.modules import (  # noqa: E402
     MaxPool1d,
@@ -49,6 +50,7 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
     "__version__",
+    "convert_indices",
     "empty_cache",
     "get_cache_limit",
     "get_num_threads",

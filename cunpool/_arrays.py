@@ -188,7 +188,23 @@ def bad_index(indices: npt.ArrayLike, full: tuple[int, ...]) -> IndexError:
         return IndexError(f"indices were changed while they were read; they must lie in planes of {size} cells")
     position = np.unravel_index(int(np.argmax(wrong)), array.shape)
     where = tuple(map(int, position))
+    hint = ""
+    if looks_like_onnx(array, len(full), full):
+        hint = (
+            "; all of them would be right as ONNX indices, which count through the whole tensor: "
+            "see cunpool.convert_indices(indices, 'onnx', 'plane', ...)"
+        )
     return IndexError(
         f"index {array[where]} at position {where} is outside the output: "
-        f"a plane of {size} has the indices 0 to {cells - 1}"
+        f"a plane of {size} has the indices 0 to {cells - 1}{hint}"
     )
+
+
+def looks_like_onnx(indices: Array, n: int, full: tuple[int, ...]) -> bool:
+    """Whether `indices`, some of which leave their planes of `n` axes and size `full`, count through the tensor."""
+    cells, planes = math.prod(full), math.prod(indices.shape[:-n])
+    if planes < 2 or not indices.size:
+        return False
+    places = indices.astype(INT64).reshape(planes, -1)  # a uint64 beyond int64 turns negative
+    within = places - cells * np.arange(planes)[:, None]
+    return bool(((places < 0) | (places >= cells)).any() and ((within >= 0) & (within < cells)).all())

@@ -278,10 +278,11 @@ cdef inline void next_row(Target *target) noexcept nogil:
 cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w) noexcept nogil:
     """The place in its plane where a window begins; before it, where the window begins in the padding."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t height = h * g.stride[1] - g.padding[1]
+    cdef Py_ssize_t row = h * g.stride[1] - g.padding[1], height = g.full[1]
     if job.height:
-        height %= job.height
-    return ((d * g.stride[0] - g.padding[0]) * g.full[1] + height) * g.full[2] + w * g.stride[2] - g.padding[2]
+        height = job.height
+        row %= height
+    return ((d * g.stride[0] - g.padding[0]) * height + row) * g.full[2] + w * g.stride[2] - g.padding[2]
 
 
 cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,

@@ -1,0 +1,238 @@
+"""Indices of other libraries, and indices of one byte: conversions between the ways to say where a maximum was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from cunpool import _arrays, _geometry
+from cunpool._arrays import Array
+from cunpool._docs import shares
+from cunpool._geometry import Shape, Size
+
+# What is counted, outermost first, in the formats that count through a tensor: N, C and the cells S of a plane.
+_ORDERS = {"plane": "S", "onnx": "NCS", "tf": "SC", "tf_batch": "NSC"}
+_FORMATS = ("plane", "window", *(name for name in _ORDERS if name != "plane"))
+
+
+class _Windows(NamedTuple):
+    """The integers of a pooling, one per axis."""
+
+    full: Shape
+    pooled: Shape
+    kernel: Shape
+    stride: Shape
+    padding: Shape
+    dilation: Shape
+
+    def starts(self) -> list[Array]:
+        """Where windows start on each axis, in shapes that broadcast."""
+        n = len(self.full)
+        return [
+            (np.arange(size) * s - p).reshape((size,) + (1,) * (n - 1 - axis))
+            for axis, (size, s, p) in enumerate(zip(self.pooled, self.stride, self.padding, strict=True))
+        ]
+
+    def places(self, positions: Array) -> tuple[Array, Array]:
+        """The places in their planes of these positions in their windows, and which are in the padding."""
+        result, outside = np.zeros_like(positions), np.zeros(positions.shape, bool)
+        taps = np.unravel_index(positions, self.kernel)
+        for tap, start, d, size in zip(taps, self.starts(), self.dilation, self.full, strict=True):
+            cell = start + d * tap
+            outside |= (cell < 0) | (cell >= size)
+            result = result * size + cell
+        return result, outside
+
+    def positions(self, places: Array) -> tuple[Array, Array]:
+        """The positions in their windows of these places of a plane, and which are not in their windows at all."""
+        result, astray = np.zeros_like(places), np.zeros(places.shape, bool)
+        cells = np.unravel_index(places, self.full)
+        for cell, start, k, d in zip(cells, self.starts(), self.kernel, self.dilation, strict=True):
+            tap, between = np.divmod(cell - start, d)
+            astray |= (between != 0) | (tap < 0) | (tap >= k)
+            result = result * k + tap
+        return result, astray
+
+
+def _planes(name: str, lead: Shape, windows: _Windows) -> tuple[Array, int, int]:
+    """How format `name` counts: the first index of each plane, the step from cell to cell, and the end of all."""
+    sizes = dict(zip("NCS", (*(1, *lead)[-2:], math.prod(windows.full)), strict=True))
+    steps = dict.fromkeys("NCS", 0)
+    end = 1
+    for axis in reversed(_ORDERS[name]):
+        steps[axis] = end
+        end *= sizes[axis] or 1  # without planes, any step will do but 0
+    first = np.arange(sizes["N"])[:, None] * steps["N"] + np.arange(sizes["C"]) * steps["C"]
+    return first.reshape(lead + (1,) * len(windows.full)), steps["S"], end
+
+
+def _spatial_axes(shape: Shape, size: Shape, window: tuple[Any, ...]) -> int:
+    """Over how many axes was pooled, to give indices of `shape`."""
+    if len(size) == len(shape):
+        lengths = [len(entry) for entry in window if isinstance(entry, tuple)]
+        n = lengths[0] if lengths else max(len(shape) - 2, 1)
+    else:
+        n = len(size)
+    if not 1 <= n <= 3 or len(shape) - n not in (1, 2):
+        raise ValueError(
+            "indices must be of shape (N, C, *spatial) or (C, *spatial) with 1 to 3 spatial axes, and input_size their "
+            f"sizes or the whole shape of what was pooled; got {shape}, with {n} spatial axes by input_size {size} and "
+            "the window"
+        )
+    return n
+
+
+def _pooling(shape: Shape, size: Shape, window: tuple[Any, ...]) -> _Windows:
+    """The pooling of `size` that gives indices of `shape`."""
+    n = _spatial_axes(shape, size, window)
+    whole = size if len(size) == len(shape) else shape[:-n] + size
+    ceiled, _, sizes = _geometry.pooling(n, whole, *window, True, False)
+    windows = _Windows(*(sizes[3 * i - n : 3 * i] for i in range(1, 7)))
+    full, _, *rest = windows
+    # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it has complained.
+    floored = whole[:-n] + tuple(map(_geometry._pooled_size, full, *rest, (False,) * n))
+    if shape not in (ceiled, floored):
+        gives = f"{floored}" if floored == ceiled else f"{floored}, or {ceiled} in ceil mode"
+        raise ValueError(
+            f"indices of shape {shape} do not belong to input_size {size}: pooling {whole} over {n} axes gives {gives}"
+            + ("" if len(size) == n else "; the spatial sizes alone say how many axes are pooled over")
+        )
+    if math.prod(full) * (math.prod(whole[:-n]) or 1) > _geometry.LARGEST:
+        raise OverflowError(f"what was pooled must have at most 2**60 cells, got {whole}")
+    return windows._replace(pooled=shape[-n:])
+
+
+@shares
+def convert_indices(
+    indices: npt.ArrayLike,
+    source: str,
+    target: str,
+    *,
+    input_size: Sequence[SupportsIndex],
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+) -> Array:
+    """The indices of a max pooling, in another format.
+
+    Parameters
+    ----------
+    indices : array_like of integers
+        Of shape (N, C, *spatial) or (C, *spatial), the spatial sizes being those of the pooled array. N and C may be 0.
+        The axes have this order in every format: move TensorFlow's channels with ``numpy.moveaxis(indices, -1, 1)``
+        first, which copies nothing.
+    source, target : str
+        The format of `indices`, and that of the result:
+
+        - ``"plane"``: places in a plane of the input, in raster order; cunpool's and PyTorch's.
+        - ``"window"``: positions in the window, in raster order over the kernel, whether or not all of it lies in the
+          input. One byte each where the window has at most 256 positions, two where it has at most 65536, and no more
+          are possible.
+        - ``"onnx"``: places in the whole input, (N, C, *spatial), in raster order; those of ONNX's MaxPool.
+        - ``"tf"``: places in one item of a batch with its channels last, ``(h * W + w) * C + c``; those of
+          ``tf.nn.max_pool_with_argmax``.
+        - ``"tf_batch"``: places in the whole input with its channels last, ``((n * H + h) * W + w) * C + c``; those of
+          the same function with ``include_batch_in_index=True``.
+    input_size : sequence of int
+        What was pooled: its spatial sizes, or its whole shape. The spatial sizes alone say how many axes were pooled
+        over. A whole shape does not, (N, C, L) and (C, H, W) being alike: then it is as many as `kernel_size`,
+        `stride`, `padding` or `dilation` have entries, and if all are integers, (N, C, *spatial) is assumed (of two
+        axes, (C, L)).
+    {window}
+        At most half of `kernel_size`.
+    dilation : int or sequence of int
+        Step from one cell of a window to the next.
+
+    Returns
+    -------
+    numpy.ndarray
+        A new C-contiguous array of the shape of `indices`; of uint8 or uint16 for ``"window"``, else of int64.
+
+    Raises
+    ------
+    IndexError
+        If an index is not that of a cell of its own window, in its own plane. The first one is named.
+    TypeError
+        If the dtype of `indices` is of the wrong kind.
+    ValueError
+        If a format is unknown, if shapes or sizes do not fit, or if a window has too many positions for ``"window"``.
+    OverflowError
+        If the input has more than 2**60 cells, or a window spans 2**31 cells of its plane or more.
+
+    See Also
+    --------
+    max_unpool2d : Takes indices of the format ``"plane"``.
+
+    Notes
+    -----
+    Where dilation leaves a window without any cell of the input, no index can be right, and `max_pool2d`'s is refused.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> x = np.array([[[[1, 2, 0, 0], [4, 3, 0, 7]], [[9, 0, 0, 0], [0, 0, 8, 0]]]])
+    >>> y, indices = cu.max_pool2d(x, 2, return_indices=True)
+    >>> indices
+    array([[[[4, 7]],
+    <BLANKLINE>
+            [[0, 6]]]])
+    >>> cu.convert_indices(indices, "plane", "onnx", input_size=x.shape, kernel_size=2)
+    array([[[[ 4,  7]],
+    <BLANKLINE>
+            [[ 8, 14]]]])
+    >>> codes = cu.convert_indices(indices, "plane", "window", input_size=x.shape, kernel_size=2)
+    >>> codes
+    array([[[[2, 3]],
+    <BLANKLINE>
+            [[0, 2]]]], dtype=uint8)
+    >>> np.array_equal(cu.convert_indices(codes, "window", "plane", input_size=x.shape, kernel_size=2), indices)
+    True
+    """
+    for name in (source, target):
+        if name not in _FORMATS:
+            raise ValueError(f"source and target must be among {', '.join(map(repr, _FORMATS))}, got {name!r}")
+    given = np.asarray(indices)
+    values = np.array(_arrays.integers(given, given.shape), np.int64, order="C")
+    window = _geometry.window(kernel_size, stride, padding, dilation)
+    windows = _pooling(values.shape, _geometry.entries("input_size", input_size), window)
+    full, _, kernel, *_ = windows
+    lead = values.shape[: -len(full)]
+    count = math.prod(kernel)
+    if "window" in (source, target):
+        code = _arrays.CODES[_geometry.code_bytes(kernel)]
+
+    # From the source to places in a plane. What is wrong becomes 0 on the way, so that the next step can take it.
+    first, step, end = (0, 1, count) if source == "window" else _planes(source, lead, windows)
+    outside = (values < 0) | (values >= end)
+    values[outside] = 0
+    if source == "window":
+        places, elsewhere = windows.places(values)
+    else:
+        places, between = np.divmod(values - first, step)
+        elsewhere = (between != 0) | (places < 0) | (places >= math.prod(full))
+    places[elsewhere] = 0
+    positions, astray = windows.positions(places)
+
+    wrong = outside | elsewhere | astray
+    if wrong.any():
+        at = tuple(map(int, np.unravel_index(int(np.argmax(wrong)), wrong.shape)))
+        if outside[at]:
+            what = f"is outside: the format {source!r} has the indices 0 to {end - 1} here"
+        elif elsewhere[at]:
+            what = "is in the padding" if source == "window" else "is in another plane than its own"
+        else:
+            cell = tuple(map(int, np.unravel_index(places[at], full)))
+            corner = tuple(int(start.flat[o]) for o, start in zip(at[len(lead) :], windows.starts(), strict=True))
+            what = f"is the cell {cell}, outside its window: {kernel} from {corner}, dilation {windows.dilation}"
+        raise IndexError(f"index {given[at]} at position {at} {what}")
+
+    # And from there to the target.
+    if target == "window":
+        return np.ascontiguousarray(positions, code)
+    first, step, _ = _planes(target, lead, windows)
+    return np.ascontiguousarray(places * step + first, np.int64)
