@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from cases import FLOATS, MOVED, POOL, bits, geometry, layout, lead, random_items
+
+import cunpool as cu
+
+UNPOOL_BACKWARD = {n: getattr(cu, f"max_unpool{n}d_backward") for n in (1, 2, 3)}
+POOL_BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
+
+
+def pool_backward(grad_output, indices, n, full):
+    """One addition after the other, in raster order and in the numbers' own precision."""
+    result = np.zeros((int(np.prod(indices.shape[:-n])), int(np.prod(full))), grad_output.dtype)
+    for plane, (row, places) in enumerate(zip(reference.planes(grad_output, n), reference.planes(indices, n), strict=True)):
+        for value, place in zip(row.ravel(), places.ravel(), strict=True):
+            result[plane, place] = result[plane, place] + value
+    return result.reshape(indices.shape[:-n] + tuple(full))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_poolings_gradient_is_its_definition(rng, n, dtype):
+    for _ in range(30):
+        (kernel, stride, padding, dilation, ceil_mode), full = geometry(rng, n, most={1: 200, 2: 30, 3: 7}[n])
+        x = rng.integers(-3, 3, lead(rng) + full).astype(np.float32)
+        values, indices = POOL[n](x, kernel, stride, padding, dilation, ceil_mode, return_indices=True)
+        if (indices >= np.prod(full)).any():
+            continue  # a window that misses the array
+        window = kernel, stride, padding, dilation
+        grad = (rng.standard_normal(values.shape) * 10.0 ** rng.integers(-7, 5, values.shape)).astype(dtype)
+        grad[rng.random(grad.shape) < 0.1] = -0.0
+        expected = pool_backward(grad, indices, n, full)
+        size = x.shape if rng.random() < 0.5 else full
+        result = POOL_BACKWARD[n](layout(rng, grad), layout(rng, indices), size, *window)
+        assert bits(result) == bits(expected)
+        try:
+            codes = cu.convert_indices(indices, "plane", "window", input_size=full, kernel_size=kernel, stride=stride,
+                                       padding=padding, dilation=dilation)  # fmt: skip
+        except IndexError:
+            continue
+        out = layout(rng, np.full(x.shape, 7, dtype))
+        assert POOL_BACKWARD[n](layout(rng, grad), codes, size, *window, index_format="window", out=out) is out
+        assert bits(out) == bits(expected)
+
+
+@pytest.mark.parametrize("dtype", MOVED, ids=str)
+def test_unpoolings_gradient_is_its_definition(rng, dtype):
+    for n in (1, 2, 3):
+        for _ in range(5):
+            (kernel, stride, padding, _, _), full = geometry(rng, n, most={1: 99, 2: 30, 3: 7}[n], ceil=False)
+            shape = POOL[n](np.zeros((1, *full)), kernel, stride, padding).shape[1:]
+            indices = rng.integers(0, np.prod(full), lead(rng) + shape)
+            grad = random_items(rng, dtype, indices.shape[:-n] + full)
+            raw = reference.planes(grad, n).view((np.void, dtype.itemsize)).reshape(-1, int(np.prod(full)))
+            expected = np.take_along_axis(raw, indices.reshape(len(raw), -1), 1).view(dtype).reshape(indices.shape)
+            for chosen in (indices, indices.astype(np.int32)):
+                result = UNPOOL_BACKWARD[n](layout(rng, grad), layout(rng, chosen), kernel, stride, padding)
+                assert bits(result) == bits(expected)
+            out = layout(rng, np.zeros_like(expected))
+            assert UNPOOL_BACKWARD[n](grad, indices, kernel, stride, padding, out=out) is out
+            assert bits(out) == bits(expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_the_same_bits_at_any_thread_count(rng, dtype):
+    for shape, window in (((1, 1, 700, 701), (3, 1, 1)), ((40, 8, 30, 30), (3, 2, 1)), ((1, 1, 900, 900), (2, 2, 0)),
+                          ((1, 40, 64, 64), (5, 2, 2))):  # fmt: skip
+        x = rng.integers(0, 4, shape).astype(np.float32)
+        values, indices = cu.max_pool2d(x, *window, return_indices=True)
+        grad = rng.standard_normal(values.shape).astype(dtype)
+        one = cu.max_pool2d_backward(grad, indices, shape, *window, num_threads=1)
+        for threads in (2, 3, 8):
+            more = cu.max_pool2d_backward(grad, indices, shape, *window, num_threads=threads)
+            assert bits(more) == bits(one)
+        stray = indices.copy()
+        stray.flat[7] = 12  # another window's cell: the quick ways have to give up
+        one = cu.max_pool2d_backward(grad, stray, shape, *window, num_threads=1)
+        assert bits(cu.max_pool2d_backward(grad, stray, shape, *window, num_threads=3)) == bits(one)
+        assert bits(cu.max_unpool2d_backward(x, indices, *window, num_threads=3)) == bits(
+            np.take_along_axis(x.reshape(-1, x[0, 0].size), indices.reshape(-1, indices[0, 0].size), 1).reshape(indices.shape)
+        )
+
+
+@pytest.mark.parametrize("bad", [-1, 64, 2**32, 2**63 - 1, -(2**63)])
+def test_bad_indices(rng, bad):
+    for shape in ((2, 3, 4, 4), (1, 16, 4, 4)):
+        indices = rng.integers(0, 64, shape)
+        indices[0, 1, 2, 3] = bad
+        around = np.full((*shape[:2], 16, 16), 7.0)
+        for chosen in (indices, np.asfortranarray(indices), np.moveaxis(np.moveaxis(indices, 1, -1).copy(), -1, 1)):
+            with pytest.raises(IndexError, match=rf"index {bad} at position \(0, 1, 2, 3\)"):
+                cu.max_pool2d_backward(np.ones(shape), chosen, (8, 8), 2, out=around[:, :, 4:12, 4:12])
+            with pytest.raises(IndexError, match=rf"index {bad} at position \(0, 1, 2, 3\)"):
+                cu.max_unpool2d_backward(np.ones((*shape[:2], 8, 8)), chosen, 2, out=around[:, :, 4:8, 4:8])
+        around[:, :, 4:12, 4:12] = 7
+        assert (around == 7).all()
+
+
+def test_empty_batches():
+    assert cu.max_pool2d_backward(np.zeros((0, 3, 2, 2)), np.zeros((0, 3, 2, 2), int), (4, 4), 2).shape == (0, 3, 4, 4)
+    assert cu.max_unpool2d_backward(np.zeros((2, 0, 4, 4)), np.zeros((2, 0, 2, 2), int), 2).shape == (2, 0, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (TypeError, lambda: cu.max_pool1d_backward([[1, 2]], [[0, 2]], (4,), 2)),
+        (TypeError, lambda: cu.max_pool1d_backward([[1j, 2]], [[0, 2]], (4,), 2)),
+        (TypeError, lambda: cu.max_pool1d_backward([[1.0, 2]], [[0, 2.0]], (4,), 2)),
+        (TypeError, lambda: cu.max_pool1d_backward([[1.0, 2]], [[0, 2]], 4, 2)),
+        (ValueError, lambda: cu.max_pool1d_backward([[1.0, 2]], [[0, 2]], (7,), 2)),
+        (ValueError, lambda: cu.max_pool1d_backward([[1.0, 2]], [[0, 2]], (2, 4), 2)),
+        (ValueError, lambda: cu.max_pool1d_backward([[1.0, 2]], [[0]], (4,), 2)),
+        (ValueError, lambda: cu.max_unpool1d_backward([[1.0, 2, 3, 4]], [[0, 2], [0, 2]], 2)),
+        (ValueError, lambda: cu.max_unpool1d_backward([[1.0, 2, 3, 4]], [0, 2], 2)),
+        (ValueError, lambda: cu.max_unpool1d_backward([[1.0, 2, 3, 4, 5, 6, 7]], [[0, 2]], 2)),
+        (TypeError, lambda: cu.max_unpool1d_backward([["a", "b"]], [[0]], 2)),
+        (ValueError, lambda: cu.max_unpool1d_backward([[1.0, 2]], [[0]], 2, out=np.zeros((1, 2)))),
+        (TypeError, lambda: cu.max_pool1d_backward([[1.0]], [[0]], (2,), 2, out=np.zeros((1, 2), np.float32))),
+    ],
+)
+def test_what_is_refused(error, call):
+    with pytest.raises(error):
+        call()

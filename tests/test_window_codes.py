@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import reference
+from cases import POOL, UNPOOL, bits, geometry, layout, lead, random_items, random_numbers
+
+import cunpool as cu
+
+
+def window_of(arguments):
+    kernel, stride, padding, dilation, _ = arguments
+    return {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+
+
+def inside(indices, full):
+    """Without the indices of windows that miss the array: these name no cell."""
+    return ((indices >= 0) & (indices < np.prod(full))).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_codes_say_what_plane_indices_say(rng, n):
+    for case in range(60):
+        arguments, full = geometry(rng, n, most={1: 90, 2: 40, 3: 9}[n])
+        x = layout(rng, random_numbers(rng, np.dtype("f4"), lead(rng) + full))
+        values, indices = POOL[n](x, *arguments, return_indices=True)
+        same, codes = POOL[n](x, *arguments, return_indices=True, index_format="window")
+        assert bits(same) == bits(values)
+        assert codes.dtype == np.uint8
+        try:
+            expected = cu.convert_indices(indices, "plane", "window", input_size=full, **window_of(arguments))
+        except IndexError:
+            continue  # a window that misses the array
+        assert bits(codes) == bits(expected)
+        again = UNPOOL[n](values, layout(rng, codes), **window_of(arguments), index_format="window", output_size=None
+                          if reference.default_size(indices.shape[-n:], n, *arguments[:4]) == full else full)  # fmt: skip
+        assert bits(again) == bits(reference.max_unpool(values, indices, n, full)), case
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "D", "?"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_any_valid_code(rng, n, dtype):
+    for _ in range(25):
+        (kernel, stride, padding, dilation, _), _ = geometry(rng, n)
+        pooled = tuple(rng.integers(1, {1: 60, 2: 30, 3: 7}[n], n).tolist())
+        full = reference.default_size(pooled, n, kernel, stride, padding, dilation)
+        if min(full) < 1:
+            continue
+        shape = lead(rng) + pooled
+        taps = [list(reference.windows(pooled, n, kernel, kernel if stride is None else stride, padding, dilation, full))]
+        if not all(taps[0]):
+            continue
+        flat = rng.integers(0, 1 << 30, (int(np.prod(shape[:-n])), int(np.prod(pooled))))
+        places = np.array([[cells[r % len(cells)] for r, cells in zip(row, taps[0], strict=True)] for row in flat])
+        places = places.reshape(shape)
+        window = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+        codes = _codes(places, full, pooled, n, **window)
+        values = random_items(rng, np.dtype(dtype), shape)
+        expected = reference.max_unpool(values, places, n, full)
+        for threads in (1, 3):
+            result = UNPOOL[n](layout(rng, values), layout(rng, codes), **window, index_format="window",
+                               num_threads=threads)  # fmt: skip
+            assert bits(result) == bits(expected)
+            gathered = getattr(cu, f"max_unpool{n}d_backward")(expected, codes, **window, index_format="window")
+            plane = getattr(cu, f"max_unpool{n}d_backward")(expected, places, **window)
+            assert bits(gathered) == bits(plane)
+
+
+def _codes(places, full, pooled, n, kernel_size, stride, padding, dilation):
+    kernel, dilation, padding = (reference.each(v, n) for v in (kernel_size, dilation, padding))
+    stride = kernel if stride is None else reference.each(stride, n)
+    codes = np.empty(places.shape, np.uint8)
+    for position in np.ndindex(places.shape):
+        at = np.unravel_index(places[position], full)
+        taps = [(a - (o * s - p)) // d for a, o, s, p, d in zip(at, position[-n:], stride, padding, dilation, strict=True)]
+        codes[position] = np.ravel_multi_index(taps, kernel)
+    return codes
+
+
+def test_two_bytes_for_large_windows(rng):
+    x = rng.random((2, 40, 40), np.float32)
+    for kernel, dtype in ((16, np.uint8), ((16, 17), np.uint16), (40, np.uint16)):
+        values, codes = cu.max_pool2d(x, kernel, 4, return_indices=True, index_format="window")
+        _, indices = cu.max_pool2d(x, kernel, 4, return_indices=True)
+        assert codes.dtype == dtype
+        window = {"kernel_size": kernel, "stride": 4}
+        assert bits(codes) == bits(cu.convert_indices(indices, "plane", "window", input_size=(40, 40), **window))
+        z = cu.max_unpool2d(values, codes, kernel, 4, index_format="window", output_size=(40, 40))
+        assert bits(z) == bits(cu.max_unpool2d(values, indices, kernel, 4, output_size=(40, 40)))
+    with pytest.raises(ValueError, match="at most 65536 cells"):
+        cu.max_pool2d(np.zeros((1, 300, 300)), 300, return_indices=True, index_format="window")
+    with pytest.raises(ValueError, match="at most 65536 cells"):
+        cu.max_unpool2d(np.zeros((1, 1, 1)), [[[0]]], 300, index_format="window")
+
+
+@pytest.mark.parametrize("dtype", ["b", "h", "i", "q", "B", "H", "Q", ">i4"])
+def test_codes_of_any_integer_dtype(dtype):
+    codes = np.array([[3, 0], [1, 2]], dtype)[None]
+    values = np.arange(1, 5).reshape(1, 2, 2)
+    expected = cu.max_unpool2d(values, codes.astype(np.uint8), 2, index_format="window")
+    assert bits(cu.max_unpool2d(values, codes, 2, index_format="window")) == bits(expected)
+    for bad in (4, 100, *((-1,) if np.dtype(dtype).kind == "i" else ()), *((260,) if codes.itemsize > 1 else ())):
+        codes[0, 1, 0] = bad
+        with pytest.raises(IndexError, match=rf"window code {bad} at position \(0, 1, 0\) .* the codes 0 to 3"):
+            cu.max_unpool2d(values, codes, 2, index_format="window")
+    for wrong in (codes.astype(float), codes == 0):
+        with pytest.raises(TypeError, match="indices must be of integers"):
+            cu.max_unpool2d(values, wrong, 2, index_format="window")
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 5, 7), (2, 9, 4, 4), (1, 2, 30, 50), (1, 1, 400, 300)])
+def test_bad_codes_are_named_on_every_path(rng, shape):
+    last = np.moveaxis(np.empty((shape[0], *shape[2:], shape[1])), -1, 1)
+    for kernel, stride, padding, full in ((2, 2, 0, None), (3, 2, 1, None), (2, 2, 1, None), (2, 3, 0, None)):
+        codes = rng.integers(0, 1, shape).astype(np.uint8) + np.uint8(kernel**2 - 1)
+        if padding == 0 or kernel == 3:
+            codes[...] = kernel**2 // 2 if padding else kernel**2 - 1
+        else:  # every code of the first and the last windows lies in the padding somewhere
+            codes[..., 0, :], codes[..., :, 0] = 3, 3
+            codes[..., -1, :], codes[..., :, -1] = 0, 0
+            codes[..., 0, -1], codes[..., -1, 0] = 2, 1
+        values = np.ones(shape, np.float32)
+        window = {"kernel_size": kernel, "stride": stride, "padding": padding, "index_format": "window"}
+        good = cu.max_unpool2d(values, codes, **window, output_size=full)
+        at = tuple(int(rng.integers(size)) for size in shape)
+        around = np.full((*shape[:2], good.shape[2] + 8, good.shape[3] + 8), 7, np.float32)
+        out = around[:, :, 4:-4, 4:-4]
+        for bad in (kernel**2, 255):
+            wrong = codes.copy()
+            wrong[at] = bad
+            for chosen in (wrong, _like(wrong, last)):
+                for threads in (1, 4):
+                    for call in (
+                        lambda: cu.max_unpool2d(_like(values, chosen), chosen, **window, num_threads=threads),  # noqa: B023
+                        lambda: cu.max_unpool2d(values, chosen, **window, out=out, num_threads=threads),  # noqa: B023
+                        lambda: cu.max_unpool2d_backward(good, chosen, **window, num_threads=threads),  # noqa: B023
+                    ):
+                        with pytest.raises(IndexError) as error:
+                            call()
+                        assert f"window code {bad} at position {at} names no cell" in str(error.value)
+        out[...] = 7
+        assert (around == 7).all()
+
+
+def _like(array, other):
+    """`array` with the memory layout of `other`."""
+    result = np.empty_like(other, dtype=array.dtype, shape=array.shape)
+    result[...] = array
+    return result
+
+
+def test_codes_in_the_padding_or_past_the_output():
+    values = np.ones((1, 2, 2))
+    codes = np.array([[[8, 8], [8, 8]]], np.uint8)
+    window = {"kernel_size": 3, "stride": 2, "padding": 1, "index_format": "window"}
+    assert cu.max_unpool2d(values, np.full_like(codes, 4), **window).sum() == 4
+    codes[0, 0, 0] = 1
+    with pytest.raises(IndexError, match=r"window code 1 at position \(0, 0, 0\) .* in the padding or past the output"):
+        cu.max_unpool2d(values, codes, **window)
+    codes[0, 0, 0] = 8
+    with pytest.raises(IndexError, match=r"window code 8 at position \(0, 0, 1\) .* past the output of 3 x 3"):
+        cu.max_unpool2d(values, codes, **window)
+    assert cu.max_unpool2d(values, codes, **window, output_size=(4, 4)).sum() == 4
+    wide = np.zeros((1, 1, 30), np.uint8) + np.uint8(3)
+    wide[0, 0, -1] = 2
+    cu.max_unpool2d(np.ones(wide.shape), wide, 2, index_format="window", output_size=(2, 59))
+    wide[0, 0, -1] = 3
+    with pytest.raises(IndexError, match=r"window code 3 at position \(0, 0, 29\)"):
+        cu.max_unpool2d(np.ones(wide.shape), wide, 2, index_format="window", output_size=(2, 59))
+
+
+def test_duplicates_and_threads(rng):
+    shape, full = (1, 1, 500, 499), (1001, 999)
+    codes = rng.integers(0, 9, shape, np.uint8)
+    values = rng.integers(0, 2**32, shape, np.uint32)
+    window = {"kernel_size": 3, "stride": 2, "padding": 0}
+    places = cu.convert_indices(codes, "window", "plane", input_size=full, **window)
+    expected = np.zeros((1, 1, *full), np.uint32)
+    last = dict(zip(places.ravel().tolist(), values.ravel().tolist(), strict=True))
+    expected.flat[list(last)] = list(last.values())
+    for threads in (1, 2, 3, 8):
+        result = cu.max_unpool2d(values, codes, **window, index_format="window", num_threads=threads)
+        assert np.array_equal(result, expected)
+
+
+def test_an_unknown_format():
+    for call in (
+        lambda: cu.max_pool2d(np.zeros((1, 4, 4)), 2, index_format="onnx"),
+        lambda: cu.max_unpool2d(np.zeros((1, 2, 2)), np.zeros((1, 2, 2), int), 2, index_format="codes"),
+        lambda: cu.max_unpool2d_backward(np.zeros((1, 4, 4)), np.zeros((1, 2, 2), int), 2, index_format=None),
+        lambda: cu.MaxPool2d(2, index_format="x"),
+        lambda: cu.MaxUnpool2d(2, index_format=7),
+    ):
+        with pytest.raises(ValueError, match=r"index_format must be one of \('plane', 'window'\)"):
+            call()
+
+
+def test_modules(rng):
+    x = rng.standard_normal((2, 3, 12, 13)).astype(ml_dtypes.bfloat16)
+    values, codes = cu.MaxPool2d(3, 2, 1, dilation=1, return_indices=True, index_format="window")(x)
+    assert codes.dtype == np.uint8
+    plane = cu.max_pool2d(x, 3, 2, 1, return_indices=True)[1]
+    z = cu.MaxUnpool2d(3, 2, 1, index_format="window")(values, codes, output_size=x.shape)
+    assert bits(z) == bits(cu.max_unpool2d(values, plane, 3, 2, 1, x.shape))
+    dilated = cu.MaxPool1d(3, 1, dilation=4, return_indices=True)(np.arange(20.0).reshape(1, 20))
+    assert cu.MaxUnpool1d(3, 1, dilation=4)(*dilated).shape == (1, 20)
