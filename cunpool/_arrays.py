@@ -81,7 +81,7 @@ def codes(value: npt.ArrayLike, shape: tuple[int, ...], size: int, name: str = "
     """Window codes of `size` bytes each; None where some integer among them is too large, or negative."""
     array = np.asarray(value)
     if array.dtype != CODES[size]:
-        _as_signed(array[:0])
+        _check_integers(array)
         small = array.astype(CODES[size])
         if not np.array_equal(small, array):
             return None
@@ -91,10 +91,14 @@ def codes(value: npt.ArrayLike, shape: tuple[int, ...], size: int, name: str = "
     return array
 
 
-def _as_signed(array: Array) -> Array:
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    if kind not in "iu" and (array.size or kind != "f"):  # an empty list is of floats
+def _check_integers(array: Array) -> None:
+    if array.dtype.kind not in "iu" and (array.size or array.dtype.kind != "f"):  # an empty list is of floats
         raise TypeError(f"indices must be of integers, got {array.dtype}")
+
+
+def _as_signed(array: Array) -> Array:
+    _check_integers(array)
+    kind, size = array.dtype.kind, array.dtype.itemsize
     wide = size == 8 or (size, kind) == (4, "u")
     if size < 4 or (size, kind) == (4, "u") or kind == "f" or not array.dtype.isnative:
         return array.astype(INT64 if wide else np.int32)
