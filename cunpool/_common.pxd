@@ -132,6 +132,7 @@ cdef struct View:
     Py_ssize_t n
     Py_ssize_t c
     Py_ssize_t axis[3]
+    const char *end         # behind the last byte of the array
     bint even               # whether all planes are `c` bytes apart, those of the next n too
 
 cdef struct Job:
@@ -147,7 +148,9 @@ cdef struct Job:
     Py_ssize_t splits       # tasks for each plane (or for all lanes), where these are few
     Py_ssize_t flat         # bytes from one cell of a full plane to the next in raster order, 0 where it varies
     int code_size           # bytes of a window code, 0 where indices are places in the plane
-    Py_ssize_t offsets[256] # from a window's first cell to each of its cells in raster order, for windows that small
+    Py_ssize_t offsets[256] # from a window's first cell to each of its cells in raster order, for windows that small;
+                            # for codes beyond these so negative that no place comes of it
+    bint all_inside         # whether no window reaches over an edge
     Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
     bint stream             # whether results are so large that they go past the caches
@@ -181,6 +184,10 @@ cdef inline View view_of(cnp.ndarray array, int spatial):
     cdef int lead = cnp.PyArray_NDIM(array) - spatial
     cdef cnp.npy_intp *strides = cnp.PyArray_STRIDES(array)
     cdef int axis
+    cdef Py_ssize_t reach = 0
+    for axis in range(cnp.PyArray_NDIM(array)):
+        reach += max(strides[axis], 0) * (cnp.PyArray_DIM(array, axis) - 1)
+    view.end = <const char *> cnp.PyArray_DATA(array) + reach + cnp.PyArray_ITEMSIZE(array)
     view.data = <char *> cnp.PyArray_DATA(array)
     view.n = strides[0] if lead == 2 else 0
     view.c = strides[lead - 1]

@@ -12,10 +12,10 @@ cdef enum:
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
 
 
-cdef inline Py_ssize_t take(const Job *job, const char *from_plane, Py_ssize_t flat, char *values, Py_ssize_t value_step,
-                            const char *indices, Py_ssize_t index_step, Py_ssize_t count, uint64_t size, item *full,
-                            index *index_type) noexcept nogil:
-    """Fill `count` values from where their indices say; how many of these are not from 0 on for `size` cells."""
+cdef inlined take(const Job *job, const char *from_plane, Py_ssize_t flat, char *values, Py_ssize_t value_step,
+                  const char *indices, Py_ssize_t index_step, Py_ssize_t count, uint64_t size, item *full,
+                  index *index_type, Py_ssize_t *strangers) noexcept nogil:
+    """Fill `count` values from where their indices say; counts the indices that are not from 0 on for `size` cells."""
     cdef Py_ssize_t i, outside = 0
     cdef uint64_t cell
     for i in range(count):
@@ -25,7 +25,7 @@ cdef inline Py_ssize_t take(const Job *job, const char *from_plane, Py_ssize_t f
                 <const item *> (from_plane + offset_of(job, flat, <Py_ssize_t> cell)))[0]
         else:
             outside += 1
-    return outside
+    strangers[0] += outside
 
 
 cdef Py_ssize_t take_row(const Job *job, const char *from_plane, char *values, Py_ssize_t value_step,
@@ -33,10 +33,13 @@ cdef Py_ssize_t take_row(const Job *job, const char *from_plane, char *values, P
                          index *index_type) noexcept nogil:
     """`take`, compiled apart for contiguous arrays."""
     cdef uint64_t size = cells_of(job.g.full)
+    cdef Py_ssize_t outside = 0
     if job.flat == sizeof(item) and value_step == sizeof(item) and index_step == sizeof(index):
-        return take(job, from_plane, sizeof(item), values, sizeof(item), indices, sizeof(index), count, size, full,
-                    index_type)
-    return take(job, from_plane, job.flat, values, value_step, indices, index_step, count, size, full, index_type)
+        take(job, from_plane, sizeof(item), values, sizeof(item), indices, sizeof(index), count, size, full, index_type,
+             &outside)
+    else:
+        take(job, from_plane, job.flat, values, value_step, indices, index_step, count, size, full, index_type, &outside)
+    return outside
 
 
 cdef cloned take_across(const char *from_plane, Py_ssize_t flat, item *values, const index *indices, Py_ssize_t count,

@@ -91,14 +91,25 @@ cdef inline void split(Job *job, int threads) noexcept nogil:
     job.banded = job.splits > 1
 
 
+cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
+    """Whether a window, begun at `start`, lies wholly in the array along one axis."""
+    return start >= 0 and start + (kernel - 1) * dilation < size
+
+
 cdef inline void expect_codes(Job *job, int code_size) noexcept nogil:
     """Say how wide window codes are, 0 for none, and note where each cell of a small window lies."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t code
+    cdef int axis
     job.code_size = code_size
     if code_size:
-        for code in range(min(cells_of(g.kernel), 256)):
-            job.offsets[code] = relative(g, code)
+        for code in range(256):
+            job.offsets[code] = relative(g, code) if code < cells_of(g.kernel) else -(<Py_ssize_t> 1 << 61)
+        job.all_inside = True
+        for axis in range(3):
+            if (g.padding[axis] or not inside((g.pooled[axis] - 1) * g.stride[axis], g.kernel[axis], g.dilation[axis],
+                                              g.full[axis])):
+                job.all_inside = False
 
 
 cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nogil:
@@ -114,11 +125,6 @@ cdef inline bint cell_inside(const Geometry *g, const Py_ssize_t *start, Py_ssiz
     cdef Py_ssize_t h = start[1] + code // g.kernel[2] % g.kernel[1] * g.dilation[1]
     cdef Py_ssize_t w = start[2] + code % g.kernel[2] * g.dilation[2]
     return 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]
-
-
-cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
-    """Whether a window, begun at `start`, lies wholly in the array along one axis."""
-    return start >= 0 and start + (kernel - 1) * dilation < size
 
 
 cdef inline void decode(const Job *job, const char *codes, Py_ssize_t step, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
@@ -148,3 +154,23 @@ cdef inline void decode(const Job *job, const char *codes, Py_ssize_t step, Py_s
             cells[i] = base + (job.offsets[code] if taps <= 256 else relative(g, code))
         base += stride
         start[2] += stride
+
+
+cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t rows,
+                             Py_ssize_t count, index8 *cells) noexcept nogil:
+    """`decode` for `count` windows along the width, and as many in each of the next rows, one after the other."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t row, i, base
+    cdef const item1 *line
+    if not job.all_inside or job.code_size != 1 or job.indices.axis[2] != 1:
+        for row in range(rows):
+            decode(job, codes + row * job.indices.axis[1], job.indices.axis[2], d, h + row, w, False, count,
+                   cells + row * count)
+        return
+    base = (d * g.stride[0] * g.full[1] + h * g.stride[1]) * g.full[2] + w * g.stride[2]
+    for row in range(rows):
+        line = <const item1 *> (codes + row * job.indices.axis[1])
+        for i in range(count):
+            cells[i] = base + i * g.stride[2] + job.offsets[line[i]]
+        cells += count
+        base += g.stride[1] * g.full[2]

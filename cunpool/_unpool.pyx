@@ -9,6 +9,7 @@ That takes no clearing and vectorises, but an index that names no cell of its ow
 scattered after all.
 """
 cimport numpy as cnp
+from libc.string cimport memcpy
 
 from cunpool._common cimport *
 from cunpool._places cimport *
@@ -71,12 +72,6 @@ cdef enum:
 SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED = 1, 2, 4, 8, 16, 32
 
 
-ctypedef fused place:
-    index4
-    index8
-    item1                   # a window code
-
-
 cdef inline entry zero_of(const entry *_) noexcept nogil:
     cdef entry zero
     if entry is item16:
@@ -109,13 +104,13 @@ cdef inline entry alone(entry value) noexcept nogil:
     return value
 
 
-cdef inline Py_ssize_t put(const Job *job, char *out, Py_ssize_t out_step, Py_ssize_t flat, const char *values,
-                           Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count,
-                           uint64_t low, uint64_t span, uint64_t band, uint64_t band_span, entry *full,
-                           index *index_type) noexcept nogil:
+cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, Py_ssize_t flat, const char *values,
+                 Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count,
+                 uint64_t low, uint64_t span, uint64_t band, uint64_t band_span, entry *full,
+                 index *index_type, Py_ssize_t *strangers) noexcept nogil:
     """Put `count` values where their indices say, as far as that is from `low` on for `span` cells.
 
-    Value number i belongs to the plane that starts `i * out_step` bytes after `out`. Returns how many indices were not
+    Value number i belongs to the plane that starts `i * out_step` bytes after `out`. Counts the indices that are not
     from `band` on for `band_span` cells. One unsigned comparison, in 64 bits whatever the index type, is both bounds
     at once.
     """
@@ -132,10 +127,11 @@ cdef inline Py_ssize_t put(const Job *job, char *out, Py_ssize_t out_step, Py_ss
             cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
             if cell - low < span:
                 place_entry(<entry *> (out + i * out_step + offset_of(job, flat, <Py_ssize_t> cell)),
-                            <const entry *> (values + i * value_step))
+                  <const entry *> (values + i * value_step))
             else:
                 outside += 1
-        return outside
+        strangers[0] += outside
+        return
     for i in range(count):
         cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
         # Without a branch: next to where a plane is split, nobody can predict on which side an index lies.
@@ -144,29 +140,34 @@ cdef inline Py_ssize_t put(const Job *job, char *out, Py_ssize_t out_step, Py_ss
         target = target if inside else &elsewhere
         place_entry(target, <const entry *> (values + i * value_step))
         outside += cell - band >= band_span
-    return outside
+    strangers[0] += outside
 
 
 cdef Py_ssize_t put_row(const Job *job, char *out, const char *values, Py_ssize_t value_step, const char *indices,
                         Py_ssize_t index_step, Py_ssize_t count, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
                         Py_ssize_t band_end, entry *full, index *index_type) noexcept nogil:
     """`put` for neighbours in a plane, compiled apart for contiguous ones and for whole planes of them."""
-    if job.flat == sizeof(entry) and value_step == sizeof(entry) and index_step == sizeof(index):
-        if low == 0 and band == 0 and high == band_end:
-            return put(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, high, 0,
-                       high, full, index_type)
-        return put(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low, high - low,
-                   band, band_end - band, full, index_type)
-    return put(job, out, 0, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
-               band_end - band, full, index_type)
+    cdef Py_ssize_t outside = 0
+    if job.flat != sizeof(entry) or value_step != sizeof(entry) or index_step != sizeof(index):
+        put(job, out, 0, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
+            band_end - band, full, index_type, &outside)
+    elif low == 0 and band == 0 and high == band_end:
+        put(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, high, 0, high, full,
+            index_type, &outside)
+    else:
+        put(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low, high - low, band,
+            band_end - band, full, index_type, &outside)
+    return outside
 
 
-cdef Py_ssize_t put_lanes(const Job *job, char *out, const char *values, const char *indices, Py_ssize_t low,
-                          Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, entry *full,
+cdef Py_ssize_t put_lanes(const Job *job, char *out, const char *values, const char *indices, Py_ssize_t count,
+                          Py_ssize_t low, Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, entry *full,
                           index *index_type) noexcept nogil:
     """`put` for one cell of each channel."""
-    return put(job, out, sizeof(entry), job.flat, values, sizeof(entry), indices, sizeof(index), job.lanes, low,
-               high - low, band, band_end - band, full, index_type)
+    cdef Py_ssize_t outside = 0
+    put(job, out, sizeof(entry), job.flat, values, sizeof(entry), indices, sizeof(index), count, low, high - low, band,
+        band_end - band, full, index_type, &outside)
+    return outside
 
 
 cdef Py_ssize_t put_decoded(const Job *job, char *out, const char *values, const char *codes, Py_ssize_t d, Py_ssize_t h,
@@ -174,23 +175,42 @@ cdef Py_ssize_t put_decoded(const Job *job, char *out, const char *values, const
                             Py_ssize_t band_end, entry *full) noexcept nogil:
     """`put` for window codes: of `count` neighbours along the width, and of all lanes of each."""
     cdef index8[DECODED] cells
-    cdef bint along_channels = job.lanes > 1
-    cdef Py_ssize_t lines = count if along_channels else 1, length = job.lanes if along_channels else count
-    cdef Py_ssize_t code_step = job.code_size if along_channels else job.indices.axis[2]
-    cdef Py_ssize_t value_step = sizeof(entry) if along_channels else job.pooled.axis[2]
-    cdef Py_ssize_t line, part, first, some, outside = 0
-    for line in range(lines):
-        for part in range((length + DECODED - 1) // DECODED):
+    cdef Py_ssize_t i, part, first, some, outside = 0
+    if job.lanes == 1:
+        for part in range((count + DECODED - 1) // DECODED):
             first = part * DECODED
-            some = min(length - first, <Py_ssize_t> DECODED)
-            decode(job, codes + first * code_step, code_step, d, h, w + line if along_channels else w + first,
-                   along_channels, some, cells)
-            outside += put(job, out + first * sizeof(entry) if along_channels else out,
-                           sizeof(entry) if along_channels else 0, job.flat, values + first * value_step, value_step,
-                           <const char *> cells, sizeof(index8), some, low, high - low, band, band_end - band, full,
-                           <index8 *> NULL)
-        values += job.pooled.axis[2]
-        codes += job.indices.axis[2]
+            some = min(count - first, <Py_ssize_t> DECODED)
+            decode_rows(job, codes + first * job.indices.axis[2], d, h, w + first, 1, some, cells)
+            outside += put_row(job, out, values + first * job.pooled.axis[2], job.pooled.axis[2], <const char *> cells,
+                               sizeof(index8), some, low, high, band, band_end, full, <index8 *> NULL)
+        return outside
+    for i in range(count):
+        for part in range((job.lanes + DECODED - 1) // DECODED):
+            first = part * DECODED
+            some = min(job.lanes - first, <Py_ssize_t> DECODED)
+            decode(job, codes + i * job.indices.axis[2] + first * job.code_size, job.code_size, d, h, w + i, True, some,
+                   cells)
+            first *= sizeof(entry)
+            outside += put_lanes(job, out + first, values + i * job.pooled.axis[2] + first, <const char *> cells, some,
+                                 low, high, band, band_end, full, <index8 *> NULL)
+    return outside
+
+
+cdef Py_ssize_t put_short_rows(const Job *job, char *out, const char *values, Py_ssize_t value_step, const char *codes,
+                               entry *full) noexcept nogil:
+    """`put` for the window codes of a whole plane of short rows, several at a time."""
+    cdef index8[DECODED] cells
+    cdef Py_ssize_t width = job.g.pooled[2], most = DECODED // width, d, h = 0, rows, outside = 0
+    cdef Py_ssize_t size = cells_of(job.g.full)
+    for d in range(job.g.pooled[0]):
+        h = 0
+        while h < job.g.pooled[1]:
+            rows = min(job.g.pooled[1] - h, most)
+            decode_rows(job, codes + d * job.indices.axis[0] + h * job.indices.axis[1], d, h, 0, rows, width, cells)
+            outside += put_row(job, out, values + d * job.pooled.axis[0] + h * job.pooled.axis[1], value_step,
+                               <const char *> cells, sizeof(index8), rows * width, 0, size, 0, size, full,
+                               <index8 *> NULL)
+            h += rows
     return outside
 
 
@@ -219,6 +239,8 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     if not job.banded and job.lanes == 1 and value_step and index_step and not job.code_size:
         return put_row(job, out, values, value_step, indices, index_step, cells_of(g.pooled), low, high, 0, band[1], full,
                        index_type)
+    if not job.banded and job.lanes == 1 and value_step and job.code_size and width < DECODED // 2:
+        return put_short_rows(job, out, values, value_step, indices, full)
     for d in range(g.pooled[0]):
         for h in range(height):
             for part in range((width + CHUNK - 1) // CHUNK):
@@ -240,8 +262,8 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
                 else:
                     for i in range(count):
                         outside += put_lanes(job, out, row_values + i * job.pooled.axis[2],
-                                             row_indices + i * job.indices.axis[2], low, high, band[0], band[1], full,
-                                             index_type)
+                                             row_indices + i * job.indices.axis[2], job.lanes, low, high, band[0],
+                                             band[1], full, index_type)
     return outside
 
 
@@ -271,7 +293,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
         found.wrong += outside
 
 
-cdef inlined select_rows(int rows, entry **out, const uint32_t *first, const entry *values, const place *indices,
+cdef inlined select_rows(int rows, bint codes, entry **out, const uint32_t *first, const entry *values, const index *indices,
                          Py_ssize_t count, Py_ssize_t *hits) noexcept nogil:
     """The cells of some windows in 1 or 2 `rows` of the output; `first` has the place of each row's first cell here,
     or the code of its cells' first one.
@@ -284,7 +306,7 @@ cdef inlined select_rows(int rows, entry **out, const uint32_t *first, const ent
     cdef uint32_t row_first[2]
     cdef entry nothing = zero_of(values)
     cdef entry value
-    cdef place seen = 0
+    cdef index seen = 0
     cdef int32_t found = 0
     cdef uint32_t cell
     cdef Py_ssize_t i
@@ -296,56 +318,71 @@ cdef inlined select_rows(int rows, entry **out, const uint32_t *first, const ent
         seen |= indices[i]
         value = alone(values[i])
         for row in range(rows):
-            if place is item1:
-                cell = <uint32_t> indices[i] - row_first[row]
-            else:
-                cell = <uint32_t> indices[i] - row_first[row] - 2 * <uint32_t> i
+            cell = <uint32_t> indices[i] - row_first[row] - (0 if codes else 2 * <uint32_t> i)
             row_out[row][2 * i] = value if cell == 0 else nothing
             row_out[row][2 * i + 1] = value if cell == 1 else nothing
             found += cell < 2
     hits[0] += found
-    if place is not item1:
-        if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
-            hits[0] = -count - 1
+    if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
+        hits[0] = -count - 1
 
 
 cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t *strays,
-                         entry *full, place *place_type) noexcept nogil:
+                         entry *full, index *index_type) noexcept nogil:
     """The output's rows that belong to some pooled rows of a plane, front to back. Stops at the first row with a stray."""
     cdef entry line[4][2 * SELECT_CHUNK]
+    cdef index4 wide[SELECT_CHUNK]
+    cdef item1 bytes[SELECT_CHUNK]
+    cdef const item1 *codes
     cdef entry *out[4]
     cdef char *target[4]
     cdef uint32_t first[4]
     cdef const Geometry *g = &job.g
     cdef char *into = plane_of(&job.full, job.channels, plane)
     cdef const entry *values
-    cdef const place *indices
+    cdef const char *indices
     cdef Py_ssize_t width = g.full[2], height = g.full[1], used = 2 * g.pooled[2]
-    cdef Py_ssize_t d, h, kd, kh, w, part, count, cell, hits
+    cdef Py_ssize_t d, h, kd, kh, w, part, count, cell, hits, i, whole
     cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
     for row in range(row, row_end):
         d = row // g.pooled[1]
         h = row % g.pooled[1]
         values = <const entry *> (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0]
                                  + h * job.pooled.axis[1])
-        indices = <const place *> (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
-                                   + h * job.indices.axis[1])
+        indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
+                   + h * job.indices.axis[1])
         hits = 0
         for part in range((g.pooled[2] + SELECT_CHUNK - 1) // SELECT_CHUNK):
             w = part * SELECT_CHUNK
             count = min(g.pooled[2] - w, <Py_ssize_t> SELECT_CHUNK)
             for k in range(rows):
                 cell = ((d * g.kernel[0] + k // g.kernel[1]) * height + h * g.kernel[1] + k % g.kernel[1]) * width + 2 * w
-                first[k] = 2 * k if place is item1 else <uint32_t> cell
+                first[k] = 2 * k if job.code_size else <uint32_t> cell
                 target[k] = into + cell * sizeof(entry)
                 out[k] = &line[k][0] if job.stream else <entry *> into + cell
-            if rows == 1:
-                select_rows(1, out, first, values + w, indices + w, count, &hits)
-            elif rows == 2:
-                select_rows(2, out, first, values + w, indices + w, count, &hits)
-            else:
-                select_rows(2, out, first, values + w, indices + w, count, &hits)
-                select_rows(2, out + 2, first + 2, values + w, indices + w, count, &hits)
+            if index is index4:
+                if job.code_size:
+                    # Widened, in whole vectors: a loop over bytes would do short rows one by one.
+                    codes = <const item1 *> indices + w
+                    whole = (count + 63) // 64 * 64
+                    if <const char *> codes + whole > job.indices.end:
+                        memcpy(bytes, codes, count)
+                        codes = bytes
+                    for i in range(whole):
+                        wide[i] = codes[i]
+                    if rows == 1:
+                        select_rows(1, True, out, first, values + w, wide, count, &hits)
+                    else:
+                        select_rows(2, True, out, first, values + w, wide, count, &hits)
+                    if rows == 4:
+                        select_rows(2, True, out + 2, first + 2, values + w, wide, count, &hits)
+            if not job.code_size:
+                if rows == 1:
+                    select_rows(1, False, out, first, values + w, <const index *> indices + w, count, &hits)
+                else:
+                    select_rows(2, False, out, first, values + w, <const index *> indices + w, count, &hits)
+                if rows == 4:
+                    select_rows(2, False, out + 2, first + 2, values + w, <const index *> indices + w, count, &hits)
             if job.stream:
                 for k in range(rows):
                     cunpool_stream(target[k], <const char *> &line[k][0], 2 * count * sizeof(entry))
@@ -364,30 +401,30 @@ cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ss
         clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
 
 
-cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, place *place_type) noexcept nogil:
+cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
     """One task: as in `scatter`; but a plane that is split is split between pooled rows."""
     cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1]
     cdef Py_ssize_t plane, part, strays
     if job.splits > 1:
         part = task % job.splits
         select_plane(job, task // job.splits, rows * part // job.splits, rows * (part + 1) // job.splits,
-                     &found.strays, full, place_type)
+                     &found.strays, full, index_type)
     else:
         for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
             strays = 0
-            select_plane(job, plane, 0, rows, &strays, full, place_type)
+            select_plane(job, plane, 0, rows, &strays, full, index_type)
             if strays:
                 found.strays += 1
-                if place is item1:
+                if job.code_size:
                     found.wrong += 1  # a code that is none cannot be placed anywhere else
                 else:
-                    found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, place_type)
+                    found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
 
 
 # By kind: items by the logarithm of their size, then the numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
 cdef Kernel[9][2] SCATTER  # and by whether an index has 8 bytes
-cdef Kernel[9][3] SELECT   # the third is for window codes
+cdef Kernel[9][2] SELECT   # window codes go with the first
 SCATTER[0] = [<Kernel> scatter[item1, index4], <Kernel> scatter[item1, index8]]
 SCATTER[1] = [<Kernel> scatter[item2, index4], <Kernel> scatter[item2, index8]]
 SCATTER[2] = [<Kernel> scatter[item4, index4], <Kernel> scatter[item4, index8]]
@@ -397,15 +434,15 @@ SCATTER[5] = [<Kernel> scatter[half, index4], <Kernel> scatter[half, index8]]
 SCATTER[6] = [<Kernel> scatter[bhalf, index4], <Kernel> scatter[bhalf, index8]]
 SCATTER[7] = [<Kernel> scatter[float4, index4], <Kernel> scatter[float4, index8]]
 SCATTER[8] = [<Kernel> scatter[float8, index4], <Kernel> scatter[float8, index8]]
-SELECT[0] = [<Kernel> select[item1, index4], <Kernel> select[item1, index8], <Kernel> select[item1, item1]]
-SELECT[1] = [<Kernel> select[item2, index4], <Kernel> select[item2, index8], <Kernel> select[item2, item1]]
-SELECT[2] = [<Kernel> select[item4, index4], <Kernel> select[item4, index8], <Kernel> select[item4, item1]]
-SELECT[3] = [<Kernel> select[item8, index4], <Kernel> select[item8, index8], <Kernel> select[item8, item1]]
-SELECT[4] = [<Kernel> select[item16, index4], <Kernel> select[item16, index8], <Kernel> select[item16, item1]]
-SELECT[5] = [<Kernel> select[half, index4], <Kernel> select[half, index8], <Kernel> select[half, item1]]
-SELECT[6] = [<Kernel> select[bhalf, index4], <Kernel> select[bhalf, index8], <Kernel> select[bhalf, item1]]
-SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8], <Kernel> select[float4, item1]]
-SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8], <Kernel> select[float8, item1]]
+SELECT[0] = [<Kernel> select[item1, index4], <Kernel> select[item1, index8]]
+SELECT[1] = [<Kernel> select[item2, index4], <Kernel> select[item2, index8]]
+SELECT[2] = [<Kernel> select[item4, index4], <Kernel> select[item4, index8]]
+SELECT[3] = [<Kernel> select[item8, index4], <Kernel> select[item8, index8]]
+SELECT[4] = [<Kernel> select[item16, index4], <Kernel> select[item16, index8]]
+SELECT[5] = [<Kernel> select[half, index4], <Kernel> select[half, index8]]
+SELECT[6] = [<Kernel> select[bhalf, index4], <Kernel> select[bhalf, index8]]
+SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8]]
+SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
 
 
 cdef bint selectable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
@@ -417,7 +454,7 @@ cdef bint selectable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size
                 or g.dilation[axis] > 1 and g.kernel[axis] > 1 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
             return False
     return (g.kernel[2] == 2 and g.pooled[2] >= (SELECT_CODES if job.code_size else SELECT_WIDTH) and cells_of(g.full) <= 0x7FFFFFFF
-            and job.lanes == 1 and job.flat == item_size and job.pooled.axis[2] == item_size
+            and job.lanes == 1 and job.flat == item_size and job.code_size < 2 and job.pooled.axis[2] == item_size
             and job.indices.axis[2] == index_size)
 
 
@@ -436,7 +473,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     job.stream = cnp.PyArray_SIZE(full) * item_size >= STREAM
     ways = SCATTERED
     if selectable(&job, item_size, index_size):
-        kernel = SELECT[kind][2 if codes else index_size == 8]
+        kernel = SELECT[kind][not codes and index_size == 8]
         ways = SELECTED + STREAMED * job.stream
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
     if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
