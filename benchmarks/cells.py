@@ -12,7 +12,7 @@ ITEM = 4  # float32 throughout
 
 @dataclass(frozen=True)
 class Cell:
-    op: str  # unpool, pool
+    op: str  # unpool, pool, and the gradients of both
     full: tuple[int, ...]  # (N, C, *spatial) of the side with all the cells
     kernel: int = 2
     stride: int = 2
@@ -20,6 +20,7 @@ class Cell:
     index: str = "int64"
     layout: str = "contiguous"  # or channels last
     out: bool = False
+    format: str = "plane"  # or window: then cunpool has window codes where the others have their indices
 
     @property
     def n(self) -> int:
@@ -38,19 +39,20 @@ class Cell:
     @property
     def must_move(self) -> int:
         """Bytes of the inputs, read once, and of the results, written once."""
-        return self.full_bytes + (ITEM + np.dtype(self.index).itemsize) * math.prod(self.pooled)
+        index = 1 if self.format == "window" else np.dtype(self.index).itemsize
+        return self.full_bytes + (ITEM + index) * math.prod(self.pooled)
 
     @property
     def name(self) -> str:
         window = f"{self.kernel}/{self.stride}" + (f" pad {self.padding}" if self.padding else "")
         rest = [self.index] * (self.index != "int64") + [self.layout] * (self.layout != "contiguous")
-        rest += ["out="] * self.out
+        rest += ["window codes"] * (self.format == "window") + ["out="] * self.out
         return " ".join([self.op, "x".join(map(str, self.full)), window, *rest])
 
     @property
     def plain(self) -> bool:
-        """Whether it counts for the geometric means: int64 indices, contiguous, a fresh result."""
-        return self.index == "int64" and self.layout == "contiguous" and not self.out
+        """Whether it counts for the geometric means: int64 indices, contiguous, a fresh result, no window codes."""
+        return self.index == "int64" and self.layout == "contiguous" and not self.out and self.format == "plane"
 
     def asdict(self) -> dict[str, object]:
         return {**asdict(self), "name": self.name, "full_bytes": self.full_bytes, "must_move": self.must_move}
@@ -75,6 +77,8 @@ SIZES = [  # 2 x 2 windows, next to each other
     (1, 1, 128, 256, 256),
 ]
 OVERLAPPING = [(1, 64, 56, 56), (8, 64, 112, 112), (1, 64, 512, 512), (1, 1, 2048, 2048)]
+GRADIENTS = [(1, 64, 28, 28), (1, 64, 64, 64), (1, 64, 128, 128), (8, 64, 112, 112), (1, 1, 4096, 4096),
+             (3, 64, 512, 512)]  # fmt: skip
 LARGER = [(1, 64, 128, 128), (8, 64, 112, 112), (1, 64, 512, 512), (1, 1, 4096, 4096)]
 
 
@@ -86,6 +90,11 @@ def cells() -> list[Cell]:
         chosen += [Cell(op, full, layout="channels last") for full in [(1, 64, 64, 64), *LARGER[:3]]]
         chosen += [Cell(op, full, 3, 2, 1, layout="channels last") for full in OVERLAPPING[:2]]
     chosen += [Cell("unpool", full, out=True) for full in LARGER]
+    chosen += [Cell("unpool", full, format="window", out=True) for full in [*LARGER, GRADIENTS[-1]]]
+    chosen += [Cell("pool", full, format="window") for full in [*LARGER, GRADIENTS[-1]]]
+    for op in ("unpool gradient", "pool gradient"):
+        chosen += [Cell(op, full) for full in GRADIENTS]
+        chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
     chosen += [Cell("unpool", full, index="int32") for full in LARGER]
     return chosen
 
@@ -95,13 +104,17 @@ def data(cell: Cell) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
     if cell.op == "pool":
         return {"x": rng.random(cell.full, np.float32)}
-    indices = np.zeros((), np.int64)
+    indices, codes = np.zeros((), np.int64), np.zeros((), np.uint8)
     for axis, size in enumerate(cell.full[2:]):
         shape = [1] * len(cell.full)
         shape[axis + 2] = cell.pooled[axis + 2]
         first = np.arange(cell.pooled[axis + 2]).reshape(shape) * cell.stride - cell.padding
-        tap = rng.integers(0, cell.kernel, cell.pooled, np.uint8)
-        indices = indices * size + np.clip(first + tap, 0, size - 1)
-    # As after a pooling, equal places have equal values: PyTorch's answer is a matter of luck otherwise.
-    x = (indices * 2654435761 % 2**20).astype(np.float32) / 2**20
-    return {"x": x, "indices": indices.astype(cell.index)}
+        place = np.clip(first + rng.integers(0, cell.kernel, cell.pooled, np.uint8), 0, size - 1)
+        indices = indices * size + place
+        codes = codes * cell.kernel + (place - first).astype(np.uint8)
+    arrays = {"indices": indices.astype(cell.index), "codes": codes}
+    if cell.op == "unpool gradient":
+        return {"x": rng.random(cell.full, np.float32), **arrays}
+    # As after a pooling, equal places have equal values: PyTorch's answer is a matter of luck otherwise. Small integers
+    # have the same sum in any order.
+    return {"x": (indices * 2654435761 % 1024).astype(np.float32), **arrays}

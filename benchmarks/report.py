@@ -11,6 +11,7 @@ import numpy as np
 
 PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "paddle": "PaddlePaddle", "numpy": "NumPy"}
 SERIAL = ("numpy", "copy")
+TITLES = {"unpool": "unpooling", "pool": "pooling with indices"}
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 
@@ -63,7 +64,7 @@ def summary(results: dict[str, Any]) -> None:
             for threads in counts:
                 found = [ratio(c, name, threads) for c in cells if c["op"] == op and c["plain"]]
                 parts.append(f"{geometric_mean(r[0] for r in found if r):6.2f}")
-            print(f"  {op:<12}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
+            print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
     print("\ncells where somebody is ahead of cunpool (median below 1)")
     for cell in cells:
         for threads in counts:
@@ -74,6 +75,7 @@ def summary(results: dict[str, Any]) -> None:
     if len(counts) > 1:
         scaling(cells, counts)
     outs(cells, counts)
+    codes(cells, counts)
     limits(cells, counts)
 
 
@@ -82,10 +84,10 @@ def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
     for op in dict.fromkeys(cell["op"] for cell in cells):
         found = []
         for cell in cells:
-            if cell["op"] == op and cell["full_bytes"] > 2**20:
+            if cell["op"] == op and cell["plain"] and cell["full_bytes"] > 2**20:
                 found.append(np.median(times(cell, "cunpool", counts[0]) / times(cell, "cunpool", counts[-1])))
         if found:
-            print(f"  {op:<12}geometric mean {geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}")
+            print(f"  {op:<16}geometric mean {geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}")
 
 
 def outs(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -94,10 +96,33 @@ def outs(cells: list[dict[str, Any]], counts: list[int]) -> None:
     for cell in cells:
         for other in cells:
             same = all(cell[k] == other[k] for k in ("op", "full", "kernel", "index", "layout"))
-            if cell["out"] and not other["out"] and same and cell.get("format") == other.get("format"):
+            if cell["out"] and not other["out"] and same and cell["format"] == other["format"]:
                 parts = [np.median(times(other, "cunpool", t)) / np.median(times(cell, "cunpool", t)) for t in counts]
                 text = "  ".join(f"{p:.2f} at {t}" for p, t in zip(parts, counts, strict=True))
                 print(f"  {other['name']:<50}{text}")
+
+
+def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
+    """Window codes beside a copy of the output, PyTorch, and cunpool's own int64 indices (in different rounds)."""
+    print("\nwindow codes, geometric means over these sizes")
+    for op in ("unpool", "pool"):
+        chosen = [c for c in cells if c["op"] == op and c["format"] == "window"]
+        for name, title in (("copy", "a copy of the output, one thread"), ("torch", "PyTorch with int64 indices")):
+            parts = []
+            for t in counts:
+                found = [ratio(c, name, t) for c in chosen if c["full_bytes"] > 2**24 or name == "torch"]
+                parts.append(f"{geometric_mean(r[0] for r in found if r):.2f} at {t}")
+            print(f"  {op:<8}{title:<36}" + "  ".join(parts))
+        parts = []
+        for t in counts:
+            found = [
+                np.median(times(other, "cunpool", t)) / np.median(times(c, "cunpool", t))
+                for c in chosen for other in cells
+                if other["format"] == "plane" and other["index"] == "int64"
+                and all(other[k] == c[k] for k in ("op", "full", "kernel", "layout", "out"))
+            ]  # fmt: skip
+            parts.append(f"{geometric_mean(found):.2f} at {t}")
+        print(f"  {op:<8}{'cunpool with int64 indices':<36}" + "  ".join(parts))
 
 
 def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -106,7 +131,7 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
     for op in dict.fromkeys(cell["op"] for cell in cells):
         low = 0.0
         for title, high in CLASSES:
-            chosen = [c for c in cells if c["op"] == op and low < c["full_bytes"] <= high and times(c, "copy", 1) is not None]
+            chosen = [c for c in cells if c["op"] == op and c["plain"] and low < c["full_bytes"] <= high and times(c, "copy", 1) is not None]
             low = high
             if not chosen:
                 continue
@@ -120,7 +145,7 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
             moved = np.median([c["must_move"] / c["full_bytes"] for c in chosen])
             copied = np.median([2 * c["full_bytes"] / np.median(times(c, "copy", 1)) for c in chosen]) / 1e9
             print(
-                f"  {op:<12}{title:<13}{moved:.2f} bytes to move for each of the full side; a copy moves {copied:.0f} GB/s; "
+                f"  {op:<16}{title:<13}{moved:.2f} bytes to move for each of the full side; a copy moves {copied:.0f} GB/s; "
                 + "  ".join(parts)
             )
 
@@ -131,7 +156,7 @@ def chart(results: dict[str, Any], path: Path) -> None:
     from matplotlib.ticker import FuncFormatter
 
     threads = threads_of(results)[-1]
-    ops = [op for op in dict.fromkeys(c["op"] for c in results["cells"])]
+    ops = [op for op in TITLES if any(c["op"] == op for c in results["cells"])]
     figure = Figure(figsize=(5.6 * len(ops), 4.9), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(ops), sharey=True))
     markers = dict(zip(PEERS, "osD^", strict=True))
@@ -150,7 +175,7 @@ def chart(results: dict[str, Any], path: Path) -> None:
                           alpha=0.85)  # fmt: skip
         axes.axhline(1, color="black", lw=1.2)
         axes.text(0.99, 1, "cunpool", transform=axes.get_yaxis_transform(), ha="right", va="bottom")
-        axes.set(xscale="log", yscale="log", title=op, xlabel="size of the array with all the cells")
+        axes.set(xscale="log", yscale="log", title=TITLES[op], xlabel="size of the array with all the cells")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: readable(size)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.grid(alpha=0.3, which="both")

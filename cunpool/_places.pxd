@@ -29,7 +29,10 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
 
 
 cdef inline Py_ssize_t offset_of(const Job *job, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
-    """Bytes from a full plane's start to `cell`, counted in raster order."""
+    """Bytes from a full plane's start to `cell`, counted in raster order.
+
+    `flat` is the job's. Loops are compiled apart for where it is a constant or known not to be 0.
+    """
     if flat:
         return cell * flat
     cdef Py_ssize_t width = job.g.full[2], area = job.g.full[1] * width

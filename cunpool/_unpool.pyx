@@ -104,7 +104,7 @@ cdef inline entry alone(entry value) noexcept nogil:
     return value
 
 
-cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, Py_ssize_t flat, const char *values,
+cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat, const char *values,
                  Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count,
                  uint64_t low, uint64_t span, uint64_t band, uint64_t band_span, entry *full,
                  index *index_type, Py_ssize_t *strangers) noexcept nogil:
@@ -114,7 +114,7 @@ cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, Py_ssize_t flat
     from `band` on for `band_span` cells. One unsigned comparison, in 64 bits whatever the index type, is both bounds
     at once.
     """
-    cdef Py_ssize_t i, outside = 0
+    cdef Py_ssize_t i, at, cell_or_low, outside = 0
     cdef uint64_t cell
     cdef bint inside
     cdef entry elsewhere = zero_of(full)
@@ -126,8 +126,8 @@ cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, Py_ssize_t flat
         for i in range(count):
             cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
             if cell - low < span:
-                place_entry(<entry *> (out + i * out_step + offset_of(job, flat, <Py_ssize_t> cell)),
-                  <const entry *> (values + i * value_step))
+                at = <Py_ssize_t> cell * flat if even else offset_of(job, flat, <Py_ssize_t> cell)
+                place_entry(<entry *> (out + i * out_step + at), <const entry *> (values + i * value_step))
             else:
                 outside += 1
         strangers[0] += outside
@@ -136,7 +136,9 @@ cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, Py_ssize_t flat
         cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
         # Without a branch: next to where a plane is split, nobody can predict on which side an index lies.
         inside = cell - low < span
-        target = <entry *> (out + i * out_step + offset_of(job, flat, <Py_ssize_t> (cell if inside else low)))
+        cell_or_low = <Py_ssize_t> (cell if inside else low)
+        at = cell_or_low * flat if even else offset_of(job, flat, cell_or_low)
+        target = <entry *> (out + i * out_step + at)
         target = target if inside else &elsewhere
         place_entry(target, <const entry *> (values + i * value_step))
         outside += cell - band >= band_span
@@ -149,13 +151,13 @@ cdef Py_ssize_t put_row(const Job *job, char *out, const char *values, Py_ssize_
     """`put` for neighbours in a plane, compiled apart for contiguous ones and for whole planes of them."""
     cdef Py_ssize_t outside = 0
     if job.flat != sizeof(entry) or value_step != sizeof(entry) or index_step != sizeof(index):
-        put(job, out, 0, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
+        put(job, out, 0, False, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
             band_end - band, full, index_type, &outside)
     elif low == 0 and band == 0 and high == band_end:
-        put(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, high, 0, high, full,
+        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, high, 0, high, full,
             index_type, &outside)
     else:
-        put(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low, high - low, band,
+        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low, high - low, band,
             band_end - band, full, index_type, &outside)
     return outside
 
@@ -165,7 +167,7 @@ cdef Py_ssize_t put_lanes(const Job *job, char *out, const char *values, const c
                           index *index_type) noexcept nogil:
     """`put` for one cell of each channel."""
     cdef Py_ssize_t outside = 0
-    put(job, out, sizeof(entry), job.flat, values, sizeof(entry), indices, sizeof(index), count, low, high - low, band,
+    put(job, out, sizeof(entry), True, job.flat, values, sizeof(entry), indices, sizeof(index), count, low, high - low, band,
         band_end - band, full, index_type, &outside)
     return outside
 

@@ -1,0 +1,159 @@
+"""The fast ways are really taken, and give what the slow ones give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from cases import POOL, UNPOOL, bits, random_numbers
+
+import cunpool as cu
+from cunpool import _pool, _unpool
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    """What the kernels say of the ways they took, call by call."""
+    taken: list[int] = []
+
+    def watched(kernel):
+        def call(*arguments):
+            taken.append(kernel(*arguments))
+            return taken[-1]
+
+        return call
+
+    class Module:
+        def __init__(self, module, name):
+            self.__dict__.update(vars(module))
+            setattr(self, name, watched(getattr(module, name)))
+
+    monkeypatch.setattr("cunpool.unpooling._unpool", Module(_unpool, "unpool"))
+    monkeypatch.setattr("cunpool.pooling._unpool", Module(_unpool, "unpool"))
+    monkeypatch.setattr("cunpool.pooling._pool", Module(_pool, "pool"))
+    return taken
+
+
+def pooled(rng, full, kernel=2, stride=None, padding=0, last=False):
+    x = rng.standard_normal(full).astype(np.float32)
+    if last:
+        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+    n = len(full) - 2
+    return POOL[n](x, kernel, stride, padding, return_indices=True)
+
+
+def scattered(values, indices, full):
+    """The slow way: one assignment after the other."""
+    return reference.max_unpool(values, indices, len(full) - 2, full[2:])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("full", [(2, 3, 200), (2, 3, 6, 100), (2, 3, 7, 101), (1, 2, 4, 6, 90), (1, 1, 5, 3, 91),
+                                  (1, 1, 300, 300), (1, 1, 20000)])  # fmt: skip
+def test_windows_of_2_are_selected(rng, ways, full, threads):
+    values, indices = pooled(rng, full)
+    ways.clear()
+    for index_format, chosen in (("plane", indices), ("plane", indices.astype(np.int32)), ("window", None)):
+        if chosen is None:
+            chosen = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=2)
+        result = UNPOOL[len(full) - 2](values, chosen, 2, output_size=full[2:], index_format=index_format,
+                                       num_threads=threads)  # fmt: skip
+        assert bits(result) == bits(scattered(values, indices, full))
+    assert all(way & _unpool.SELECTED and not way & _unpool.STRAYED for way in ways)
+    assert len(ways) == 3
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("full", [(2, 3, 6, 100), (1, 1, 300, 300), (1, 2, 4, 6, 90)])
+def test_a_stray_is_scattered_after_all(rng, ways, full, threads):
+    values, indices = pooled(rng, full)
+    size = int(np.prod(full[2:]))
+    for _ in range(10):
+        stray = indices.copy()
+        at = int(rng.integers(stray.size))
+        stray.flat[at] = (stray.flat[at] + rng.integers(1, size)) % size
+        ways.clear()
+        result = UNPOOL[len(full) - 2](values, stray, 2, output_size=full[2:], num_threads=threads)
+        assert bits(result) == bits(scattered(values, stray, full))
+        if np.abs(stray - indices).max() > 2 * full[-1]:
+            assert ways[0] & _unpool.SELECTED
+            assert ways[0] & _unpool.STRAYED
+        for bad in (-1, size, 2**32 + int(indices.flat[at]), int(indices.flat[at]) - 2**32):
+            stray.flat[at] = bad
+            with pytest.raises(IndexError, match=f"index {bad} at"):
+                UNPOOL[len(full) - 2](values, stray, 2, output_size=full[2:], num_threads=threads)
+
+
+def test_windows_that_are_not_selected(rng, ways):
+    for full, arguments in (((2, 3, 9, 100), (3, 2, 1)), ((2, 3, 8, 100), (2, 2, 1)), ((2, 3, 8, 100), (2, 3, 0)),
+                            ((2, 3, 8, 20), (2, 2, 0))):  # fmt: skip
+        values, indices = pooled(rng, full, *arguments)
+        ways.clear()
+        result = cu.max_unpool2d(values, indices, *arguments, full[2:])
+        assert bits(result) == bits(scattered(values, indices, full))
+        assert ways == [_unpool.SCATTERED]
+
+
+def test_channels_last_goes_through_all_channels_at_once(rng, ways):
+    for full, arguments in (((2, 16, 8, 10), (2,)), ((1, 33, 40, 30), (3, 2, 1)), ((1, 9, 4, 6, 6), (2,))):
+        values, indices = pooled(rng, full, *arguments, last=True)
+        for threads in (1, 3):
+            ways.clear()
+            result = UNPOOL[len(full) - 2](values, indices, *arguments, output_size=full[2:], num_threads=threads)
+            assert bits(result) == bits(scattered(values, indices, full))
+            assert ways[0] & _unpool.ALL_LANES
+
+
+def test_one_plane_is_split_between_threads(rng, ways, monkeypatch):
+    if not cu.openmp_enabled():
+        monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: True)
+    for full, arguments in (((1, 1, 500, 501), (3, 2, 1)), ((1, 1, 100000), (3, 2)), ((1, 1, 40, 50, 60), (3, 2))):
+        values, indices = pooled(rng, full, *arguments)
+        ways.clear()
+        result = UNPOOL[len(full) - 2](values, indices, *arguments, output_size=full[2:], num_threads=4)
+        assert bits(result) == bits(scattered(values, indices, full))
+        assert ways == [_unpool.SCATTERED | _unpool.SPLIT]
+
+
+def test_results_beyond_the_caches_go_past_them(rng, ways):
+    x = rng.integers(-100, 100, (1, 40, 512, 500)).astype(np.float32)
+    values, indices = cu.max_pool2d(x, 2, return_indices=True)
+    assert ways[-1] & _pool.STREAMED
+    expected = np.zeros((40, 512 * 500), np.float32)
+    np.put_along_axis(expected, indices.reshape(40, -1), values.reshape(40, -1), 1)
+    assert np.array_equal(values, x.reshape(1, 40, 256, 2, 250, 2).max((3, 5)))
+    assert np.array_equal(np.take_along_axis(x.reshape(40, -1), indices.reshape(40, -1), 1), values.reshape(40, -1))
+    shifted = np.empty(x.size + 3, np.float32)[3:].reshape(x.shape)
+    for out in (None, shifted):
+        result = cu.max_unpool2d(values, indices, 2, out=out)
+        assert ways[-1] & _unpool.STREAMED
+        assert ways[-1] & _unpool.SELECTED
+        assert np.array_equal(result.reshape(40, -1), expected)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "i2", "e"])
+def test_ways_of_pooling(rng, ways, dtype):
+    cases = [
+        ((3, 5, 8, 8), (2,), _pool.JOINED | _pool.WHOLE),
+        ((3, 5, 16, 200), (2,), _pool.JOINED),
+        ((3, 5, 9, 11), (3, 2, 1), _pool.WHOLE),
+        ((2, 17, 9, 11), (3, 2, 1), _pool.ACROSS),
+        ((2, 3, 30, 31), (3, 2, 1), _pool.WHOLE),
+        ((2, 3, 30, 131), (3, 2, 1), 0),
+        ((2, 3, 12, 13), (7, 2), _pool.LARGE),
+        ((2, 3, 12, 13), (2, 2, 1, 3), _pool.LARGE),
+        ((2, 3, 50), (2,), _pool.JOINED | _pool.WHOLE),
+        ((2, 3, 4, 6, 40), (2,), _pool.WHOLE),
+    ]
+    for full, arguments, expected in cases:
+        n = len(full) - 2
+        x = random_numbers(rng, np.dtype(dtype), full)
+        ways.clear()
+        result = POOL[n](x, *arguments, return_indices=True)
+        assert ways == [expected], (full, arguments)
+        assert list(map(bits, result)) == list(map(bits, reference.max_pool(x, n, *arguments)))
+    x = np.moveaxis(random_numbers(rng, np.dtype(dtype), (2, 9, 11, 5)), -1, 1)
+    ways.clear()
+    result = cu.max_pool2d(x, 3, 2, 1, return_indices=True)
+    assert ways[0] & _pool.ACROSS
+    assert list(map(bits, result)) == list(map(bits, reference.max_pool(x, 2, 3, 2, 1)))
