@@ -127,7 +127,7 @@ cdef struct Geometry:
     Py_ssize_t dilation[3]
 
 cdef struct View:
-    # An array as the kernels see it: strides in bytes, 0 for the axes that it does not have.
+    # An array as the kernels see it: strides in bytes, as of a contiguous array for axes that it does not have.
     char *data
     Py_ssize_t n
     Py_ssize_t c
@@ -181,19 +181,23 @@ cdef inline Geometry geometry_of(tuple sizes):
 cdef inline View view_of(cnp.ndarray array, int spatial):
     """`array` of `spatial` trailing axes behind (N, C) or (C,)."""
     cdef View view
-    cdef int lead = cnp.PyArray_NDIM(array) - spatial
+    cdef int lead = cnp.PyArray_NDIM(array) - spatial, axis
     cdef cnp.npy_intp *strides = cnp.PyArray_STRIDES(array)
-    cdef int axis
-    cdef Py_ssize_t reach = 0
+    cdef cnp.npy_intp *shape = cnp.PyArray_DIMS(array)
+    cdef Py_ssize_t inner = cnp.PyArray_ITEMSIZE(array), reach = 0
     for axis in range(cnp.PyArray_NDIM(array)):
-        reach += max(strides[axis], 0) * (cnp.PyArray_DIM(array, axis) - 1)
-    view.end = <const char *> cnp.PyArray_DATA(array) + reach + cnp.PyArray_ITEMSIZE(array)
+        reach += max(strides[axis], 0) * (shape[axis] - 1)
     view.data = <char *> cnp.PyArray_DATA(array)
+    view.end = view.data + reach + cnp.PyArray_ITEMSIZE(array)
     view.n = strides[0] if lead == 2 else 0
     view.c = strides[lead - 1]
-    view.even = lead == 1 or view.n == cnp.PyArray_DIM(array, 1) * view.c
-    for axis in range(3):
-        view.axis[axis] = strides[lead + axis - 3 + spatial] if axis >= 3 - spatial else 0
+    view.even = lead == 1 or shape[0] == 1 or view.n == shape[1] * view.c
+    for axis in range(2, -1, -1):
+        # The stride of an axis of one entry has no meaning, and NumPy lets it be anything.
+        view.axis[axis] = inner
+        if axis >= 3 - spatial and shape[lead + axis - 3 + spatial] != 1:
+            view.axis[axis] = strides[lead + axis - 3 + spatial]
+            inner = view.axis[axis] * shape[lead + axis - 3 + spatial]
     return view
 
 
@@ -230,12 +234,13 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
     """Every task of the job. The only parallel region there is."""
     cdef Py_ssize_t task, wrong = 0, strays = 0
     cdef Found found
-    if threads <= 1:
+    if threads <= 1 or job.tasks == 1:
         found.wrong = found.strays = 0
         for task in range(job.tasks):
             kernel(job, task, &found, job.full.data, job.indices.data)
         cunpool_fence()
         return found
+    threads = <int> min(<Py_ssize_t> threads, job.tasks)
     for task in prange(job.tasks, num_threads=threads, schedule="dynamic"):
         found = run_one(kernel, job, task)
         wrong += found.wrong

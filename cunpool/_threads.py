@@ -10,6 +10,9 @@ from cunpool._geometry import integer
 # Below this many bytes of work for each thread, waking it costs more than it saves.
 GRAIN = 1 << 16
 
+# More threads than this are never started, whatever is asked for.
+MOST = max(8, 2 * (os.cpu_count() or 1))
+
 _limit: int | None = None
 _forked = False
 
@@ -28,7 +31,8 @@ def _positive(name: str, value: object) -> int:
     threads = integer(name, value)
     if threads < 1:
         raise ValueError(f"{name} must be at least 1, got {threads}")
-    return min(threads, 1 << 16)
+    # Where the system cannot start a thread, OpenMP ends the process, so nobody gets hundreds of them.
+    return min(threads, MOST)
 
 
 def _available() -> int:
@@ -47,7 +51,7 @@ def set_num_threads(n: int | None) -> None:
     Parameters
     ----------
     n : int or None
-        At least 1. None goes back to what OpenMP and the processor affinity allow at the time of each call
+        At least 1; more than twice the processors (or 8) are not given. None goes back to what OpenMP and the processor affinity allow at the time of each call
         (``OMP_NUM_THREADS``, threadpoolctl, taskset).
 
     Raises

@@ -236,6 +236,8 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     cdef Py_ssize_t band[2]
     band[0] = 0
     band[1] = cells_of(g.full)
+    if high <= low:
+        return 0
     if clearing:
         clear(job, out, low, high, size)
     if not job.banded and job.lanes == 1 and value_step and index_step and not job.code_size:

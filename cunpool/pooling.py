@@ -65,11 +65,14 @@ def _max_pool_backward(
     _, _, sizes = _geometry.pooled_from(n, shape, values.shape, _geometry.window(*window))
     places = unpooling.places_of(indices, values.shape, codes, n, sizes, "grad_output")
     count = math.prod(shape)
-    result = _arrays.result_for(out, values, shape, values.dtype, count, values, places)
+    swapped = given is not values  # in another byte order
+    if swapped and out is not None:
+        _arrays.check_out(out, shape, given.dtype)
+    result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, count, values, places)
     threads = _threads.threads_for(count * values.itemsize, num_threads)
     if not _unpool.unpool(values, places, result, sizes, n, _ADDED[kind], codes, threads):
         raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, shape[-n:])
-    if given is not values:
+    if swapped:
         result = result.astype(given.dtype)
     return _arrays.delivered(result, out)
 

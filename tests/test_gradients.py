@@ -125,3 +125,14 @@ def test_empty_batches():
 def test_what_is_refused(error, call):
     with pytest.raises(error):
         call()
+
+
+def test_other_byte_orders(rng):
+    grad, indices = rng.standard_normal((1, 2, 6)).astype(">f4"), rng.integers(0, 12, (1, 2, 6))
+    expected = cu.max_pool1d_backward(grad.astype("f4"), indices, (12,), 2)
+    out = np.empty(expected.shape, ">f4")
+    assert cu.max_pool1d_backward(grad, indices, (12,), 2).dtype == ">f4"
+    assert cu.max_pool1d_backward(grad, indices, (12,), 2, out=out) is out
+    assert np.array_equal(out, expected)
+    with pytest.raises(TypeError, match="out must have the dtype"):
+        cu.max_pool1d_backward(grad, indices, (12,), 2, out=expected)

@@ -173,3 +173,16 @@ def test_a_window_of_more_than_65536_cells(rng):
     values, indices = cu.max_pool2d(x, 300, return_indices=True)
     assert values.item() == x.max()
     assert indices.item() == x.argmax()
+
+
+def test_the_stride_of_an_axis_of_one_entry_means_nothing():
+    for shape, strides, arguments in (((1, 20, 1), (40, 2, 40), (1,)), ((2, 20, 1), (40, 2, 10**6), ((2, 1),)),
+                                      ((1, 1, 20), (40, 7**7, 2), ((1, 2),))):  # fmt: skip
+        x = np.lib.stride_tricks.as_strided(np.arange(40, dtype=np.int16), shape, strides)
+        agree(x, 2, arguments)
+        values, indices = cu.max_pool2d(np.ascontiguousarray(x), *arguments, return_indices=True)
+        odd = np.lib.stride_tricks.as_strided(values, values.shape, [s if n > 1 else 999 for s, n in
+                                              zip(values.strides, values.shape, strict=True)])  # fmt: skip
+        full = x.shape[1:]
+        expected = cu.max_unpool2d(values, indices, *arguments, output_size=full)
+        assert bits(cu.max_unpool2d(odd, indices, *arguments, output_size=full)) == bits(expected)

@@ -111,3 +111,10 @@ def test_a_forked_child_can_call_after_its_parent(rng):
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0, "the child hung, or its result was wrong"
     assert bits(cu.max_unpool2d(y, indices, 2, num_threads=4)) == z
+
+
+@openmp
+def test_nobody_gets_hundreds_of_threads():
+    assert _threads.threads_for(1 << 62, 65536) == _threads.MOST
+    grad = np.broadcast_to(np.float32(1), (1, 2**15, 2**15))
+    assert (cu.max_unpool2d_backward(grad, np.zeros((1, 2, 2), int), 2**14, num_threads=65536) == 1).all()

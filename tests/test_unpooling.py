@@ -371,3 +371,13 @@ def test_a_huge_stride_that_fits():
     assert result.sum() == result[0, 0, 0] == 1
     result = cu.max_unpool1d(np.ones((1, 2)), [[0, 1]], 1, 2**40, output_size=(5,))
     assert result.tolist() == [[1, 1, 0, 0, 0]]
+
+
+def test_3d_windows_begun_in_the_padding(rng):
+    x = rng.random((1, 1, 16, 60, 60), np.float32)
+    y, indices = cu.max_pool3d(x, 5, 2, 2, return_indices=True)
+    one = cu.max_unpool3d(y, indices, 5, 2, 2, x.shape, num_threads=1)
+    assert bits(cu.max_unpool3d(y, indices, 5, 2, 2, x.shape, num_threads=8)) == bits(one)
+    indices[0, 0, 0, 3, 3] = 2**40
+    with pytest.raises(IndexError, match="index 1099511627776 at"):
+        cu.max_unpool3d(y, indices, 5, 2, 2, x.shape, num_threads=8)
