@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def example(name: str, *arguments: object) -> str:
+    """What an example prints."""
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / name, *map(str, arguments)], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_larger_than_memory(tmp_path):
+    pytest.importorskip("dask.array")
+    pytest.importorskip("distributed")
+    printed = example(
+        "larger_than_memory.py", "--batch", 9, "--channels", 3, "--size", 31, "--limit", 512, "--folder", tmp_path
+    )
+    assert "(9, 3, 31, 31), float32, 0 MiB, in blocks of 2 images" in printed
+    assert "100% Completed" in printed
+    assert len(re.findall(r"worker \d +peak memory \d+ MiB", printed)) == 2
+    assert "cunpool without Dask: equal" in printed
+    assert not any(tmp_path.iterdir())
+
+
+def test_beside_onnxruntime():
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    assert example("beside_onnxruntime.py").count("equal to the whole model") == 2
