@@ -69,7 +69,7 @@ def _max_pool(
     array = _known("input", input)
     _arrays.numbers(np.empty(0, array.dtype))
     window = _window(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-    shape, _, _ = _geometry.pooling(n, tuple(map(int, array.shape)), *window.values(), bool(ceil_mode))
+    shape, _, _ = _geometry.pooling(n, tuple(map(int, array.shape)), *window.values(), bool(ceil_mode), False)
     _threads.threads_for(0, num_threads)
     pool = partial(
         function, **window, ceil_mode=bool(ceil_mode), return_indices=bool(return_indices), num_threads=num_threads
