@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The loops of unpooling's gradient: each pooled cell takes what lies at its place. Valid input is assumed, indices apart."""
 cimport numpy as cnp
+from libc.string cimport memcpy
 
 from cunpool._common cimport *
 from cunpool._places cimport *
@@ -9,6 +10,8 @@ cnp.import_array()
 
 cdef enum:
     PART = 1024             # pooled cells that are taken together
+    PICK_WIDTH = 24         # shorter rows are gathered cell by cell,
+    PICK_BYTES = 1 << 25    # and smaller arrays too: in the caches that is faster; beyond, reading rows through is
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
 
 
@@ -107,28 +110,145 @@ cdef void gather(const Job *job, Py_ssize_t task, Found *found, item *full, inde
                                    min(width - w, <Py_ssize_t> PART), full, index_type)
 
 
+cdef inlined pick_rows(int rows, bint further, bint codes, const item **source, const uint32_t *first, item *values,
+                       const index *indices, Py_ssize_t count, Py_ssize_t *hits) noexcept nogil:
+    """Values of windows of 2 side by side, as far as they lie in these 1 or 2 `rows`; of `further` rows, only these.
+
+    The counterpart of unpooling's `select_rows`. Adds the number of indices that name a cell of their windows there.
+    """
+    # Copies, because the compiler has to fear that writing results changes these.
+    cdef const item *row_source[2]
+    cdef uint32_t row_first[2]
+    cdef item value, left, right
+    cdef index seen = 0
+    cdef int32_t found = 0
+    cdef uint32_t cell
+    cdef Py_ssize_t i
+    cdef int row
+    for row in range(rows):
+        row_source[row] = source[row]
+        row_first[row] = first[row]
+    for i in range(count):
+        seen |= indices[i]
+        value = values[i] if further else row_source[0][2 * i]
+        for row in range(rows):
+            cell = <uint32_t> indices[i] - row_first[row] - (0 if codes else 2 * <uint32_t> i)
+            # Loaded in any case, so that there is no branch.
+            left = row_source[row][2 * i]
+            right = row_source[row][2 * i + 1]
+            value = left if cell == 0 else value
+            value = right if cell == 1 else value
+            found += cell < 2
+        values[i] = value
+    hits[0] += found
+    if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
+        hits[0] = -count - 1
+
+
+cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
+                      Py_ssize_t *hits, item *full, index *index_type) noexcept nogil:
+    """Some neighbours of a pooled row."""
+    cdef index4 wide[PART]
+    cdef item1 bytes[PART]
+    cdef const item1 *codes
+    cdef const item *source[4]
+    cdef uint32_t first[4]
+    cdef const Geometry *g = &job.g
+    cdef const item *from_plane = <const item *> plane_of(&job.full, job.channels, plane)
+    cdef item *values = <item *> (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0]
+                                  + h * job.pooled.axis[1]) + w
+    cdef const char *indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
+                                + h * job.indices.axis[1])
+    cdef Py_ssize_t cell, whole, i
+    cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
+    for k in range(rows):
+        cell = (((d * g.kernel[0] + k // g.kernel[1]) * g.full[1] + h * g.kernel[1] + k % g.kernel[1]) * g.full[2]
+                + 2 * w)
+        first[k] = 2 * k if job.code_size else <uint32_t> cell
+        source[k] = from_plane + cell
+    if index is index4:
+        if job.code_size:
+            codes = <const item1 *> indices + w
+            whole = (count + 63) // 64 * 64
+            if <const char *> codes + whole > job.indices.end:
+                memcpy(bytes, codes, count)
+                codes = bytes
+            for i in range(whole):
+                wide[i] = codes[i]
+            if rows == 1:
+                pick_rows(1, False, True, source, first, values, wide, count, hits)
+            else:
+                pick_rows(2, False, True, source, first, values, wide, count, hits)
+            if rows == 4:
+                pick_rows(2, True, True, source + 2, first + 2, values, wide, count, hits)
+    if not job.code_size:
+        if rows == 1:
+            pick_rows(1, False, False, source, first, values, <const index *> indices + w, count, hits)
+        else:
+            pick_rows(2, False, False, source, first, values, <const index *> indices + w, count, hits)
+        if rows == 4:
+            pick_rows(2, True, False, source + 2, first + 2, values, <const index *> indices + w, count, hits)
+
+
+cdef void pick(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
+    """One task: some parts of pooled rows; those with a stray among their indices are gathered."""
+    cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
+    cdef Py_ssize_t parts = (width + PART - 1) // PART, units = job.batch * job.channels * rows * parts
+    cdef Py_ssize_t unit, plane, row, w, count, hits
+    for unit in range(units * task // job.tasks, units * (task + 1) // job.tasks):
+        row = unit // parts
+        plane = row // rows
+        row %= rows
+        w = unit % parts * PART
+        count = min(width - w, <Py_ssize_t> PART)
+        hits = 0
+        pick_part(job, plane, row // height, row % height, w, count, &hits, full, index_type)
+        if hits != count:
+            found.strays += 1
+            if job.code_size:  # the code's own type is not `index`
+                found.wrong += gather_part(job, plane, row // height, row % height, w, count, full, <index8 *> NULL)
+            else:
+                found.wrong += gather_part(job, plane, row // height, row % height, w, count, full, index_type)
+
+
 cdef Kernel[5][2] GATHER   # by the logarithm of the item's size, and by whether an index has 8 bytes
 GATHER[0] = [<Kernel> gather[item1, index4], <Kernel> gather[item1, index8]]
 GATHER[1] = [<Kernel> gather[item2, index4], <Kernel> gather[item2, index8]]
 GATHER[2] = [<Kernel> gather[item4, index4], <Kernel> gather[item4, index8]]
 GATHER[3] = [<Kernel> gather[item8, index4], <Kernel> gather[item8, index8]]
 GATHER[4] = [<Kernel> gather[item16, index4], <Kernel> gather[item16, index8]]
+cdef Kernel[5][2] PICK     # window codes go with the first
+PICK[0] = [<Kernel> pick[item1, index4], <Kernel> pick[item1, index8]]
+PICK[1] = [<Kernel> pick[item2, index4], <Kernel> pick[item2, index8]]
+PICK[2] = [<Kernel> pick[item4, index4], <Kernel> pick[item4, index8]]
+PICK[3] = [<Kernel> pick[item8, index4], <Kernel> pick[item8, index8]]
+PICK[4] = [<Kernel> pick[item16, index4], <Kernel> pick[item16, index8]]
+
+# The ways that a call can take, for the tests: what `unpool_backward` returns is a sum of these.
+GATHERED, PICKED, STRAYED = 1, 2, 4
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
                     int spatial, int kind, bint codes, int threads):
-    """Fill `pooled`. Returns 0 if an index names no place."""
+    """Fill `pooled`. Returns 0 if an index names no place, else the ways taken."""
     cdef Job job
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Kernel kernel = GATHER[kind][codes or index_size == 8]
+    cdef bint picking
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:
-        return True
+        return GATHERED
+    picking = (cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES
+               and side_by_side(&job, item_size, index_size, PICK_WIDTH))
+    if picking:
+        kernel = PICK[kind][not codes and index_size == 8]
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     if cnp.PyArray_SIZE(pooled) * item_size <= GIL_BYTES:
         found = run(kernel, &job, threads)
     else:
         with nogil:
             found = run(kernel, &job, threads)
-    return found.wrong == 0
+    if found.wrong:
+        return 0
+    return (PICKED if picking else GATHERED) + STRAYED * (found.strays > 0)

@@ -179,3 +179,17 @@ cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py
             cells[i] = base + i * g.stride[2] + job.offsets[line[i]]
         cells += count
         base += g.stride[1] * g.full[2]
+
+
+cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size,
+                              Py_ssize_t width) noexcept nogil:
+    """Whether all windows are of 2, next to each other inside the plane, in contiguous rows of at least `width` windows."""
+    cdef const Geometry *g = &job.g
+    cdef int axis
+    for axis in range(3):
+        if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.kernel[axis] > (1 if g.full[axis] == 1 else 2)
+                or g.dilation[axis] > 1 and g.kernel[axis] > 1 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
+            return False
+    return (g.kernel[2] == 2 and g.pooled[2] >= width and cells_of(g.full) <= 0x7FFFFFFF and job.lanes == 1
+            and job.code_size < 2 and job.flat == item_size and job.pooled.axis[2] == item_size
+            and job.indices.axis[2] == index_size)

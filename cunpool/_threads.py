@@ -8,7 +8,7 @@ from cunpool import _runtime
 from cunpool._geometry import integer
 
 # Below this many bytes of work for each thread, waking it costs more than it saves.
-GRAIN = 1 << 16
+GRAIN = 1 << 17
 
 # More threads than this are never started, whatever is asked for.
 MOST = max(8, 2 * (os.cpu_count() or 1))

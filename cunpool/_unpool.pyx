@@ -449,19 +449,6 @@ SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8]]
 SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
 
 
-cdef bint selectable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether all windows are of 2, next to each other inside the output, and rows are such that selecting pays."""
-    cdef const Geometry *g = &job.g
-    cdef int axis
-    for axis in range(3):
-        if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.kernel[axis] > (1 if g.full[axis] == 1 else 2)
-                or g.dilation[axis] > 1 and g.kernel[axis] > 1 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
-            return False
-    return (g.kernel[2] == 2 and g.pooled[2] >= (SELECT_CODES if job.code_size else SELECT_WIDTH) and cells_of(g.full) <= 0x7FFFFFFF
-            and job.lanes == 1 and job.flat == item_size and job.code_size < 2 and job.pooled.axis[2] == item_size
-            and job.indices.axis[2] == index_size)
-
-
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
            int spatial, int kind, bint codes, int threads):
     """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
@@ -476,7 +463,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     split(&job, threads)
     job.stream = cnp.PyArray_SIZE(full) * item_size >= STREAM
     ways = SCATTERED
-    if selectable(&job, item_size, index_size):
+    if side_by_side(&job, item_size, index_size, SELECT_CODES if codes else SELECT_WIDTH):
         kernel = SELECT[kind][not codes and index_size == 8]
         ways = SELECTED + STREAMED * job.stream
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)

@@ -8,7 +8,7 @@ import reference
 from cases import POOL, UNPOOL, bits, random_numbers
 
 import cunpool as cu
-from cunpool import _pool, _unpool
+from cunpool import _gather, _pool, _unpool
 
 
 @pytest.fixture
@@ -29,6 +29,7 @@ def ways(monkeypatch):
             setattr(self, name, watched(getattr(module, name)))
 
     monkeypatch.setattr("cunpool.unpooling._unpool", Module(_unpool, "unpool"))
+    monkeypatch.setattr("cunpool.unpooling._gather", Module(_gather, "unpool_backward"))
     monkeypatch.setattr("cunpool.pooling._unpool", Module(_unpool, "unpool"))
     monkeypatch.setattr("cunpool.pooling._pool", Module(_pool, "pool"))
     return taken
@@ -157,3 +158,32 @@ def test_ways_of_pooling(rng, ways, dtype):
     result = cu.max_pool2d(x, 3, 2, 1, return_indices=True)
     assert ways[0] & _pool.ACROSS
     assert list(map(bits, result)) == list(map(bits, reference.max_pool(x, 2, 3, 2, 1)))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("full", [(2, 3, 2**21), (2, 3, 1001, 1501), (1, 2, 64, 256, 260)])
+def test_gradients_of_large_arrays_are_picked(rng, ways, full, threads):
+    n = len(full) - 2
+    values, indices = pooled(rng, full)
+    grad = rng.standard_normal(full).astype(np.float32)
+    codes = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=2)
+    flat = grad.reshape(*full[:2], -1)
+    backward = {1: cu.max_unpool1d_backward, 2: cu.max_unpool2d_backward, 3: cu.max_unpool3d_backward}[n]
+
+    def gathered(places):  # by NumPy
+        return np.take_along_axis(flat, places.reshape(*full[:2], -1), 2).reshape(places.shape)
+
+    ways.clear()
+    for chosen in (indices, indices.astype(np.int32)):
+        assert bits(backward(grad, chosen, 2, num_threads=threads)) == bits(gathered(indices))
+    assert bits(backward(grad, codes, 2, index_format="window", num_threads=threads)) == bits(gathered(indices))
+    assert ways == [_gather.PICKED] * 3
+    stray = indices.copy()
+    at = int(rng.integers(stray.size))
+    stray.flat[at] = (stray.flat[at] + 7) % int(np.prod(full[2:]))
+    assert bits(backward(grad, stray, 2, num_threads=threads)) == bits(gathered(stray))
+    assert ways[-1] == _gather.PICKED | _gather.STRAYED
+    for bad in (-1, int(np.prod(full[2:])), 2**32 + int(indices.flat[at])):
+        stray.flat[at] = bad
+        with pytest.raises(IndexError, match=f"index {bad} at"):
+            backward(grad, stray, 2, num_threads=threads)
