@@ -17,9 +17,9 @@ try:
 except ModuleNotFoundError:
     raise ImportError("cunpool.torch needs PyTorch: pip install 'cunpool[torch]'") from None
 
-from cunpool import _arrays, _geometry, _threads, indices, pooling, unpooling
+from cunpool import _arrays, _threads, pooling, unpooling
 from cunpool._arrays import Array
-from cunpool._geometry import Shape, Size, Window
+from cunpool._geometry import Size, Window
 
 __all__ = [
     "MaxPool1d",
@@ -37,6 +37,8 @@ __all__ = [
     "max_unpool3d",
 ]
 
+SMALL = 1 << 13
+_BITS = np.dtype(np.int16)  # bits are all that unpooling needs of a bfloat16
 _POOL = {1: pooling.max_pool1d, 2: pooling.max_pool2d, 3: pooling.max_pool3d}
 _POOL_BACKWARD = {1: pooling.max_pool1d_backward, 2: pooling.max_pool2d_backward, 3: pooling.max_pool3d_backward}
 _UNPOOL = {1: unpooling.max_unpool1d, 2: unpooling.max_unpool2d, 3: unpooling.max_unpool3d}
@@ -94,26 +96,21 @@ def _format(tensor: torch.Tensor) -> torch.memory_format:
     return torch.contiguous_format
 
 
-def _num_threads() -> int:
-    """As many as PyTorch may use, and no more than cunpool may."""
+def _num_threads(array: Array) -> int:
+    """How many threads the work on `array` may use: as many as PyTorch may, and no more than cunpool may."""
     threads: int = torch.get_num_threads()
-    return threads if threads == 1 else min(threads, _threads.get_num_threads())
+    # To ask what cunpool may takes a system call, too long where one thread will do.
+    return 1 if threads == 1 or array.nbytes < SMALL else min(threads, _threads.get_num_threads())
 
 
 def _pooled(
-    n: int, input: torch.Tensor, window: Window, ceil_mode: bool, index_format: str | None
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The maxima, and with an `index_format` their indices."""
-    result = _POOL[n](
-        _array(input, "input"),
-        *window,
-        ceil_mode,
-        index_format is not None,
-        index_format=index_format or "plane",
-        num_threads=_num_threads(),
-    )
-    if index_format is None:
-        return _in_format(_tensor(result, input.dtype)), None
+    n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool
+) -> Any:  # a tensor, or two: `return_indices` says
+    """The maxima, and where they were."""
+    array = _array(input, "input")
+    result = _POOL[n](array, *window, ceil_mode, return_indices, num_threads=_num_threads(array))
+    if not return_indices:
+        return _in_format(_tensor(result, input.dtype))
     values, places = result
     return _in_format(_tensor(values, input.dtype)), _in_format(torch.from_numpy(places))
 
@@ -122,20 +119,11 @@ def _unpooled(
     n: int, input: torch.Tensor, places: torch.Tensor, window: Window, output_size: Sequence[SupportsIndex] | None
 ) -> torch.Tensor:
     """The values at their places."""
-    kernel_size, stride, padding, _ = window
-    result = _UNPOOL[n](
-        _array(input, "input", _BITS),
-        _array(places, "indices"),
-        kernel_size,
-        stride,
-        padding,
-        output_size,
-        num_threads=_num_threads(),
-    )
+    array, chosen = _array(input, "input", _BITS), _array(places, "indices")
+    if isinstance(output_size, torch.Size):
+        output_size = tuple(output_size)  # quicker to check
+    result = _UNPOOL[n](array, chosen, *window[:3], output_size, num_threads=_num_threads(array))
     return _in_format(_tensor(result, input.dtype))
-
-
-_BITS = np.dtype(np.int16)  # bits are all that unpooling needs of a bfloat16
 
 
 class _MaxPool(torch.autograd.Function):
@@ -145,19 +133,13 @@ class _MaxPool(torch.autograd.Function):
     def forward(
         ctx: Any, input: torch.Tensor, n: int, window: Window, ceil_mode: bool, return_indices: bool
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        window = _geometry.window(*window)
-        # The backward pass can do with window codes, which are an eighth of the memory; uint8 is the dtype that all
-        # versions of PyTorch know.
-        cells = math.prod(_geometry.per_axis(n, "kernel_size", window[0], 1))
-        index_format = "plane" if return_indices or cells > 256 else "window"
-        values, places = _pooled(n, input, window, ceil_mode, index_format)
+        values, places = _pooled(n, input, window, ceil_mode, True)
         ctx.save_for_backward(places)
         ctx.set_materialize_grads(False)
-        ctx.geometry = n, tuple(input.shape), window, index_format
+        ctx.geometry = n, tuple(input.shape), window
         ctx.format = _format(values)
         if not return_indices:
             return values
-        assert places is not None
         ctx.mark_non_differentiable(places)
         return values, places
 
@@ -166,34 +148,15 @@ class _MaxPool(torch.autograd.Function):
         if grad is None:
             return (None,) * 5
         (places,) = ctx.saved_tensors
-        n, shape, window, index_format = ctx.geometry
+        n, shape, window = ctx.geometry
         if torch.is_grad_enabled():  # for a second derivative: the same in terms that PyTorch can differentiate
-            return _scattered(n, grad, places, shape, window, index_format), None, None, None, None
-        grad = grad.contiguous(memory_format=ctx.format)  # an expanded one would have no order of its own
-        result = _POOL_BACKWARD[n](
-            _array(grad, "grad_output"),
-            _array(places, "indices"),
-            shape,
-            *window,
-            index_format=index_format,
-            num_threads=_num_threads(),
-        )
+            zeros = grad.new_zeros((*shape[:-n], math.prod(shape[-n:])))
+            scattered = zeros.scatter_add(-1, places.flatten(-n), grad.flatten(-n))
+            return scattered.view(shape), None, None, None, None
+        array = _array(grad.contiguous(memory_format=ctx.format), "grad_output")
+        chosen = _array(places, "indices")
+        result = _POOL_BACKWARD[n](array, chosen, shape, *window, num_threads=_num_threads(array))
         return _tensor(result, grad.dtype), None, None, None, None
-
-
-def _scattered(
-    n: int, grad: torch.Tensor, places: torch.Tensor, shape: Shape, window: Window, index_format: str
-) -> torch.Tensor:
-    """The gradient of pooling, in PyTorch's own operations."""
-    if index_format == "window":
-        kernel_size, stride, padding, dilation = window
-        plane = indices.convert_indices(
-            places.numpy(), "window", "plane",
-            input_size=shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation,
-        )  # fmt: skip
-        places = torch.from_numpy(np.ascontiguousarray(plane))
-    zeros = grad.new_zeros((*shape[:-n], math.prod(shape[-n:])))
-    return zeros.scatter_add(-1, places.flatten(-n), grad.flatten(-n)).view(shape)
 
 
 class _MaxUnpool(torch.autograd.Function):
@@ -219,18 +182,13 @@ class _MaxUnpool(torch.autograd.Function):
         if grad is None:
             return (None,) * 5
         (places,) = ctx.saved_tensors
-        n, (kernel_size, stride, padding, _) = ctx.geometry
+        n, window = ctx.geometry
         if torch.is_grad_enabled():  # for a second derivative: the same in terms that PyTorch can differentiate
             gathered = grad.flatten(-n).gather(-1, places.flatten(-n).to(torch.int64))
             return gathered.view(places.shape), None, None, None, None
-        result = _UNPOOL_BACKWARD[n](
-            _array(grad.contiguous(memory_format=ctx.format), "grad_output", _BITS),
-            _array(places, "indices"),
-            kernel_size,
-            stride,
-            padding,
-            num_threads=_num_threads(),
-        )
+        array = _array(grad.contiguous(memory_format=ctx.format), "grad_output", _BITS)
+        chosen = _array(places, "indices")
+        result = _UNPOOL_BACKWARD[n](array, chosen, *window[:3], num_threads=_num_threads(array))
         return _tensor(result, grad.dtype), None, None, None, None
 
 
@@ -243,8 +201,7 @@ def _max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, retu
     """Pooling over `n` spatial axes."""
     if _needs_grad(input):
         return _MaxPool.apply(input, n, window, ceil_mode, return_indices)
-    values, places = _pooled(n, input, window, ceil_mode, "plane" if return_indices else None)
-    return (values, places) if return_indices else values
+    return _pooled(n, input, window, ceil_mode, return_indices)
 
 
 def _max_unpool(
