@@ -14,6 +14,7 @@ import numpy as np
 
 try:
     import torch
+    import torch.autograd.forward_ad as _forward_ad
 except ModuleNotFoundError:
     raise ImportError("cunpool.torch needs PyTorch: pip install 'cunpool[torch]'") from None
 
@@ -57,11 +58,11 @@ def _array(tensor: torch.Tensor, name: str, bfloat16: np.dtype[Any] = _arrays.BF
         if tensor.dtype is torch.bfloat16:
             return tensor.view(torch.int16).numpy().view(bfloat16)  # type: ignore[no-any-return]
         return tensor.numpy()  # type: ignore[no-any-return]
-    except (AttributeError, TypeError, RuntimeError):
-        return _unusual(tensor, name)
+    except (AttributeError, TypeError, RuntimeError) as error:
+        return _unusual(tensor, name, error)
 
 
-def _unusual(tensor: torch.Tensor, name: str) -> Array:
+def _unusual(tensor: torch.Tensor, name: str, error: Exception) -> Array:
     """What to do with what has no memory that NumPy can share: mostly, to say so."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
@@ -72,7 +73,7 @@ def _unusual(tensor: torch.Tensor, name: str) -> Array:
         raise ValueError(f"{name} must be a dense tensor, got {kind} on the device {tensor.device}")
     if tensor.is_conj() or tensor.is_neg():  # the memory holds something else than the tensor says
         return tensor.resolve_conj().resolve_neg().numpy()  # type: ignore[no-any-return]
-    raise TypeError(f"{name} must have a dtype that NumPy knows, or bfloat16, got {tensor.dtype}")
+    raise TypeError(f"{name} must be a tensor that NumPy can read, got one of {tensor.dtype}: {error}") from None
 
 
 def _tensor(array: Array, dtype: torch.dtype) -> torch.Tensor:
@@ -194,6 +195,8 @@ class _MaxUnpool(torch.autograd.Function):
 
 def _needs_grad(input: torch.Tensor) -> bool:
     """Whether autograd has to know of a call; what is not a tensor is refused later."""
+    if getattr(_forward_ad, "_current_level", -1) >= 0:
+        return True  # it refuses tensors that carry tangents, which would be lost without a word
     return bool(getattr(input, "requires_grad", False) and torch.is_grad_enabled())
 
 

@@ -48,6 +48,11 @@ def raw(tensor) -> tuple:
     return tuple(tensor.shape), tensor.dtype, tensor.contiguous().numpy().tobytes()
 
 
+def plain(tensor):
+    """In raster order: PyTorch refuses the gradients of some other layouts."""
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
+
+
 def numbers(shape, dtype):
     """Many ties, and in half of the cases of floats NaN and infinities."""
     x = torch.randint(0 if dtype is torch.uint8 else -3, 4, shape).to(dtype)
@@ -85,8 +90,7 @@ def test_results_and_gradients_are_pytorchs(rng, n):
         x = layouts(rng, numbers(lead(rng) + full, dtype))
         message = f"case {case}: {tuple(x.shape)} {x.stride()} {dtype} {kernel, stride, padding, dilation, ceil_mode}"
         window = kernel, stride, padding, dilation, ceil_mode
-        leaves = [x.detach().requires_grad_() for _ in range(3)]
-        leaves[1] = x.detach().contiguous().clone().requires_grad_()  # PyTorch refuses the gradient of some layouts
+        leaves = [some.requires_grad_() for some in (x.detach(), plain(x), x.detach())]
         y, indices = pool(leaves[0], *window, return_indices=True)
         expected_y, expected_indices = torch_pool(leaves[1], *window, return_indices=True)
         for result, expected in (
@@ -102,13 +106,13 @@ def test_results_and_gradients_are_pytorchs(rng, n):
             continue  # a window that misses the input
         grad = layouts(rng, torch.randint(-9, 10, y.shape).to(dtype))
         y.backward(grad)
-        expected_y.backward(grad)
+        expected_y.backward(plain(grad))
         pool(leaves[2], *window).backward(grad)
         assert raw(leaves[0].grad) == raw(leaves[2].grad) == raw(leaves[1].grad), message
 
-        values = [y.detach().requires_grad_() for _ in range(2)]
+        values = [some.requires_grad_() for some in (y.detach(), plain(y))]
         try:
-            expected_z = torch_unpool(values[1], indices, kernel, stride, padding, full)
+            expected_z = torch_unpool(values[1], plain(indices), kernel, stride, padding, full)
         except ValueError:
             continue  # dilation, or a window beyond the end: the size does not fit
         z = unpool(values[0], indices, kernel, stride, padding, full)
@@ -116,7 +120,7 @@ def test_results_and_gradients_are_pytorchs(rng, n):
         assert raw(unpool(y.detach(), indices, kernel, stride, padding, x.shape[-n:])) == raw(expected_z), message
         grad = layouts(rng, torch.randn(z.shape).to(dtype))
         z.backward(grad)
-        expected_z.backward(grad)
+        expected_z.backward(plain(grad))
         assert raw(values[0].grad) == raw(values[1].grad), message
 
 
@@ -235,6 +239,17 @@ def test_conjugates_and_subclasses():
     assert type(ct.max_pool1d(parameter, 2)) is torch.Tensor
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # PyTorch's own
+def test_what_pytorch_transforms_is_refused():
+    x = torch.rand(1, 1, 4, 4)
+    indices = torch.zeros(1, 1, 4, 4, dtype=torch.int64)
+    for call in (lambda x: ct.max_pool2d(x, 2), lambda x: ct.max_unpool2d(x, indices, 2)):
+        with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="forward mode AD"):
+            call(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
+    with pytest.raises((TypeError, RuntimeError), match="NumPy can read"):
+        torch.vmap(lambda x: ct.max_pool2d(x, 2))(x)
+
+
 X, I = torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 4, 4, dtype=torch.int64)  # noqa: E741
 
 
@@ -253,7 +268,7 @@ X, I = torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 4, 4, dtype=torch.int64)  # no
         (TypeError, "indices must be of integers", lambda: ct.max_unpool2d(X, X, 2)),
         (TypeError, "indices must be of integers", lambda: ct.max_unpool2d(X, X.bfloat16(), 2)),
         (TypeError, "complex64", lambda: ct.max_pool2d(X.to(torch.complex64), 2)),
-        (TypeError, "dtype that NumPy knows", lambda: ct.max_unpool2d(X.to(torch.float8_e5m2), I, 2)),
+        (TypeError, "input .* ScalarType", lambda: ct.max_unpool2d(X.to(torch.float8_e5m2), I, 2)),
         (ValueError, "kernel_size must be at least 1", lambda: ct.max_pool2d(X, 0)),
         (ValueError, "output_size", lambda: ct.max_unpool2d(X, I, 2, output_size=torch.Size([1, 1, 99, 99]))),
         (IndexError, r"index 64 at position \(0, 0, 0, 0\)", lambda: ct.max_unpool2d(X, I + 64, 2)),
