@@ -38,7 +38,12 @@ __all__ = [
     "max_unpool3d",
 ]
 
+Spacing = tuple[Size, Size | None, Size]
+"""kernel_size, stride and padding: unpooling in PyTorch knows no dilation."""
+
+# Arrays of fewer bytes than this are not worth a second thread.
 SMALL = 1 << 13
+_BFLOAT16 = torch.bfloat16
 _BITS = np.dtype(np.int16)  # bits are all that unpooling needs of a bfloat16
 _POOL = {1: pooling.max_pool1d, 2: pooling.max_pool2d, 3: pooling.max_pool3d}
 _POOL_BACKWARD = {1: pooling.max_pool1d_backward, 2: pooling.max_pool2d_backward, 3: pooling.max_pool3d_backward}
@@ -55,7 +60,7 @@ def _array(tensor: torch.Tensor, name: str, bfloat16: np.dtype[Any] = _arrays.BF
     try:
         if tensor.requires_grad:
             tensor = tensor.detach()
-        if tensor.dtype is torch.bfloat16:
+        if tensor.dtype is _BFLOAT16:
             return tensor.view(torch.int16).numpy().view(bfloat16)  # type: ignore[no-any-return]
         return tensor.numpy()  # type: ignore[no-any-return]
     except (AttributeError, TypeError, RuntimeError) as error:
@@ -78,7 +83,7 @@ def _unusual(tensor: torch.Tensor, name: str, error: Exception) -> Array:
 
 def _tensor(array: Array, dtype: torch.dtype) -> torch.Tensor:
     """The tensor that is `array`'s memory."""
-    if dtype is torch.bfloat16:
+    if dtype is _BFLOAT16:
         return torch.from_numpy(array.view(np.int16)).view(dtype)
     return torch.from_numpy(array)
 
@@ -117,13 +122,13 @@ def _pooled(
 
 
 def _unpooled(
-    n: int, input: torch.Tensor, places: torch.Tensor, window: Window, output_size: Sequence[SupportsIndex] | None
+    n: int, input: torch.Tensor, places: torch.Tensor, window: Spacing, output_size: Sequence[SupportsIndex] | None
 ) -> torch.Tensor:
     """The values at their places."""
     array, chosen = _array(input, "input", _BITS), _array(places, "indices")
     if isinstance(output_size, torch.Size):
         output_size = tuple(output_size)  # quicker to check
-    result = _UNPOOL[n](array, chosen, *window[:3], output_size, num_threads=_num_threads(array))
+    result = _UNPOOL[n](array, chosen, *window, output_size, num_threads=_num_threads(array))
     return _in_format(_tensor(result, input.dtype))
 
 
@@ -169,7 +174,7 @@ class _MaxUnpool(torch.autograd.Function):
         input: torch.Tensor,
         places: torch.Tensor,
         n: int,
-        window: Window,
+        window: Spacing,
         output_size: Sequence[SupportsIndex] | None,
     ) -> torch.Tensor:
         ctx.save_for_backward(places)
@@ -189,15 +194,16 @@ class _MaxUnpool(torch.autograd.Function):
             return gathered.view(places.shape), None, None, None, None
         array = _array(grad.contiguous(memory_format=ctx.format), "grad_output", _BITS)
         chosen = _array(places, "indices")
-        result = _UNPOOL_BACKWARD[n](array, chosen, *window[:3], num_threads=_num_threads(array))
+        result = _UNPOOL_BACKWARD[n](array, chosen, *window, num_threads=_num_threads(array))
         return _tensor(result, grad.dtype), None, None, None, None
 
 
 def _needs_grad(input: torch.Tensor) -> bool:
     """Whether autograd has to know of a call; what is not a tensor is refused later."""
-    if getattr(_forward_ad, "_current_level", -1) >= 0:
-        return True  # it refuses tensors that carry tangents, which would be lost without a word
-    return bool(getattr(input, "requires_grad", False) and torch.is_grad_enabled())
+    if torch.is_grad_enabled() and getattr(input, "requires_grad", False):
+        return True
+    # Autograd refuses tensors that carry tangents, which would be lost without a word.
+    return bool(getattr(_forward_ad, "_current_level", -1) >= 0)
 
 
 def _max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool) -> Any:
@@ -208,7 +214,7 @@ def _max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, retu
 
 
 def _max_unpool(
-    n: int, input: torch.Tensor, places: torch.Tensor, window: Window, output_size: Sequence[SupportsIndex] | None
+    n: int, input: torch.Tensor, places: torch.Tensor, window: Spacing, output_size: Sequence[SupportsIndex] | None
 ) -> torch.Tensor:
     """Unpooling over `n` spatial axes."""
     if _needs_grad(input):
@@ -326,7 +332,7 @@ def max_unpool1d(
     >>> cunpool.torch.max_unpool1d(torch.tensor([[3, 4]]), torch.tensor([[0, 2]]), 2)
     tensor([[3, 0, 4, 0]])
     """
-    return _max_unpool(1, input, indices, (kernel_size, stride, padding, 1), output_size)
+    return _max_unpool(1, input, indices, (kernel_size, stride, padding), output_size)
 
 
 def max_unpool2d(
@@ -374,7 +380,7 @@ def max_unpool2d(
     tensor([[[0, 0],
              [4, 0]]])
     """
-    return _max_unpool(2, input, indices, (kernel_size, stride, padding, 1), output_size)
+    return _max_unpool(2, input, indices, (kernel_size, stride, padding), output_size)
 
 
 def max_unpool3d(
@@ -393,7 +399,7 @@ def max_unpool3d(
     >>> cunpool.torch.max_unpool3d(torch.tensor([[[[7]]]]), torch.tensor([[[[7]]]]), 2).flatten()
     tensor([0, 0, 0, 0, 0, 0, 0, 7])
     """
-    return _max_unpool(3, input, indices, (kernel_size, stride, padding, 1), output_size)
+    return _max_unpool(3, input, indices, (kernel_size, stride, padding), output_size)
 
 
 class MaxPool1d(torch.nn.MaxPool1d):
@@ -457,7 +463,7 @@ class MaxUnpool1d(torch.nn.MaxUnpool1d):
     def forward(
         self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
     ) -> torch.Tensor:
-        return _max_unpool(1, input, indices, (self.kernel_size, self.stride, self.padding, 1), output_size)
+        return _max_unpool(1, input, indices, (self.kernel_size, self.stride, self.padding), output_size)
 
 
 class MaxUnpool2d(torch.nn.MaxUnpool2d):
@@ -477,7 +483,7 @@ class MaxUnpool2d(torch.nn.MaxUnpool2d):
     def forward(
         self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
     ) -> torch.Tensor:
-        return _max_unpool(2, input, indices, (self.kernel_size, self.stride, self.padding, 1), output_size)
+        return _max_unpool(2, input, indices, (self.kernel_size, self.stride, self.padding), output_size)
 
 
 class MaxUnpool3d(torch.nn.MaxUnpool3d):
@@ -493,7 +499,7 @@ class MaxUnpool3d(torch.nn.MaxUnpool3d):
     def forward(
         self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
     ) -> torch.Tensor:
-        return _max_unpool(3, input, indices, (self.kernel_size, self.stride, self.padding, 1), output_size)
+        return _max_unpool(3, input, indices, (self.kernel_size, self.stride, self.padding), output_size)
 
 
 _OURS = {
