@@ -227,6 +227,14 @@ def test_threads_are_pytorchs_and_cunpools(monkeypatch):
     assert asked == [1]
 
 
+def test_empty_batches():
+    x = torch.rand(0, 3, 8, 8, requires_grad=True)
+    y, indices = ct.max_pool2d(x, 2, return_indices=True)
+    z = ct.max_unpool2d(y, indices, 2)
+    z.sum().backward()
+    assert (y.shape, z.shape, x.grad.shape) == ((0, 3, 4, 4), (0, 3, 8, 8), (0, 3, 8, 8))
+
+
 def test_conjugates_and_subclasses():
     z = torch.randn(1, 1, 2, 2, dtype=torch.complex64)
     indices = torch.tensor([[[[0, 3], [9, 15]]]])
