@@ -6,6 +6,7 @@ dtypes, shapes, memory and the report of a bad index; to `_threads`, which answe
 kernel (`_unpool`, `_pool`; Cython, what they share is in `_common.pxd`). Kernels assume valid arguments, check the
 indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel keeps no
 pointer beyond its call. `indices` converts between formats of indices, with `_geometry`, `_arrays` and no kernel.
+`torch` hands PyTorch's tensors to the front ends; it has to be imported by name, for it imports PyTorch.
 """
 
 from cunpool import _checkout

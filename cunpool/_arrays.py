@@ -16,6 +16,8 @@ Array = npt.NDArray[Any]
 INT64 = np.dtype(np.int64)
 CODES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 ITEM_SIZES = (1, 2, 4, 8, 16)
+# What stands for bfloat16 where ml_dtypes need not be installed.
+BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 
 # From this many bytes on, results lie in recycled memory; below, the C library recycles well enough.
 RECYCLED = 1 << 20
@@ -30,8 +32,10 @@ def _moves(dtype: np.dtype[Any]) -> bool:
 @lru_cache(maxsize=256)
 def _number(dtype: np.dtype[Any]) -> str | None:
     """The kernels' name for `dtype`'s kind of number, or None where pooling does not know it."""
-    if dtype.name in ("bfloat16", "float16"):
-        return "bf2" if dtype.name == "bfloat16" else "f2"
+    if dtype.name == "bfloat16" or dtype == BFLOAT16:
+        return "bf2"
+    if dtype.name == "float16":
+        return "f2"
     name = f"{dtype.kind}{dtype.itemsize}"
     return name if dtype.kind in "iu" or name in ("f4", "f8") else None
 

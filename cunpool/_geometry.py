@@ -30,6 +30,8 @@ LARGEST = 2**60
 
 def integer(name: str, value: object) -> int:
     """`value` as an int; a bool is refused, for it is an argument that slipped a place."""
+    if type(value) is int:
+        return value
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer or a sequence of integers, got {value!r}")
     return index(value)

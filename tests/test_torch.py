@@ -1,0 +1,422 @@
+"""cunpool.torch side by side with PyTorch, where that is installed."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import math
+import os
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import geometry, lead
+
+import cunpool as cu
+
+torch = pytest.importorskip("torch")
+import cunpool.torch as ct  # noqa: E402
+
+F = torch.nn.functional
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
+README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.fixture(autouse=True)
+def pytorch_threads():
+    before = torch.get_num_threads()
+    torch.manual_seed(0)
+    yield
+    torch.set_num_threads(before)
+
+
+def both(name):
+    return getattr(ct, name), getattr(F, name)
+
+
+def raw(tensor) -> tuple:
+    """Equal for equal shapes, dtypes and bits, but for the bits of NaNs."""
+    tensor = tensor.detach()
+    if tensor.is_floating_point():
+        tensor = torch.where(tensor.isnan(), torch.nan, tensor)
+        tensor = tensor.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
+    return tuple(tensor.shape), tensor.dtype, tensor.contiguous().numpy().tobytes()
+
+
+def plain(tensor):
+    """In raster order: PyTorch refuses the gradients of some other layouts."""
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
+
+
+def numbers(shape, dtype):
+    """Many ties, and in half of the cases of floats NaN and infinities."""
+    x = torch.randint(0 if dtype is torch.uint8 else -3, 4, shape).to(dtype)
+    if dtype.is_floating_point and torch.rand(()) < 0.5:
+        x[torch.rand(shape) < 0.1] = torch.nan
+        x[torch.rand(shape) < 0.1] = -torch.inf
+    return x
+
+
+def layouts(rng, x):
+    """The same numbers under another order of axes, or in steps."""
+    kind = rng.choice(["contiguous", "channels last", "any order", "sliced", "expanded"])
+    if kind == "channels last" and x.ndim > 3:
+        return x.to(memory_format={4: torch.channels_last, 5: torch.channels_last_3d}[x.ndim])
+    if kind == "any order":
+        order = rng.permutation(x.ndim).tolist()
+        return x.permute(order).contiguous().permute(np.argsort(order).tolist())
+    if kind == "sliced":
+        wide = x.new_zeros([2 * size for size in x.shape])
+        part = wide[tuple(slice(None, None, 2) for _ in x.shape)]
+        part.copy_(x)
+        return part
+    if kind == "expanded":
+        return x[:1].expand(x.shape)
+    return x
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_results_and_gradients_are_pytorchs(rng, n):
+    pool, torch_pool = both(f"max_pool{n}d")
+    unpool, torch_unpool = both(f"max_unpool{n}d")
+    for case in range(150):
+        (kernel, stride, padding, dilation, ceil_mode), full = geometry(rng, n, most={1: 40, 2: 20, 3: 7}[n])
+        dtype = rng.choice(FLOATS)
+        x = layouts(rng, numbers(lead(rng) + full, dtype))
+        message = f"case {case}: {tuple(x.shape)} {x.stride()} {dtype} {kernel, stride, padding, dilation, ceil_mode}"
+        window = kernel, stride, padding, dilation, ceil_mode
+        leaves = [some.requires_grad_() for some in (x.detach(), plain(x), x.detach())]
+        y, indices = pool(leaves[0], *window, return_indices=True)
+        expected_y, expected_indices = torch_pool(leaves[1], *window, return_indices=True)
+        for result, expected in (
+            (y, expected_y), (indices, expected_indices),
+            *zip(pool(x, *window, return_indices=True), (expected_y, expected_indices), strict=True),
+            (pool(leaves[2], *window), expected_y),
+            (pool(x, *window), expected_y),
+        ):  # fmt: skip
+            assert raw(result) == raw(expected), message
+        assert y.requires_grad
+        assert not indices.requires_grad
+        if (indices >= math.prod(full)).any():
+            continue  # a window that misses the input
+        grad = layouts(rng, torch.randint(-9, 10, y.shape).to(dtype))
+        y.backward(grad)
+        expected_y.backward(plain(grad))
+        pool(leaves[2], *window).backward(grad)
+        assert raw(leaves[0].grad) == raw(leaves[2].grad) == raw(leaves[1].grad), message
+
+        values = [some.requires_grad_() for some in (y.detach(), plain(y))]
+        try:
+            expected_z = torch_unpool(values[1], plain(indices), kernel, stride, padding, full)
+        except ValueError:
+            continue  # dilation, or a window beyond the end: the size does not fit
+        z = unpool(values[0], indices, kernel, stride, padding, full)
+        assert raw(z) == raw(expected_z), message
+        assert raw(unpool(y.detach(), indices, kernel, stride, padding, x.shape[-n:])) == raw(expected_z), message
+        grad = layouts(rng, torch.randn(z.shape).to(dtype))
+        z.backward(grad)
+        expected_z.backward(plain(grad))
+        assert raw(values[0].grad) == raw(values[1].grad), message
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integers(dtype):
+    x = numbers((2, 3, 8, 8), dtype)
+    y, indices = ct.max_pool2d(x, 2, return_indices=True)
+    expected = F.max_pool2d(x, 2, return_indices=True)
+    assert (raw(y), raw(indices)) == tuple(map(raw, expected))
+    z = ct.max_unpool2d(y, indices.int(), 2)
+    assert z.dtype is dtype
+    assert raw(z.double()) == raw(F.max_unpool2d(y.double(), indices, 2))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("return_indices", [False, True])
+def test_gradcheck(n, return_indices):
+    x = torch.randperm(2 * 5**n).double().reshape(1, 2, *(5,) * n).requires_grad_()
+    pool, unpool = both(f"max_pool{n}d")[0], both(f"max_unpool{n}d")[0]
+
+    def pooled(x):
+        return pool(x, 3, 2, 1, 1, True, return_indices)[0] if return_indices else pool(x, 3, 2, 1, 1, True)
+
+    assert torch.autograd.gradcheck(pooled, x)
+    assert torch.autograd.gradgradcheck(pooled, x)
+    y, indices = pool(x.detach(), 2, return_indices=True)
+    y.requires_grad_()
+    assert torch.autograd.gradcheck(lambda y: unpool(y, indices, 2, output_size=x.shape), y)
+    assert torch.autograd.gradgradcheck(lambda y: unpool(y, indices, 2, output_size=x.shape), y)
+    assert torch.autograd.gradcheck(lambda x: unpool(pool(x, 2), indices, 2, 2, 0, x.shape).square(), x)
+    assert torch.autograd.gradgradcheck(lambda x: unpool(pool(x, 2), indices, 2, 2, 0, x.shape).square(), x)
+
+
+def test_second_gradients_are_pytorchs():
+    x = torch.randn(2, 3, 9, 9).requires_grad_()
+    for dtype in FLOATS:
+        seconds = []
+        for functions in (ct, F):
+            y, indices = functions.max_pool2d(x.to(dtype), 3, 2, return_indices=True)
+            z = functions.max_unpool2d(y, indices, 3, 2)
+            (first,) = torch.autograd.grad(z.float().pow(3).sum(), x, create_graph=True)
+            seconds.append(torch.autograd.grad(first.sum(), x)[0])
+        assert seconds[0].abs().sum() > 0
+        torch.testing.assert_close(*seconds)
+
+
+def test_no_gradient_no_graph():
+    x = torch.rand(1, 1, 4, 4, requires_grad=True)
+    with torch.no_grad():
+        y, indices = ct.max_pool2d(x, 2, return_indices=True)
+        assert not y.requires_grad
+        assert not ct.max_unpool2d(y.requires_grad_(), indices, 2).requires_grad
+    with torch.inference_mode():
+        assert raw(ct.max_pool2d(x, 2)) == raw(F.max_pool2d(x, 2))
+    y, indices = ct.max_pool2d(x, 2, return_indices=True)
+    (indices.sum() + torch.zeros((), requires_grad=True)).backward()  # indices have none
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", [2, 3])
+def test_channels_last_stays(n, dtype):
+    last = {2: torch.channels_last, 3: torch.channels_last_3d}[n]
+    x = torch.randn(2, 3, *(6,) * n).to(dtype).to(memory_format=last).requires_grad_()
+    y, indices = both(f"max_pool{n}d")[0](x, 2, return_indices=True)
+    z = both(f"max_unpool{n}d")[0](y, indices, 2)
+    z.float().sum().backward()  # the gradient comes expanded, without a layout of its own
+    for tensor in (y, indices, z, x.grad):
+        assert tensor.is_contiguous(memory_format=last)
+        assert not tensor.is_contiguous()
+    expected, _ = both(f"max_pool{n}d")[1](x, 2, return_indices=True)
+    assert y.stride() == expected.stride()
+    flat = both(f"max_pool{n}d")[0](x.detach()[0], 2)  # without a batch, PyTorch knows no channels-last
+    assert flat.is_contiguous()
+    for axes in ((-1, -2), (1, -1), (0, 1)):  # neither contiguous nor channels-last
+        turned = x.detach().transpose(*axes)
+        result, expected = (pool(turned, 2, 2, 1) for pool in both(f"max_pool{n}d"))
+        assert result.stride() == expected.stride()
+
+
+def test_memory_is_shared(monkeypatch):
+    seen = []
+    unpool = ct._UNPOOL[2]
+    monkeypatch.setitem(ct._UNPOOL, 2, lambda *a, **k: seen.append((*a[:2], unpool(*a, **k))) or seen[-1][2])
+    for dtype in FLOATS:
+        y, indices = ct.max_pool2d(torch.rand(1, 4, 8, 8).to(dtype), 2, return_indices=True)
+        z = ct.max_unpool2d(y, indices, 2)
+        for tensor, array in zip((y, indices, z), seen.pop(), strict=True):
+            assert tensor.data_ptr() == array.ctypes.data
+
+
+def test_threads_are_pytorchs_and_cunpools(monkeypatch):
+    asked = []
+    unpool = ct._UNPOOL[2]
+    monkeypatch.setitem(ct._UNPOOL, 2, lambda *a, **k: asked.append(k["num_threads"]) or unpool(*a, **k))
+    y, indices = ct.max_pool2d(torch.rand(1, 8, 128, 128), 2, return_indices=True)
+    expected = raw(F.max_unpool2d(y, indices, 2))
+    for theirs, ours, used in ((1, 4, 1), (3, 2, 2), (2, 3, 2)):
+        torch.set_num_threads(theirs)
+        cu.set_num_threads(ours)
+        assert raw(ct.max_unpool2d(y, indices, 2)) == expected
+        assert asked.pop() == (used if cu.openmp_enabled() else 1)
+    ct.max_unpool2d(y[:, :1, :2], indices[:, :1, :2], 2)
+    assert asked == [1]
+
+
+def test_empty_batches():
+    x = torch.rand(0, 3, 8, 8, requires_grad=True)
+    y, indices = ct.max_pool2d(x, 2, return_indices=True)
+    z = ct.max_unpool2d(y, indices, 2)
+    z.sum().backward()
+    assert (y.shape, z.shape, x.grad.shape) == ((0, 3, 4, 4), (0, 3, 8, 8), (0, 3, 8, 8))
+
+
+def test_conjugates_and_subclasses():
+    z = torch.randn(1, 1, 2, 2, dtype=torch.complex64)
+    indices = torch.tensor([[[[0, 3], [9, 15]]]])
+    result = ct.max_unpool2d(z.conj(), indices, 2)
+    assert torch.equal(result.flatten()[indices.flatten()], z.conj().flatten())
+    negative = torch.conj(z).imag
+    assert negative.is_neg()
+    assert torch.equal(ct.max_pool2d(negative, 2), F.max_pool2d(negative, 2))
+    parameter = torch.nn.Parameter(torch.rand(1, 4))
+    assert type(ct.max_pool1d(parameter, 2)) is torch.Tensor
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # PyTorch's own
+def test_what_pytorch_transforms_is_refused():
+    x = torch.rand(1, 1, 4, 4)
+    indices = torch.zeros(1, 1, 4, 4, dtype=torch.int64)
+    for call in (lambda x: ct.max_pool2d(x, 2), lambda x: ct.max_unpool2d(x, indices, 2)):
+        with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="forward mode AD"):
+            call(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
+    with pytest.raises((TypeError, RuntimeError), match="NumPy can read"):
+        torch.vmap(lambda x: ct.max_pool2d(x, 2))(x)
+
+
+X, I = torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 4, 4, dtype=torch.int64)  # noqa: E741
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "call"),
+    [
+        (ValueError, "input must be a tensor on the CPU, .* device meta", lambda: ct.max_pool2d(X.to("meta"), 2)),
+        (ValueError, "input .* meta", lambda: ct.max_pool2d(X.to("meta").requires_grad_(), 2)),
+        (ValueError, "input .* meta", lambda: ct.max_unpool2d(X.to("meta").bfloat16(), I, 2)),
+        (ValueError, "indices .* meta", lambda: ct.max_unpool2d(X, I.to("meta"), 2)),
+        (ValueError, "indices .* meta", lambda: ct.MaxUnpool2d(2)(X, I.to("meta"))),
+        (ValueError, "must be a dense tensor, .*sparse_coo .*cpu", lambda: ct.max_pool2d(X.to_sparse(), 2)),
+        (TypeError, "input must be a torch.Tensor, got ndarray", lambda: ct.max_pool2d(X.numpy(), 2)),
+        (TypeError, "input must be a torch.Tensor, got list", lambda: ct.max_unpool1d([[1.0]], I, 2)),
+        (TypeError, "indices must be a torch.Tensor, got NoneType", lambda: ct.max_unpool2d(X, None, 2)),
+        (TypeError, "indices must be of integers", lambda: ct.max_unpool2d(X, X, 2)),
+        (TypeError, "indices must be of integers", lambda: ct.max_unpool2d(X, X.bfloat16(), 2)),
+        (TypeError, "complex64", lambda: ct.max_pool2d(X.to(torch.complex64), 2)),
+        (TypeError, "input .* ScalarType", lambda: ct.max_unpool2d(X.to(torch.float8_e5m2), I, 2)),
+        (ValueError, "kernel_size must be at least 1", lambda: ct.max_pool2d(X, 0)),
+        (ValueError, "output_size", lambda: ct.max_unpool2d(X, I, 2, output_size=torch.Size([1, 1, 99, 99]))),
+        (IndexError, r"index 64 at position \(0, 0, 0, 0\)", lambda: ct.max_unpool2d(X, I + 64, 2)),
+        (IndexError, "index 64", lambda: ct.max_unpool2d(X.clone().requires_grad_(), I + 64, 2)),
+    ],
+)
+def test_what_is_refused(error, message, call):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_modules(n):
+    x = torch.rand(2, 3, *(9,) * n)
+    for arguments in ((3,), (3, 2, 1, 1, True, True), (2, None, 0, 2)):
+        pool, expected = (getattr(where, f"MaxPool{n}d")(*arguments) for where in (ct, torch.nn))
+        assert repr(pool) == repr(expected)
+        assert isinstance(pool, type(expected))
+        result = pool(x)
+        assert torch.equal(result[0], expected(x)[0])
+        if pool.return_indices:
+            unpool, expected = (getattr(where, f"MaxUnpool{n}d")(3, 2, padding=1) for where in (ct, torch.nn))
+            assert repr(unpool) == repr(expected)
+            assert torch.equal(unpool(*result), expected(*result))
+            assert torch.equal(unpool(*result, output_size=x.shape), expected(*result, output_size=x.shape))
+
+
+class SegNet(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        conv = torch.nn.Conv2d
+        self.norm = torch.nn.BatchNorm2d(6)
+        self.down = torch.nn.ModuleList([conv(3, 6, 3, padding=1), conv(6, 8, 3, padding=1)])
+        self.up = torch.nn.ModuleList([conv(8, 6, 3, padding=1), conv(6, 2, 3, padding=1)])
+        self.pool = torch.nn.MaxPool2d(2, return_indices=True)
+        self.same_pool = self.pool
+        self.smooth = torch.nn.MaxPool2d(3, stride=1, padding=1)
+        self.unpool = torch.nn.MaxUnpool2d(2, stride=2)
+
+    def forward(self, x):
+        sizes, places = [], []
+        for conv, pool in zip(self.down, (self.pool, self.same_pool), strict=True):
+            x = torch.relu(conv(x))
+            sizes.append(x.shape)
+            x, indices = pool(self.norm(x) if x.shape[1] == 6 else x)
+            places.append(indices)
+        x = self.smooth(x)
+        for conv in self.up:
+            x = conv(self.unpool(x, places.pop(), output_size=sizes.pop()))
+        return x
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_accelerate(last):
+    fresh = SegNet()
+    x = torch.randn(2, 3, 30, 35)
+    if last:
+        fresh, x = fresh.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    hooked = []
+    fresh.pool.register_forward_hook(lambda *_: hooked.append(1))
+    nets = [fresh, copy.deepcopy(fresh)]
+    text = repr(fresh)
+    pool = nets[1].pool
+    assert ct.accelerate(nets[1]) is nets[1]
+    assert ct.accelerate(nets[1]) is nets[1]
+    assert repr(nets[1]) == text
+    assert nets[1].pool is nets[1].same_pool is pool
+    assert [type(m) for m in (pool, nets[1].smooth, nets[1].unpool)] == [ct.MaxPool2d, ct.MaxPool2d, ct.MaxUnpool2d]
+    assert type(fresh.pool) is torch.nn.MaxPool2d
+    outputs = []
+    for net in nets:
+        net.eval()
+        with torch.no_grad():
+            quiet = net(x)
+        net.train()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            output = net(x)
+            output.square().mean().backward()
+            optimizer.step()
+        outputs.append([quiet, output, *(p.grad for p in net.parameters()), *net.state_dict().values()])
+        assert [m.training for m in net.modules()] == [True] * len([*net.modules()])
+    assert len(hooked) == 12
+    assert list(nets[0].state_dict()) == list(nets[1].state_dict())
+    for result, expected in zip(outputs[1], outputs[0], strict=True):
+        assert result.stride() == expected.stride()
+        assert torch.equal(result, expected)
+    nets[1].pool._forward_hooks.clear()
+    again = pickle.loads(pickle.dumps(nets[1]))
+    assert torch.equal(again.eval()(x), nets[1].eval()(x))
+
+
+def test_what_accelerate_leaves_alone():
+    class Mine(torch.nn.MaxPool2d):
+        pass
+
+    alone = torch.nn.MaxUnpool3d(2).eval()
+    assert ct.accelerate(alone) is alone
+    assert type(alone) is ct.MaxUnpool3d
+    assert not alone.training
+    short = torch.nn.MaxPool2d((2,))  # PyTorch takes it, cunpool does not
+    net = ct.accelerate(torch.nn.Sequential(Mine(2), torch.nn.AvgPool2d(2), short, torch.nn.MaxPool2d((2, 2))))
+    assert [type(m) for m in net] == [Mine, torch.nn.AvgPool2d, torch.nn.MaxPool2d, ct.MaxPool2d]
+    assert net(torch.rand(1, 1, 16, 16)).shape == (1, 1, 1, 1)
+
+
+def test_docstring_examples():
+    result = doctest.testmod(ct)
+    assert result.attempted > 20
+    assert result.failed == 0
+    for name in ct.__all__:
+        assert "Examples\n" in getattr(ct, name).__doc__, name
+
+
+def test_readme_examples():
+    blocks = re.findall(r"```py\n(.*?)```", README.read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, cwd=os.sep)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_cunpool_alone_never_imports_pytorch():
+    program = "import sys, cunpool, cunpool.__main__; cunpool.max_pool1d([[1.0, 2]], 2); print('torch' in sys.modules)"
+    assert run(program) == "False\n"
+
+
+def test_without_pytorch_there_is_one_line():
+    program = """if True:
+        import sys
+        sys.modules["torch"] = None
+        try:
+            import cunpool.torch
+        except ImportError as error:
+            print(error, error.__suppress_context__)
+    """
+    assert run(program) == "cunpool.torch needs PyTorch: pip install 'cunpool[torch]' True\n"
