@@ -15,8 +15,9 @@ PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\
 # NEP 49's allocation hooks appeared in NumPy 1.22.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
 
-# For .ci/sanitize: every access checked, and the loops compiled once, for the loader chooses before the checks are up.
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-O1", "-g"]
+# For .ci/sanitize. The loops are compiled once: the loader would choose among them before the checks are up.
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-O1", "-g",
+            "-fno-wrapv"]  # Python's own flags have -fwrapv, under which no overflow is reported
 
 
 def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
