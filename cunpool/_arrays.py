@@ -14,7 +14,7 @@ from cunpool import _memory
 Array = npt.NDArray[Any]
 
 INT64 = np.dtype(np.int64)
-CODES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
+CODES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 ITEM_SIZES = (1, 2, 4, 8, 16)
 
 # From this many bytes on, results lie in recycled memory; below, the C library recycles well enough.
@@ -106,8 +106,9 @@ def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int)
     large = count * dtype.itemsize >= RECYCLED
     if like.flags.c_contiguous:
         return _memory.empty(np.empty, shape, dtype) if large else np.empty(shape, dtype)
-    arguments = like, dtype, "K", False, shape
-    return _memory.empty(np.empty_like, *arguments) if large else np.empty_like(*arguments)
+    if large:
+        return _memory.empty(np.empty_like, like, dtype, "K", False, shape)
+    return np.empty_like(like, dtype, "K", False, shape)
 
 
 def result_for(

@@ -41,8 +41,7 @@ def test_a_wrong_result_is_found(monkeypatch, name, spoil):
 
     monkeypatch.setattr(fuzz, name, {n: spoiled(function) for n, function in getattr(fuzz, name).items()})
     with pytest.raises(fuzz.Difference):
-        for case in range(300):
-            run(monkeypatch, case)
+        run(monkeypatch, 300)
 
 
 def test_a_write_beside_out_is_found(monkeypatch):
@@ -57,16 +56,16 @@ def test_a_write_beside_out_is_found(monkeypatch):
 
     monkeypatch.setattr(fuzz, "UNPOOL", {n: beside(function) for n, function in fuzz.UNPOOL.items()})
     with pytest.raises(fuzz.Difference, match="bytes beside out were written"):
-        for case in range(300):
-            run(monkeypatch, case)
+        run(monkeypatch, 300)
 
 
-def run(monkeypatch, case: int) -> None:
-    """A case in this process, whose settings come back."""
+def run(monkeypatch, cases: int) -> None:
+    """Some cases in this process, whose settings come back."""
     with monkeypatch.context() as context:
         context.setattr(fuzz._threads, "GRAIN", fuzz._threads.GRAIN)
         context.setattr(fuzz._arrays, "RECYCLED", fuzz._arrays.RECYCLED)
-        fuzz.run_case(1, case)
+        for case in range(cases):
+            fuzz.run_case(1, case)
 
 
 def test_guards_see_single_bytes(rng):
