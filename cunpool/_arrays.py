@@ -155,13 +155,18 @@ def _may_overlap_itself(array: Array) -> bool:
     return False
 
 
+def unravel(flat: Array, shape: tuple[int, ...]) -> list[Array]:
+    """`np.unravel_index`, which in NumPy 2.3 and 2.4 is wrong for large arrays whose last axis is 1 (numpy#31980)."""
+    return [axis.reshape(flat.shape) for axis in np.unravel_index(flat.ravel(), shape)]
+
+
 def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...]) -> IndexError:
     """The error for the first window code, in raster order, that names no cell of the plane."""
     array = np.asarray(codes)
     full, pooled, kernel, stride, padding, dilation = (sizes[i + 3 - n : i + 3] for i in range(0, 18, 3))
     cells = math.prod(kernel)
     beyond = (array < 0) | (array >= cells)
-    taps = np.unravel_index(np.where(beyond, 0, array).astype(np.int64), kernel)
+    taps = unravel(np.where(beyond, 0, array).astype(np.int64), kernel)
     outside = np.zeros(array.shape, bool)
     for axis in range(n):
         start = np.arange(pooled[axis]) * stride[axis] - padding[axis]

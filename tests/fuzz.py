@@ -148,7 +148,7 @@ class Window:
         cells = int(np.prod(self.full))
         right = (places >= 0) & (places < cells)
         codes = np.zeros(places.shape, np.int64)
-        at = np.unravel_index(np.where(right, places, 0), self.full)
+        at = _arrays.unravel(np.where(right, places, 0), self.full)
         for axis, (a, k, s, p, d) in enumerate(zip(at, kernel, stride, padding, dilation, strict=True)):
             start = (np.arange(places.shape[axis - self.n]) * s - p).reshape((-1,) + (1,) * (self.n - 1 - axis))
             tap, rest = np.divmod(a - start, d)
