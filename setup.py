@@ -17,7 +17,7 @@ MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION
 
 # For .ci/sanitize. The loops are compiled once: the loader would choose among them before the checks are up.
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-O1", "-g",
-            "-fno-wrapv"]  # Python's own flags have -fwrapv, under which no overflow is reported
+            "-fwrapv"]
 
 
 def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
@@ -27,7 +27,8 @@ def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
     openmp = [["-fopenmp"]]
     if sys.platform == "darwin":
         openmp.append(["-Xpreprocessor", "-fopenmp"])
-    return ["-O3", "-g0"], openmp
+    # Huge sizes that have no effect are multiplied all the same: then they wrap, as under Python's own flags.
+    return ["-O3", "-g0", "-fwrapv"], openmp
 
 
 class BuildExt(build_ext):
