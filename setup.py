@@ -15,6 +15,10 @@ PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\
 # NEP 49's allocation hooks appeared in NumPy 1.22.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
 
+# For .ci/sanitize. The loops are compiled once: the loader would choose among them before the checks are up.
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-O1", "-g",
+            "-fwrapv"]
+
 
 def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
     """Compile flags, and the OpenMP flags worth trying, by kind of compiler."""
@@ -23,7 +27,8 @@ def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
     openmp = [["-fopenmp"]]
     if sys.platform == "darwin":
         openmp.append(["-Xpreprocessor", "-fopenmp"])
-    return ["-O3", "-g0"], openmp
+    # Huge sizes that have no effect are multiplied all the same: then they wrap, as under Python's own flags.
+    return ["-O3", "-g0", "-fwrapv"], openmp
 
 
 class BuildExt(build_ext):
@@ -32,9 +37,12 @@ class BuildExt(build_ext):
     def build_extensions(self) -> None:
         compile_args, candidates = flags(self.compiler.compiler_type)
         openmp = self.find_openmp(candidates)
+        sanitize = SANITIZE if os.environ.get("CUNPOOL_SANITIZE") == "1" else []
+        if sanitize:
+            compile_args = [*sanitize, "-DCUNPOOL_NO_CLONES"]
         for extension in self.extensions:
             extension.extra_compile_args = compile_args + (openmp or [])
-            extension.extra_link_args = self.link_args(openmp or [])
+            extension.extra_link_args = self.link_args(openmp or []) + sanitize
         if self.flags_changed():
             self.force = True
         super().build_extensions()

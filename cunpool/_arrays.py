@@ -14,7 +14,7 @@ from cunpool import _memory
 Array = npt.NDArray[Any]
 
 INT64 = np.dtype(np.int64)
-CODES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
+CODES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 ITEM_SIZES = (1, 2, 4, 8, 16)
 # What stands for bfloat16 where ml_dtypes need not be installed.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
@@ -114,8 +114,9 @@ def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int)
     large = count * dtype.itemsize >= RECYCLED
     if like.flags.c_contiguous:
         return _memory.empty(np.empty, shape, dtype) if large else np.empty(shape, dtype)
-    arguments = like, dtype, "K", False, shape
-    return _memory.empty(np.empty_like, *arguments) if large else np.empty_like(*arguments)
+    if large:
+        return _memory.empty(np.empty_like, like, dtype, "K", False, shape)
+    return np.empty_like(like, dtype, "K", False, shape)
 
 
 def result_for(
@@ -162,13 +163,18 @@ def _may_overlap_itself(array: Array) -> bool:
     return False
 
 
+def unravel(flat: Array, shape: tuple[int, ...]) -> list[Array]:
+    """`np.unravel_index`, which in NumPy 2.3 and 2.4 is wrong for large arrays whose last axis is 1 (numpy#31980)."""
+    return [axis.reshape(flat.shape) for axis in np.unravel_index(flat.ravel(), shape)]
+
+
 def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...]) -> IndexError:
     """The error for the first window code, in raster order, that names no cell of the plane."""
     array = np.asarray(codes)
     full, pooled, kernel, stride, padding, dilation = (sizes[i + 3 - n : i + 3] for i in range(0, 18, 3))
     cells = math.prod(kernel)
     beyond = (array < 0) | (array >= cells)
-    taps = np.unravel_index(np.where(beyond, 0, array).astype(np.int64), kernel)
+    taps = unravel(np.where(beyond, 0, array).astype(np.int64), kernel)
     outside = np.zeros(array.shape, bool)
     for axis in range(n):
         start = np.arange(pooled[axis]) * stride[axis] - padding[axis]

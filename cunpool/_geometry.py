@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import index
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 Size = SupportsIndex | Sequence[SupportsIndex]
 """An integer for all axes, or one for each."""
@@ -21,6 +21,9 @@ Window = tuple[Size, Size | None, Size, Size]
 
 Shape = tuple[int, ...]
 Sizes = tuple[int, ...]
+Fixed = tuple[int | Shape, int | Shape | None, int | Shape, int | Shape]
+"""A window whose entries are hashable."""
+
 Geometry = tuple[Shape, int, Sizes]
 """The result's shape, how many entries that is, and the kernels' integers."""
 
@@ -37,14 +40,14 @@ def integer(name: str, value: object) -> int:
     return index(value)
 
 
-def hashable(name: str, value: Size) -> Size:
+def hashable(name: str, value: Size) -> int | Shape:
     """`value` as something that the caches below can hold; equal values of other types must not pass for integers."""
     if type(value) is int:
         return value
     return entries(name, value) if isinstance(value, Iterable) else integer(name, value)
 
 
-def entries(name: str, value: object) -> Shape:
+def entries(name: str, value: Any) -> Shape:
     """The integers in `value`."""
     if type(value) is tuple and [*map(type, value)].count(int) == len(value):
         return value
@@ -53,7 +56,7 @@ def entries(name: str, value: object) -> Shape:
     return tuple([integer(name, entry) for entry in value])
 
 
-def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> Window:
+def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> Fixed:
     """The arguments that say where windows lie, `hashable`."""
     return (
         hashable("kernel_size", kernel_size),
@@ -63,7 +66,7 @@ def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size
     )
 
 
-def per_axis(n: int, name: str, value: Size, least: int) -> Shape:
+def per_axis(n: int, name: str, value: int | Shape, least: int) -> Shape:
     """One integer of at least `least` for each of the `n` axes."""
     sizes = value if isinstance(value, tuple) else (value,) * n
     if len(sizes) != n:
@@ -118,10 +121,10 @@ def _pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: in
 def pooling(
     n: int,
     shape: Shape,
-    kernel_size: Size,
-    stride: Size | None,
-    padding: Size,
-    dilation: Size,
+    kernel_size: int | Shape,
+    stride: int | Shape | None,
+    padding: int | Shape,
+    dilation: int | Shape,
     ceil_mode: bool,
     codes: bool,
 ) -> Geometry:
@@ -146,7 +149,7 @@ def pooling(
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 
 
-def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Window) -> Geometry:
+def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Fixed) -> Geometry:
     """What pooling `input_shape` gives, in whichever mode of rounding that is `grad_shape`."""
     # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it complains.
     geometry = pooling(n, input_shape, *window, True, False)
@@ -163,10 +166,10 @@ def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Window) -
 def unpooling(
     n: int,
     shape: Shape,
-    kernel_size: Size,
-    stride: Size | None,
-    padding: Size,
-    dilation: Size,
+    kernel_size: int | Shape,
+    stride: int | Shape | None,
+    padding: int | Shape,
+    dilation: int | Shape,
     output_size: Shape | None,
 ) -> Geometry:
     """What unpooling `shape` gives."""

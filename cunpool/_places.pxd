@@ -78,7 +78,7 @@ cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
     """Where the stretch number `part` of a split plane begins: where a pooled row's windows do, if there are rows enough."""
     cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = cells_of(job.g.full), row
     cdef Py_ssize_t band[2]
-    # In 3d, windows begun in the padding begin in one plane, and their rows are not in order.
+    # Where the padding in front holds more than one layer of windows, these begin together, and rows in no order.
     if (rows < job.splits or part == 0 or part == job.splits
             or job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0]):
         return size * part // job.splits

@@ -413,7 +413,9 @@ cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, numbe
     cdef const char *row
     cdef Py_ssize_t *at = [block.d, block.h, block.w]
     cdef Py_ssize_t start[3]
-    cdef Py_ssize_t stride = g.stride[2], step = job.full.axis[2], lines = block.rows * block.pitch
+    # Where a plane is 1 wide its stride along the width may be anything, also if it lies in one piece.
+    cdef Py_ssize_t stride = g.stride[2], lines = block.rows * block.pitch
+    cdef Py_ssize_t step = sizeof(number) if block.whole else job.full.axis[2]
     cdef Py_ssize_t over = (g.kernel[2] - 1) * g.dilation[2] // stride, length = lines
     cdef Py_ssize_t kd, kh, kw, d, h, i, low, high, first, tap
     cdef number *phases = cells

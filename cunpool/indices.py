@@ -40,7 +40,7 @@ class _Windows(NamedTuple):
     def places(self, positions: Array) -> tuple[Array, Array]:
         """The places in their planes of these positions in their windows, and which are in the padding."""
         result, outside = np.zeros_like(positions), np.zeros(positions.shape, bool)
-        taps = np.unravel_index(positions, self.kernel)
+        taps = _arrays.unravel(positions, self.kernel)
         for tap, start, d, size in zip(taps, self.starts(), self.dilation, self.full, strict=True):
             cell = start + d * tap
             outside |= (cell < 0) | (cell >= size)
@@ -50,7 +50,7 @@ class _Windows(NamedTuple):
     def positions(self, places: Array) -> tuple[Array, Array]:
         """The positions in their windows of these places of a plane, and which are not in their windows at all."""
         result, astray = np.zeros_like(places), np.zeros(places.shape, bool)
-        cells = np.unravel_index(places, self.full)
+        cells = _arrays.unravel(places, self.full)
         for cell, start, k, d in zip(cells, self.starts(), self.kernel, self.dilation, strict=True):
             tap, between = np.divmod(cell - start, d)
             astray |= (between != 0) | (tap < 0) | (tap >= k)

@@ -1,0 +1,14 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def unpool_backward(
+    full: NDArray[Any],
+    indices: NDArray[Any],
+    pooled: NDArray[Any],
+    sizes: tuple[int, ...],
+    spatial: int,
+    kind: int,
+    codes: bool,
+    threads: int,
+) -> bool: ...

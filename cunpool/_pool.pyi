@@ -1,0 +1,21 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+KINDS: tuple[str, ...]
+JOINED: int
+ACROSS: int
+STREAMED: int
+LARGE: int
+WHOLE: int
+
+def pool(
+    full: NDArray[Any],
+    pooled: NDArray[Any],
+    indices: NDArray[Any] | None,
+    sizes: tuple[int, ...],
+    spatial: int,
+    kind: int,
+    codes: bool,
+    threads: int,
+) -> int: ...

@@ -1,0 +1,22 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+KINDS: tuple[str, ...]
+SCATTERED: int
+SELECTED: int
+STRAYED: int
+ALL_LANES: int
+SPLIT: int
+STREAMED: int
+
+def unpool(
+    pooled: NDArray[Any],
+    indices: NDArray[Any],
+    full: NDArray[Any],
+    sizes: tuple[int, ...],
+    spatial: int,
+    kind: int,
+    codes: bool,
+    threads: int,
+) -> int: ...

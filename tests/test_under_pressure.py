@@ -1,0 +1,208 @@
+"""Many threads, little memory, forks and interrupts in the middle of calls. Each has a time limit of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import cunpool as cu
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and Linux's limits")
+POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+# Sanitizers reserve terabytes of addresses, and keep freed memory for a while.
+SANITIZED = pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="memory is not what it seems here")
+
+COMMON = """
+import gc, os, resource, signal, sys, threading, time
+import numpy as np
+import cunpool as cu
+
+if hasattr(signal, "alarm"):
+    signal.alarm(60)  # ends the process if anything hangs
+rng = np.random.default_rng(5)
+
+def case(*shape):
+    x = rng.random(shape, np.float32)
+    y, indices = cu.max_pool2d(x, 2, return_indices=True)
+    return y, indices, cu.max_unpool2d(y, indices, 2).tobytes()
+"""
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints; nothing here may take it down."""
+    run = subprocess.run(
+        [sys.executable, "-c", COMMON + textwrap.dedent(code)], capture_output=True, text=True, timeout=90,
+        env={"OMP_WAIT_POLICY": "passive", **os.environ},
+    )  # fmt: skip
+    assert run.returncode == 0, f"{run.returncode}: {run.stdout}{run.stderr}"
+    return run.stdout.strip()
+
+
+@LINUX
+@SANITIZED
+def test_memory_stays_flat_under_eight_threads():
+    code = """
+        cases = [case(1, 4, 256 + 64 * i, 512) for i in range(4)]  # results of 2 MB and more: recycled ones
+        wrong, calls, stop = [], [0] * 8, time.monotonic() + 3
+
+        def work(number):
+            while time.monotonic() < stop:
+                y, indices, expected = cases[(number + calls[number]) % 4]
+                result = cu.max_unpool2d(y, indices, 2, num_threads=1 + number % 2)
+                if calls[number] % 8 == 0 and result.tobytes() != expected:
+                    wrong.append(number)
+                cu.max_pool2d(result, 2, return_indices=True)
+                calls[number] += 1
+
+        def resident():
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        cu.set_cache_limit(64 << 20)
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(1)
+        early = resident()
+        for thread in threads:
+            thread.join()
+        late = resident()
+        assert not wrong, wrong
+        assert min(calls) > 0, calls
+        assert late < early + (96 << 20), (early, late)
+        from cunpool import _memory
+        assert _memory.kept_bytes() <= 64 << 20
+        cu.empty_cache()
+        assert _memory.kept_bytes() == 0
+        print(sum(calls))
+    """
+    assert int(python(code)) > 50
+
+
+@LINUX
+@SANITIZED
+def test_without_memory_there_is_an_error_and_the_next_call_works():
+    code = """
+        y, indices, expected = case(1, 4, 512, 512)
+        limit = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + (64 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        large = np.broadcast_to(np.float32(1), (1, 64, 1024, 1024))
+        places = np.broadcast_to(0, large.shape)
+        errors = 0
+        for call in (
+            lambda: cu.max_unpool2d(large, places, 2, num_threads=1),
+            lambda: cu.max_pool2d(large, 1, return_indices=True, num_threads=1),
+            lambda: cu.max_unpool2d_backward(large, places, 1, num_threads=1),
+            lambda: cu.max_pool2d_backward(large, places, (2048, 2048), 2, num_threads=1),
+            lambda: cu.convert_indices(places, "plane", "onnx", input_size=(2048, 2048), kernel_size=2),
+            lambda: cu.max_unpool2d(large, places, 2**15, num_threads=1),
+        ):
+            try:
+                call()
+            except MemoryError:
+                errors += 1
+            assert cu.max_unpool2d(y, indices, 2, num_threads=1).tobytes() == expected
+        print(errors)
+    """
+    assert python(code) == "6"
+
+
+@LINUX
+@SANITIZED
+def test_what_is_kept_makes_room_for_a_new_result():
+    code = """
+        cu.set_cache_limit(1 << 30)
+        kept = [cu.max_unpool1d(np.zeros((1, 1 << 22), "f4"), np.zeros((1, 1 << 22), "i4"), 2) for _ in range(8)]
+        del kept
+        limit = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + (32 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        large = cu.max_unpool1d(np.broadcast_to(np.float32(1), (1, 1 << 24)), np.broadcast_to(0, (1, 1 << 24)), 2)
+        print(large.sum())
+    """
+    assert python(code) == "1.0"
+
+
+@POSIX
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_fork_in_the_middle_of_another_threads_call(threads):
+    code = f"""
+        import warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        y, indices, expected = case(2, 8, 512, 512)
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                cu.max_unpool2d(y, indices, 2, num_threads={threads})
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            for _ in range(15):
+                time.sleep(0.01)
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)
+                    right = cu.max_unpool2d(y, indices, 2, num_threads=2).tobytes() == expected
+                    os._exit(0 if right else 1)
+                status = os.waitpid(child, 0)[1]
+                assert status == 0, status
+        finally:
+            stop.set()
+            worker.join()
+        assert cu.max_unpool2d(y, indices, 2).tobytes() == expected
+        print("right")
+    """
+    assert python(code) == "right"
+
+
+@POSIX
+def test_an_interrupt_leaves_things_usable():
+    code = """
+        y, indices, expected = case(4, 16, 512, 512)
+        interrupts = 0
+        for turn in range(6):
+            timer = threading.Timer(0.02 + 0.03 * turn, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            try:
+                while True:
+                    cu.max_unpool2d(y, indices, 2)
+            except KeyboardInterrupt:
+                interrupts += 1
+            timer.join()
+            assert cu.max_unpool2d(y, indices, 2).tobytes() == expected
+        print(interrupts)
+    """
+    assert python(code) == "6"
+
+
+def test_readers_while_indices_change(rng):
+    """Another thread that writes the indices during calls can spoil the result, and nothing else."""
+    values = np.ones((1, 300, 300), np.float32)
+    indices = np.zeros(values.shape, np.int64)
+    around = np.full((3, 600, 600), 7, np.float32)
+    out, stop = around[1:2], threading.Event()
+
+    def disturb():
+        while not stop.is_set():
+            indices.flat[::7] = rng.integers(-(2**62), 2**62)
+            indices.flat[::7] = 5
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        for turn in range(150):
+            with suppress(IndexError):
+                cu.max_unpool2d(values, indices, 2, out=out, num_threads=1 + turn % 3)
+    finally:
+        stop.set()
+        thread.join()
+    assert (around[0] == 7).all()
+    assert (around[2] == 7).all()
