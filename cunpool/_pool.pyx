@@ -227,15 +227,17 @@ cdef cloned compare_large(const Job *job, const char *plane, const Py_ssize_t *s
             tap[1] = start[1] + kh * g.dilation[1]
             if tap[1] >= g.full[1]:
                 break
-            for kw in range(g.kernel[2]):
+            for kw in range(first_tap(start[2] + (lines - 1) * stride, g.dilation[2]), g.kernel[2]):
                 tap[2] = start[2] + kw * g.dilation[2]
+                if tap[2] >= width:
+                    break
                 # The windows of this line that have this cell inside the array.
                 if stride == 0:
                     low = 0
-                    high = lines if 0 <= tap[2] < width else 0
+                    high = lines if tap[2] >= 0 else 0
                 else:
                     low = first_tap(tap[2], stride)
-                    high = min(lines, (width - tap[2] + stride - 1) // stride) if tap[2] < width else 0
+                    high = min(lines, (width - tap[2] + stride - 1) // stride)
                 if low < high:
                     compare(best + low, place + low, plane + tap[0] * job.full.axis[0] + tap[1] * job.full.axis[1]
                             + tap[2] * job.full.axis[2] + low * step, step, high - low, place_of(job, kd, kh, kw))
@@ -413,9 +415,7 @@ cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, numbe
     cdef const char *row
     cdef Py_ssize_t *at = [block.d, block.h, block.w]
     cdef Py_ssize_t start[3]
-    # Where a plane is 1 wide its stride along the width may be anything, also if it lies in one piece.
-    cdef Py_ssize_t stride = g.stride[2], lines = block.rows * block.pitch
-    cdef Py_ssize_t step = sizeof(number) if block.whole else job.full.axis[2]
+    cdef Py_ssize_t stride = g.stride[2], step = job.full.axis[2], lines = block.rows * block.pitch
     cdef Py_ssize_t over = (g.kernel[2] - 1) * g.dilation[2] // stride, length = lines
     cdef Py_ssize_t kd, kh, kw, d, h, i, low, high, first, tap
     cdef number *phases = cells

@@ -186,3 +186,8 @@ def test_the_stride_of_an_axis_of_one_entry_means_nothing():
         full = x.shape[1:]
         expected = cu.max_unpool2d(values, indices, *arguments, output_size=full)
         assert bits(cu.max_unpool2d(odd, indices, *arguments, output_size=full)) == bits(expected)
+
+
+def test_a_window_far_larger_than_the_array_takes_no_time():
+    values, indices = cu.max_pool1d(np.zeros((1, 1)), 2**31 - 1, padding=2**30 - 1, return_indices=True)
+    assert (values.tolist(), indices.tolist()) == ([[0]], [[0]])
