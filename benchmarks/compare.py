@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import report
 from cells import Cell, cells, data
-from contestants import CONTESTANTS, SERIAL, serve
+from contestants import CONTESTANTS, serve
 
 Key = tuple[str, int]
 
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     contestants: list[Contestant] = []
     try:
         for name in CONTESTANTS:
-            for threads in [1] if name in SERIAL else options.threads:
+            for threads in options.threads:
                 if name not in options.without:
                     contestant = Contestant(name, threads)
                     if contestant.status != "ready":

@@ -165,6 +165,8 @@ def paddle(threads: int) -> Callable[[Cell, Arrays], Call | None]:
 
 
 def numpy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    """Always serial; `threads` is how many processors it may choose from."""
+
     def call(cell: Cell, arrays: Arrays) -> Call | None:
         if cell.op != "unpool" or cell.layout != "contiguous" or cell.format != "plane":
             return None
@@ -197,7 +199,6 @@ def copy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
 
 
 CONTESTANTS = {f.__name__: f for f in (cunpool, torch, onnxruntime, paddle, numpy, copy)}
-SERIAL = ("numpy", "copy")
 
 
 def checksum(cell: Cell, result: Any) -> int | None:

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "paddle": "PaddlePaddle", "numpy": "NumPy"}
-SERIAL = ("numpy", "copy")
 TITLES = {"unpool": "unpooling", "pool": "pooling with indices"}
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 
 def times(cell: dict[str, Any], name: str, threads: int) -> np.ndarray | None:
-    """A contestant's time in each round; the serial ones have the same for any number of threads."""
-    found = cell["times"].get(f"{name} {1 if name in SERIAL else threads}")
+    """A contestant's time in each round."""
+    found = cell["times"].get(f"{name} {threads}")
     return None if found is None else np.array(found)
 
 

@@ -58,6 +58,8 @@ def entries(name: str, value: Any) -> Shape:
 
 def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> Fixed:
     """The arguments that say where windows lie, `hashable`."""
+    if type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int):
+        return kernel_size, stride, padding, dilation
     return (
         hashable("kernel_size", kernel_size),
         stride if stride is None else hashable("stride", stride),

@@ -271,11 +271,30 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     return outside
 
 
+cdef Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t end, entry *full,
+                           index *index_type) noexcept nogil:
+    """`put` for contiguous planes that have been cleared: small ones want few instructions around the loop."""
+    cdef Py_ssize_t count = cells_of(job.g.pooled), size = cells_of(job.g.full), outside = 0
+    cdef char *out = job.full.data + plane * job.full.c
+    cdef const char *values = job.pooled.data + plane * job.pooled.c
+    cdef const char *indices = job.indices.data + plane * job.indices.c
+    for plane in range(plane, end):
+        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, size, 0, size,
+            full, index_type, &outside)
+        out += job.full.c
+        values += job.pooled.c
+        indices += job.indices.c
+    return outside
+
+
 cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
     """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, size = cells_of(job.g.full)
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
     cdef Py_ssize_t part, together = 1, outside = 0, planes_bytes = groups * job.full.c
+    cdef bint simple = (not job.code_size and job.pooled.even and job.indices.even
+                        and flat_stride(&job.pooled, job.g.pooled) == sizeof(entry)
+                        and flat_stride(&job.indices, job.g.pooled) == sizeof(index))
     if job.splits > 1:
         part = task % job.splits
         outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1), True, full,
@@ -288,8 +307,11 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
             together = min(together, end - group)
             if together > 1:
                 clear(job, plane_of(&job.full, job.channels, group), 0, together * size, sizeof(entry))
-            for part in range(group, group + together):
-                outside += scatter_plane(job, part * job.lanes, 0, size, together == 1, full, index_type)
+            if together > 1 and simple:
+                outside += put_planes(job, group, group + together, full, index_type)
+            else:
+                for part in range(group, group + together):
+                    outside += scatter_plane(job, part * job.lanes, 0, size, together == 1, full, index_type)
             group += together
     if job.banded:
         found.strays += outside
@@ -331,9 +353,12 @@ cdef inlined select_rows(int rows, bint codes, entry **out, const uint32_t *firs
         hits[0] = -count - 1
 
 
-cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t *strays,
-                         entry *full, index *index_type) noexcept nogil:
-    """The output's rows that belong to some pooled rows of a plane, front to back. Stops at the first row with a stray."""
+cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t begin,
+                         Py_ssize_t end, Py_ssize_t *strays, entry *full, index *index_type) noexcept nogil:
+    """The output's rows that belong to some pooled rows of a plane, front to back. Stops at the first row with a stray.
+
+    Of each row, the windows from `begin` to `end`.
+    """
     cdef entry line[4][2 * SELECT_CHUNK]
     cdef index4 wide[SELECT_CHUNK]
     cdef item1 bytes[SELECT_CHUNK]
@@ -356,9 +381,9 @@ cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ss
         indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
                    + h * job.indices.axis[1])
         hits = 0
-        for part in range((g.pooled[2] + SELECT_CHUNK - 1) // SELECT_CHUNK):
-            w = part * SELECT_CHUNK
-            count = min(g.pooled[2] - w, <Py_ssize_t> SELECT_CHUNK)
+        for part in range((end - begin + SELECT_CHUNK - 1) // SELECT_CHUNK):
+            w = begin + part * SELECT_CHUNK
+            count = min(end - w, <Py_ssize_t> SELECT_CHUNK)
             for k in range(rows):
                 cell = ((d * g.kernel[0] + k // g.kernel[1]) * height + h * g.kernel[1] + k % g.kernel[1]) * width + 2 * w
                 first[k] = 2 * k if job.code_size else <uint32_t> cell
@@ -390,9 +415,11 @@ cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ss
             if job.stream:
                 for k in range(rows):
                     cunpool_stream(target[k], <const char *> &line[k][0], 2 * count * sizeof(entry))
-        if hits != g.pooled[2]:
+        if hits != end - begin:
             strays[0] += 1
             return
+        if end < g.pooled[2]:
+            continue
         # What lies beyond the last windows.
         for kd in range(g.kernel[0]):
             cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
@@ -401,22 +428,26 @@ cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ss
                     clear(job, into, cell + kh * width + used, cell + (kh + 1) * width, sizeof(entry))
             if h == g.pooled[1] - 1:
                 clear(job, into, cell + g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width, sizeof(entry))
-    if row_end == g.pooled[0] * g.pooled[1]:
+    if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
         clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
 
 
 cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
-    """One task: as in `scatter`; but a plane that is split is split between pooled rows."""
-    cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1]
+    """One task: as in `scatter`; but a plane that is split is split between pooled rows, or in 1d between windows."""
+    cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1], width = job.g.pooled[2]
     cdef Py_ssize_t plane, part, strays
-    if job.splits > 1:
+    if job.splits > 1 and rows == 1:
         part = task % job.splits
-        select_plane(job, task // job.splits, rows * part // job.splits, rows * (part + 1) // job.splits,
+        select_plane(job, task // job.splits, 0, 1, width * part // job.splits, width * (part + 1) // job.splits,
+                     &found.strays, full, index_type)
+    elif job.splits > 1:
+        part = task % job.splits
+        select_plane(job, task // job.splits, rows * part // job.splits, rows * (part + 1) // job.splits, 0, width,
                      &found.strays, full, index_type)
     else:
         for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
             strays = 0
-            select_plane(job, plane, 0, rows, &strays, full, index_type)
+            select_plane(job, plane, 0, rows, 0, width, &strays, full, index_type)
             if strays:
                 found.strays += 1
                 if job.code_size:

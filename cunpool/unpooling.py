@@ -14,7 +14,7 @@ from cunpool._docs import shares
 from cunpool._geometry import Size, Window
 
 
-_KINDS = {name: number for number, name in enumerate(_unpool.KINDS)}
+_KINDS = {size: _unpool.KINDS.index(str(size)) for size in _arrays.ITEM_SIZES}
 
 
 def _max_unpool(
@@ -37,11 +37,14 @@ def _max_unpool(
         None if output_size is None else _geometry.entries("output_size", output_size),
     )
     places = places_of(indices, values.shape, codes, n, sizes, "input")
-    result = _arrays.result_for(out, values, shape, values.dtype, count, values, places)
+    if out is None:  # a short cut for small calls
+        result = _arrays.empty(values, shape, values.dtype, count)
+    else:
+        result = _arrays.result_for(out, values, shape, values.dtype, count, values, places)
     threads = _threads.threads_for(count * values.itemsize, num_threads)
-    if not _unpool.unpool(values, places, result, sizes, n, _KINDS[str(values.itemsize)], codes, threads):
+    if not _unpool.unpool(values, places, result, sizes, n, _KINDS[values.itemsize], codes, threads):
         raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, shape[-n:])
-    return _arrays.delivered(result, out)
+    return result if out is None else _arrays.delivered(result, out)
 
 
 def places_of(
@@ -75,7 +78,7 @@ def _max_unpool_backward(
     places = places_of(indices, shape, codes, n, sizes, "indices")
     result = _arrays.result_for(out, full, shape, full.dtype, places.size, full, places)
     threads = _threads.threads_for(full.nbytes, num_threads)
-    if not _gather.unpool_backward(full, places, result, sizes, n, _KINDS[str(full.itemsize)], codes, threads):
+    if not _gather.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
         raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, full.shape[-n:])
     return _arrays.delivered(result, out)
 
