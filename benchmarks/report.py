@@ -177,9 +177,11 @@ def chart(results: dict[str, Any], path: Path) -> None:
         axes.set(xscale="log", yscale="log", title=TITLES[op], xlabel="size of the array with all the cells")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: readable(size)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.grid(alpha=0.3, which="both")
+        axes.set_yticks([1, 2, 5, 10, 20, 50], minor=False)
+        axes.tick_params(axis="y", which="minor", left=False, labelleft=False)
+        axes.grid(alpha=0.3)
     panels[0].set_ylabel("time by cunpool's (higher: slower than cunpool)")
-    panels[0].legend(loc="upper right")
+    panels[0].legend(loc="upper left")
     machine = results["machine"]
     figure.suptitle(
         f"Time by cunpool's at {threads} threads: float32, int64 indices, fresh results\n"
