@@ -106,6 +106,8 @@ def main() -> None:
                 f"{threads} thread{'s' * (threads > 1)}, {what}: {np.median(before) * 1e3:.1f} ms, accelerated "
                 f"{np.median(after) * 1e3:.1f} ms: {median:.2f} times as fast [{low:.2f} {high:.2f}]"
             )
+        for end in ends:
+            end.send(None)
 
 
 if __name__ == "__main__":
