@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 
+import ml_dtypes
 import numpy as np
 import pytest
+import reference
 from cases import POOL, UNPOOL, bits, geometry, layout, lead, random_numbers
+
+import cunpool as cu
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -19,6 +23,7 @@ DTYPES = {
     name: getattr(torch, name)
     for name in ("int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 }
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 REFUSALS = (RuntimeError, ValueError, TypeError, IndexError)
 
 
@@ -65,6 +70,49 @@ def change(rng, arguments, n):
     return arguments
 
 
+def check_gradients(rng, n, x, pooled, indices, arguments, message):
+    """Both gradients, by both formats of indices, beside PyTorch's autograd."""
+    if (indices >= np.prod(x.shape[-n:])).any():
+        return  # a window that misses the array: PyTorch's gradient writes out of bounds
+    kernel, stride, padding, dilation, _ = arguments
+    full = tuple(x.shape[-n:])
+    x = x.clone().requires_grad_()
+    values = getattr(F, f"max_pool{n}d")(x, *arguments)
+    grad = torch.randint(-8, 8, values.shape, generator=torch.Generator().manual_seed(0)).to(x.dtype)  # sums are exact
+    values.backward(grad)
+    window = kernel, stride, padding, dilation
+    formats = {"plane": indices}
+    try:
+        formats["window"] = cu.convert_indices(
+            indices, "plane", "window", input_size=full, kernel_size=kernel, stride=stride, padding=padding,
+            dilation=dilation,
+        )  # fmt: skip
+    except IndexError:  # as above, but with an index that lies in the array
+        return
+    again = random_numbers(rng, np.dtype("f4"), tuple(x.shape))
+    gathered = np.take_along_axis(
+        again.reshape(*again.shape[:-n], -1), indices.reshape(*indices.shape[:-n], -1), -1
+    ).reshape(indices.shape)
+    unpooled: list[bytes] = []
+    for name, chosen in formats.items():
+        ours = from_torch(grad, BFLOAT16)
+        result = getattr(cu, f"max_pool{n}d_backward")(layout(rng, ours), chosen, full, *window, index_format=name)
+        assert same(np.asarray(result), x.grad), f"{message} {name}"
+        spaced = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+        if _fits(n, indices.shape[-n:], full, spaced):
+            result = getattr(cu, f"max_unpool{n}d_backward")(layout(rng, again), chosen, **spaced, index_format=name)
+            assert bits(result) == bits(gathered), f"{message} {name}"
+            unpooled.append(bits(UNPOOL[n](ours, chosen, **spaced, output_size=full, index_format=name)))
+    assert len(set(unpooled)) <= 1, message
+
+
+def _fits(n, pooled, full, window):
+    """Whether an unpooling can give this size at all."""
+    default = reference.default_size(pooled, n, *window.values())
+    stride = window["kernel_size"] if window["stride"] is None else window["stride"]
+    return all(abs(a - b) < s for a, b, s in zip(default, full, reference.each(stride, n), strict=True))
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_random_geometries(n):
     rng = np.random.default_rng(n)
@@ -74,7 +122,7 @@ def test_random_geometries(n):
         arguments, full = geometry(rng, n, most={1: 20, 2: 10, 3: 6}[n])
         arguments = change(rng, arguments, n)
         shape = lead(rng) + full
-        dtype = np.dtype(name) if name != "bfloat16" else np.dtype(__import__("ml_dtypes").bfloat16)
+        dtype = BFLOAT16 if name == "bfloat16" else np.dtype(name)
         x = layout(rng, random_numbers(rng, dtype, shape))
         torch_x = to_torch(x)
         pooled = attempt(lambda: POOL[n](x, *arguments, return_indices=True))  # noqa: B023
@@ -90,6 +138,8 @@ def test_random_geometries(n):
         assert same(values, expected[0]), message
         assert same(indices, expected[1]), message
 
+        if "float" in name:
+            check_gradients(rng, n, torch_x, expected, indices, arguments, message)
         kernel, stride, padding = arguments[:3]
         output_size = None if rng.random() < 0.3 else tuple(size + int(rng.integers(-2, 3)) for size in full)
         if dtype.kind in "iu":  # PyTorch unpools floats alone
