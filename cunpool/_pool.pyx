@@ -648,8 +648,9 @@ cdef void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept n
     cdef Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
     job.height = 0
-    if (planes == 1 or g.full[0] > 1 or g.padding[1] or g.pooled[2] >= LINE // 4
-            or g.full[1] != g.pooled[1] * g.stride[1] or (g.kernel[1] - 1) * g.dilation[1] >= g.stride[1] or planes * g.full[1] * g.full[2] > 0x7FFFFFFF
+    if (planes == 1 or g.full[0] > 1 or g.pooled[0] > 1 or g.padding[1] or g.pooled[2] >= LINE // 4
+            or g.full[1] != g.pooled[1] * g.stride[1] or (g.kernel[1] - 1) * g.dilation[1] >= g.stride[1]
+            or planes * g.full[1] * g.full[2] > 0x7FFFFFFF
             or not follows(job, &job.full, g.full, item_size) or not follows(job, &job.pooled, g.pooled, item_size)
             or job.indices.data != NULL and not follows(job, &job.indices, g.pooled, index_size)):
         return

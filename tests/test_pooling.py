@@ -191,3 +191,9 @@ def test_the_stride_of_an_axis_of_one_entry_means_nothing():
 def test_a_window_far_larger_than_the_array_takes_no_time():
     values, indices = cu.max_pool1d(np.zeros((1, 1)), 2**31 - 1, padding=2**30 - 1, return_indices=True)
     assert (values.tolist(), indices.tolist()) == ([[0]], [[0]])
+
+
+def test_several_layers_of_windows_over_one_of_cells(rng):
+    for arguments in (((2, 1, 4), 1, (1, 0, 2)), ((2, 2, 2), (1, 2, 2), (1, 0, 0)), ((3, 1, 2), (1, 1, 2), (1, 0, 0))):
+        for full in ((2, 9, 1, 2, 6), (1, 3, 1, 4, 40), (20, 1, 1, 2, 4)):
+            agree(random_numbers(rng, np.dtype("e"), full), 3, arguments)
