@@ -240,7 +240,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED
     picking = (cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES
-               and side_by_side(&job, item_size, index_size, PICK_WIDTH))
+               and side_by_side(&job, item_size, index_size) and of_two(&job.g) and job.g.pooled[2] >= PICK_WIDTH)
     if picking:
         kernel = PICK[kind][not codes and index_size == 8]
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))

@@ -181,15 +181,18 @@ cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py
         base += g.stride[1] * g.full[2]
 
 
-cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size,
-                              Py_ssize_t width) noexcept nogil:
-    """Whether all windows are of 2, next to each other inside the plane, in contiguous rows of at least `width` windows."""
+cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Whether windows lie next to each other inside the plane, in contiguous rows."""
     cdef const Geometry *g = &job.g
     cdef int axis
     for axis in range(3):
-        if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.kernel[axis] > (1 if g.full[axis] == 1 else 2)
-                or g.dilation[axis] > 1 and g.kernel[axis] > 1 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
+        if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1
+                or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
             return False
-    return (g.kernel[2] == 2 and g.pooled[2] >= width and cells_of(g.full) <= 0x7FFFFFFF and job.lanes == 1
-            and job.code_size < 2 and job.flat == item_size and job.pooled.axis[2] == item_size
-            and job.indices.axis[2] == index_size)
+    return (cells_of(g.full) <= 0x7FFFFFFF and job.lanes == 1 and job.code_size < 2 and job.flat == item_size
+            and job.pooled.axis[2] == item_size and job.indices.axis[2] == index_size)
+
+
+cdef inline bint of_two(const Geometry *g) noexcept nogil:
+    """Whether windows are 2 wide, and no larger in any other direction."""
+    return g.kernel[2] == 2 and g.kernel[1] <= 2 and g.kernel[0] <= 2

@@ -9,7 +9,7 @@ That takes no clearing and vectorises, but an index that names no cell of its ow
 scattered after all.
 """
 cimport numpy as cnp
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from cunpool._common cimport *
 from cunpool._places cimport *
@@ -61,10 +61,15 @@ cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
     DECODED = 256           # window codes that are decoded together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
-    SELECT_WIDTH = 40       # shorter rows are scattered faster
-    SELECT_CODES = 12       # as before, where indices are window codes
-    SELECT_CHUNK = 256      # windows of a row that are selected together
-    STREAM = 1 << 24        # bytes of output that would not stay in the caches anyway
+    SELECT_WIDTH = 40       # shorter rows are scattered faster,
+    SELECT_WHOLE = 32       # unless they are of whole vectors,
+    SELECT_CODES = 16       # or of window codes of windows of 2
+    SELECT_CHUNK = 256      # windows of a row that are selected together,
+    WIDEST = 4              # no wider than this,
+    TALLEST = 16            # nor higher
+    STAGE = 2048            # cells of the output that are put together before they go past the caches
+    LANE = 16               # windows in the widest vector
+    STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache;
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
 
@@ -319,141 +324,274 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
         found.wrong += outside
 
 
-cdef inlined select_rows(int rows, bint codes, entry **out, const uint32_t *first, const entry *values, const index *indices,
-                         Py_ssize_t count, Py_ssize_t *hits) noexcept nogil:
-    """The cells of some windows in 1 or 2 `rows` of the output; `first` has the place of each row's first cell here,
-    or the code of its cells' first one.
+cdef inline entry chosen(entry value, bint here) noexcept nogil:
+    """`value` or zero. Masks vectorise where conditions do not."""
+    if entry is item1 or entry is item2 or entry is item4 or entry is item8:
+        return value & -<entry> here
+    else:
+        return value if here else zero_of(&value)
 
-    Adds the number of indices that name a cell of their windows. Comparing the low 32 bits is enough: planes are smaller
-    than 2**31 here, and an index that is not makes `hits` negative. It vectorises where `rows` is a constant.
+
+cdef struct Tile:
+    # Windows that are selected together: `count` neighbours of some pooled rows, and where they and their cells lie.
+    Py_ssize_t count, rows
+    const char *values
+    const char *indices     # window codes are widened
+    Py_ssize_t value_row, index_row     # bytes from one pooled row to the next
+    char *out[4]            # the rows of the output that are written, for the first pooled row,
+    uint32_t first[4]       # and the index, or code, of the first cell in each of them;
+    Py_ssize_t out_row      # bytes to those of the next pooled row
+    uint32_t first_row
+    uint32_t far            # bits of how far each index is from the nearest of these rows, its own bits apart:
+    int64_t seen            # the bits of all indices
+
+
+cdef inlined select_row(int lines, int width, int step, entry **out, const uint32_t *first, const entry *values,
+                        const index *indices, Py_ssize_t count, uint32_t *far, index *seen) noexcept nogil:
+    """The cells of `count` windows that are `width` wide in some `lines` of the output.
+
+    `step` is what indices grow by from one window to the next: window codes do not. Their low 32 bits are compared, for
+    planes are smaller than 2**31 here. It vectorises where `lines`, `width` and `step` are constants.
     """
     # Copies, because the compiler has to fear that writing results changes these.
-    cdef entry *row_out[2]
-    cdef uint32_t row_first[2]
-    cdef entry nothing = zero_of(values)
+    cdef entry *line_out[4]
+    cdef uint32_t line_first[4]
     cdef entry value
-    cdef index seen = 0
-    cdef int32_t found = 0
-    cdef uint32_t cell
-    cdef Py_ssize_t i
-    cdef int row
-    for row in range(rows):
-        row_out[row] = out[row]
-        row_first[row] = first[row]
-    for i in range(count):
-        seen |= indices[i]
-        value = alone(values[i])
-        for row in range(rows):
-            cell = <uint32_t> indices[i] - row_first[row] - (0 if codes else 2 * <uint32_t> i)
-            row_out[row][2 * i] = value if cell == 0 else nothing
-            row_out[row][2 * i + 1] = value if cell == 1 else nothing
-            found += cell < 2
-    hits[0] += found
-    if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
-        hits[0] = -count - 1
+    cdef index all_bits = 0
+    cdef uint32_t cell, nearest, far_bits = 0
+    # In whole vectors, of which the last one does some windows again.
+    cdef Py_ssize_t left = count % LANE if count > LANE else 0, some = count - left, i
+    cdef int line, tap
+    for line in range(lines):
+        line_out[line] = out[line]
+        line_first[line] = first[line]
+    while True:
+        for i in range(some):
+            value = alone(values[i])
+            nearest = 0xFFFFFFFF
+            for line in range(lines):
+                cell = <uint32_t> indices[i] - line_first[line] - step * <uint32_t> i
+                for tap in range(width):
+                    line_out[line][width * i + tap] = chosen(value, cell == <uint32_t> tap)
+                nearest = min(nearest, cell)
+            if step:  # window codes have been looked at
+                all_bits |= indices[i]
+                far_bits |= nearest
+        if not left:
+            break
+        left = count - LANE
+        indices += left
+        values += left
+        for line in range(lines):
+            line_out[line] += width * left
+            line_first[line] += step * <uint32_t> left
+        some = LANE
+        left = 0
+    far[0] |= far_bits
+    seen[0] |= all_bits
 
 
-cdef cloned select_plane(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t begin,
-                         Py_ssize_t end, Py_ssize_t *strays, entry *full, index *index_type) noexcept nogil:
-    """The output's rows that belong to some pooled rows of a plane, front to back. Stops at the first row with a stray.
-
-    Of each row, the windows from `begin` to `end`.
-    """
-    cdef entry line[4][2 * SELECT_CHUNK]
-    cdef index4 wide[SELECT_CHUNK]
-    cdef item1 bytes[SELECT_CHUNK]
-    cdef const item1 *codes
+cdef inlined select_tile(int lines, int width, int step, Tile *tile, entry *full, index *index_type) noexcept nogil:
+    """`select_row` for all rows of a tile."""
     cdef entry *out[4]
-    cdef char *target[4]
     cdef uint32_t first[4]
+    cdef const char *values = tile.values
+    cdef const char *indices = tile.indices
+    cdef Py_ssize_t out_row = tile.out_row, value_row = tile.value_row, index_row = tile.index_row, count = tile.count, row
+    cdef uint32_t far = 0
+    cdef index seen = 0
+    cdef int line
+    for line in range(lines):
+        out[line] = <entry *> tile.out[line]
+        first[line] = tile.first[line]
+    for row in range(tile.rows):
+        select_row(lines, width, step, out, first, <const entry *> values, <const index *> indices, count, &far, &seen)
+        values += value_row
+        indices += index_row
+        for line in range(lines):
+            out[line] = <entry *> (<char *> out[line] + out_row)
+            first[line] += tile.first_row
+    tile.far |= far
+    tile.seen |= seen
+
+
+cdef cloned select_lines(const Job *job, int lines, Tile *tile, entry *full, index *index_type) noexcept nogil:
+    """`select_tile` compiled apart for what there is."""
+    if not job.code_size:
+        if lines == 1:
+            select_tile(1, 2, 2, tile, full, index_type)
+        elif lines == 2:
+            select_tile(2, 2, 2, tile, full, index_type)
+        else:
+            select_tile(4, 2, 2, tile, full, index_type)
+    elif index is index4:
+        if lines == 2:
+            select_tile(2, 2, 0, tile, full, index_type)
+        elif job.g.kernel[2] == 1:
+            select_tile(1, 1, 0, tile, full, index_type)
+        elif job.g.kernel[2] == 2:
+            select_tile(1, 2, 0, tile, full, index_type)
+        elif lines == 3:
+            select_tile(3, 3, 0, tile, full, index_type)
+        elif job.g.kernel[2] == 3:
+            select_tile(1, 3, 0, tile, full, index_type)
+        else:
+            select_tile(1, 4, 0, tile, full, index_type)
+
+
+cdef cloned widen(const Job *job, const item1 *codes, Py_ssize_t count, index4 *wide, bint *beyond) noexcept nogil:
+    """Copy window codes to a buffer of whole vectors; a loop over bytes would do short rows one by one.
+
+    `beyond` becomes true if one is too large.
+    """
+    cdef item1 bytes[64]
+    cdef Py_ssize_t whole = count // 64 * 64, i
+    cdef item1 largest = 0
+    for i in range(whole):
+        wide[i] = codes[i]
+        largest = max(largest, codes[i])
+    if count > whole:
+        memset(bytes, 0, 64)
+        memcpy(bytes, codes + whole, count - whole)
+        for i in range(64):
+            wide[whole + i] = bytes[i]
+            largest = max(largest, bytes[i])
+    if largest >= cells_of(job.g.kernel):
+        beyond[0] = True
+
+
+cdef void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t rest,
+                     Py_ssize_t width) noexcept nogil:
+    """Copy lines past the caches; the `rest` of each, behind the windows, is zero."""
+    cdef Py_ssize_t line
+    for line in range(lines):
+        memset(stage + (line + 1) * pitch - rest, 0, rest * sizeof(entry))
+    if pitch == width:
+        pitch *= lines
+        lines = 1
+    for line in range(lines):
+        cunpool_stream(target + line * width * sizeof(entry), <const char *> (stage + line * pitch), pitch * sizeof(entry))
+
+
+cdef bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
+                      entry *full, index *index_type) noexcept nogil:
+    """The output's cells that belong to the windows of a tile, whose first one is at (d, h, w). Whether no index is a stray."""
+    cdef entry stage[2][STAGE + TALLEST * WIDEST]
+    cdef index4 codes[SELECT_CHUNK]
     cdef const Geometry *g = &job.g
     cdef char *into = plane_of(&job.full, job.channels, plane)
-    cdef const entry *values
-    cdef const char *indices
-    cdef Py_ssize_t width = g.full[2], height = g.full[1], used = 2 * g.pooled[2]
-    cdef Py_ssize_t d, h, kd, kh, w, part, count, cell, hits, i, whole
-    cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
-    for row in range(row, row_end):
+    cdef Py_ssize_t width = g.full[2], pitch = width, rest = 0, kd, kh, cell, staged = 0
+    cdef int wide = <int> g.kernel[2], lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
+    cdef int together = 2 if wide == 2 and job.code_size else 4 if wide == 2 else 3 if wide == 3 and g.kernel[1] == 3 else 1
+    cdef bint beyond = False
+    tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
+                   + w * <Py_ssize_t> sizeof(entry))
+    tile.indices = plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0] + h * job.indices.axis[1]
+    tile.value_row = job.pooled.axis[1]
+    tile.index_row = job.indices.axis[1]
+    tile.first_row = <uint32_t> (g.kernel[1] * width)
+    tile.far = tile.seen = 0
+    if job.code_size:
+        widen(job, <const item1 *> tile.indices + w, tile.rows * tile.count, codes, &beyond)
+        tile.indices = <const char *> codes
+        tile.index_row = tile.count * sizeof(index4)
+        tile.first_row = 0
+    else:
+        tile.indices += w * <Py_ssize_t> sizeof(index)
+    if job.stream:
+        if w + tile.count == g.pooled[2]:
+            rest = width - wide * g.pooled[2]
+        pitch = wide * tile.count + rest
+    tile.out_row = g.kernel[1] * pitch * sizeof(entry)
+    for kd in range(g.kernel[0]):
+        for kh in range(g.kernel[1]):
+            cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1] + kh) * width + wide * w
+            tile.first[some] = wide * k if job.code_size else <uint32_t> cell
+            tile.out[some] = <char *> &stage[kd % 2][kh * pitch] if job.stream else into + cell * sizeof(entry)
+            k += 1
+            some += 1
+            if k == lines or some == together:
+                select_lines(job, some, tile, full, index_type)
+                some = 0
+        while job.stream and some == 0 and staged <= kd:
+            cell = ((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w
+            stream_out(into + cell * sizeof(entry), &stage[staged % 2][0], tile.rows * g.kernel[1], pitch, rest, width)
+            staged += 1
+    if job.code_size:
+        return not beyond
+    return tile.far < 2 and 0 <= tile.seen <= 0x7FFFFFFF
+
+
+cdef bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t begin,
+                      Py_ssize_t end, entry *full, index *index_type) noexcept nogil:
+    """The output's rows that belong to some pooled rows of a plane, front to back: of each the windows from `begin` to `end`.
+
+    Returns at the first stray, and whether there was none.
+    """
+    cdef const Geometry *g = &job.g
+    cdef char *into = plane_of(&job.full, job.channels, plane)
+    cdef Py_ssize_t width = g.full[2], height = g.full[1], used = g.kernel[2] * g.pooled[2], most = 1, d, h, w, kd, line, cell
+    cdef Tile tile
+    cdef Py_ssize_t chunk = min(<Py_ssize_t> SELECT_CHUNK, STAGE // (g.kernel[1] * g.kernel[2]))
+    # Rows of codes that follow each other are widened together.
+    if end - begin == g.pooled[2] and (not job.code_size or job.indices.axis[1] == g.pooled[2]):
+        most = max(min(SELECT_CHUNK // g.pooled[2], STAGE // (g.kernel[1] * width)), 1)
+    while row < row_end:
         d = row // g.pooled[1]
         h = row % g.pooled[1]
-        values = <const entry *> (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0]
-                                 + h * job.pooled.axis[1])
-        indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
-                   + h * job.indices.axis[1])
-        hits = 0
-        for part in range((end - begin + SELECT_CHUNK - 1) // SELECT_CHUNK):
-            w = begin + part * SELECT_CHUNK
-            count = min(end - w, <Py_ssize_t> SELECT_CHUNK)
-            for k in range(rows):
-                cell = ((d * g.kernel[0] + k // g.kernel[1]) * height + h * g.kernel[1] + k % g.kernel[1]) * width + 2 * w
-                first[k] = 2 * k if job.code_size else <uint32_t> cell
-                target[k] = into + cell * sizeof(entry)
-                out[k] = &line[k][0] if job.stream else <entry *> into + cell
-            if index is index4:
-                if job.code_size:
-                    # Widened, in whole vectors: a loop over bytes would do short rows one by one.
-                    codes = <const item1 *> indices + w
-                    whole = (count + 63) // 64 * 64
-                    if <const char *> codes + whole > job.indices.end:
-                        memcpy(bytes, codes, count)
-                        codes = bytes
-                    for i in range(whole):
-                        wide[i] = codes[i]
-                    if rows == 1:
-                        select_rows(1, True, out, first, values + w, wide, count, &hits)
-                    else:
-                        select_rows(2, True, out, first, values + w, wide, count, &hits)
-                    if rows == 4:
-                        select_rows(2, True, out + 2, first + 2, values + w, wide, count, &hits)
-            if not job.code_size:
-                if rows == 1:
-                    select_rows(1, False, out, first, values + w, <const index *> indices + w, count, &hits)
-                else:
-                    select_rows(2, False, out, first, values + w, <const index *> indices + w, count, &hits)
-                if rows == 4:
-                    select_rows(2, False, out + 2, first + 2, values + w, <const index *> indices + w, count, &hits)
-            if job.stream:
-                for k in range(rows):
-                    cunpool_stream(target[k], <const char *> &line[k][0], 2 * count * sizeof(entry))
-        if hits != end - begin:
-            strays[0] += 1
-            return
+        tile.rows = min(most, min(row_end - row, g.pooled[1] - h))
+        w = begin
+        while w < end:
+            tile.count = min(end - w, chunk)
+            if not select_some(job, plane, d, h, w, &tile, full, index_type):
+                return False
+            w += tile.count
+        row += tile.rows
         if end < g.pooled[2]:
             continue
         # What lies beyond the last windows.
         for kd in range(g.kernel[0]):
             cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
-            if used < width:
-                for kh in range(g.kernel[1]):
-                    clear(job, into, cell + kh * width + used, cell + (kh + 1) * width, sizeof(entry))
-            if h == g.pooled[1] - 1:
-                clear(job, into, cell + g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width, sizeof(entry))
+            if used < width and not job.stream:
+                for line in range(tile.rows * g.kernel[1]):
+                    clear(job, into, cell + line * width + used, cell + (line + 1) * width, sizeof(entry))
+            if h + tile.rows == g.pooled[1]:
+                clear(job, into, cell + tile.rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
+                      sizeof(entry))
     if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
         clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
+    return True
+
+
+cdef bint selectable(const Job *job) noexcept nogil:
+    """Whether selecting is worth while, for windows side by side."""
+    cdef Py_ssize_t width = job.g.pooled[2]
+    if job.code_size:
+        return (job.g.kernel[2] <= WIDEST and job.g.kernel[1] <= TALLEST
+                and width >= (SELECT_CODES if of_two(&job.g) else SELECT_WIDTH))
+    return of_two(&job.g) and (width >= SELECT_WIDTH or width >= SELECT_WHOLE and width % LANE == 0)
 
 
 cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
     """One task: as in `scatter`; but a plane that is split is split between pooled rows, or in 1d between windows."""
     cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1], width = job.g.pooled[2]
-    cdef Py_ssize_t plane, part, strays
-    if job.splits > 1 and rows == 1:
-        part = task % job.splits
-        select_plane(job, task // job.splits, 0, 1, width * part // job.splits, width * (part + 1) // job.splits,
-                     &found.strays, full, index_type)
-    elif job.splits > 1:
-        part = task % job.splits
-        select_plane(job, task // job.splits, rows * part // job.splits, rows * (part + 1) // job.splits, 0, width,
-                     &found.strays, full, index_type)
-    else:
-        for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
-            strays = 0
-            select_plane(job, plane, 0, rows, 0, width, &strays, full, index_type)
-            if strays:
-                found.strays += 1
-                if job.code_size:
-                    found.wrong += 1  # a code that is none cannot be placed anywhere else
-                else:
-                    found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
+    cdef Py_ssize_t plane, part = task % job.splits
+    if job.splits > 1:
+        plane = task // job.splits
+        if rows == 1:
+            found.strays += not select_rows(job, plane, 0, 1, width * part // job.splits, width * (part + 1) // job.splits,
+                                            full, index_type)
+        else:
+            found.strays += not select_rows(job, plane, rows * part // job.splits, rows * (part + 1) // job.splits, 0,
+                                            width, full, index_type)
+        return
+    for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
+        if not select_rows(job, plane, 0, rows, 0, width, full, index_type):
+            found.strays += 1
+            if job.code_size:
+                found.wrong += 1  # a code that is none cannot be placed anywhere else
+            else:
+                found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
 
 
 # By kind: items by the logarithm of their size, then the numbers that are added.
@@ -493,9 +631,10 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
         return SCATTERED
     split(&job, threads)
     # Not in 1d: there it was slower, by a third.
-    job.stream = cnp.PyArray_SIZE(full) * item_size >= STREAM and job.g.pooled[0] * job.g.pooled[1] > 1
+    job.stream = (cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM
+                  and job.g.pooled[0] * job.g.pooled[1] > 1)
     ways = SCATTERED
-    if side_by_side(&job, item_size, index_size, SELECT_CODES if codes else SELECT_WIDTH):
+    if side_by_side(&job, item_size, index_size) and selectable(&job):
         kernel = SELECT[kind][not codes and index_size == 8]
         ways = SELECTED + STREAMED * job.stream
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
