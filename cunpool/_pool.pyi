@@ -8,6 +8,7 @@ ACROSS: int
 STREAMED: int
 LARGE: int
 WHOLE: int
+TWOS: int
 
 def pool(
     full: NDArray[Any],

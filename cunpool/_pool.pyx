@@ -39,6 +39,7 @@ cdef enum:
     TAPS = 32               # cells of the largest window whose cells are looked at together
     LINE = 512              # windows that are pooled side by side, in buffers that stay in the first cache
     SHORT = 32              # rows with no more windows than this are dealt out together
+    VECTOR_ROW = 16         # windows of 2 in rows of as many are compared where they lie
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
     MANY = 16               # if there are so many of these
     STREAM = 1 << 24        # bytes of results that would not stay in the caches anyway
@@ -396,11 +397,130 @@ cdef void take_inside(number *phases, Py_ssize_t pitch, const char *row, Py_ssiz
         phases[phase % stride * pitch + phase // stride] = (<const number *> (row + cell * step))[0]
 
 
+cdef inlined hold(number *highest, int32_t *there, number x, int32_t here) noexcept nogil:
+    """Hold the best so far against one more cell."""
+    cdef bint better = beats(x, highest[0])
+    highest[0] = x if better else highest[0]
+    there[0] = here if better else there[0]
+
+
+cdef inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count, number *best,
+                           int32_t *place) noexcept nogil:
+    """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places.
+
+    It vectorises where `rows` is a constant.
+    """
+    # One by one, because arrays that are copied whole stay in memory, and keep the loop from vectorising.
+    cdef const number *a = row[0]
+    cdef const number *b = row[rows - 1 if rows < 4 else 1]
+    cdef const number *c = row[rows - 2 if rows > 2 else 0]
+    cdef const number *d = row[rows - 1]
+    cdef int32_t in_a = places[0], in_b = places[rows - 1 if rows < 4 else 1]
+    cdef int32_t in_c = places[rows - 2 if rows > 2 else 0], in_d = places[rows - 1]
+    cdef number highest
+    cdef int32_t there
+    # In whole vectors, of which the last one does some windows again.
+    cdef Py_ssize_t left = count % 16 if count > 16 else 0, some = count - left, i
+    while True:
+        for i in range(some):
+            highest = a[2 * i]
+            there = in_a
+            hold(&highest, &there, a[2 * i + 1], in_a + 1)
+            if rows > 1:
+                hold(&highest, &there, b[2 * i], in_b)
+                hold(&highest, &there, b[2 * i + 1], in_b + 1)
+            if rows > 2:
+                hold(&highest, &there, c[2 * i], in_c)
+                hold(&highest, &there, c[2 * i + 1], in_c + 1)
+                hold(&highest, &there, d[2 * i], in_d)
+                hold(&highest, &there, d[2 * i + 1], in_d + 1)
+            best[i] = highest
+            place[i] = there
+        if not left:
+            break
+        left = count - 16
+        a += 2 * left
+        b += 2 * left
+        c += 2 * left
+        d += 2 * left
+        best += left
+        place += left
+        some = 16
+        left = 0
+
+
+cdef inlined compare_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
+                          Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """`compare_pairs` for some pooled rows, `step` bytes of the array apart."""
+    cdef const char *at[4]
+    cdef Py_ssize_t line
+    cdef int i
+    for i in range(rows):
+        at[i] = row[i]
+    for line in range(lines):
+        compare_pairs(rows, <const number **> at, places, count, best, place)
+        for i in range(rows):
+            at[i] += step
+        best += count
+        place += count
+
+
+cdef cloned compare_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
+                         Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """`compare_rows`, compiled apart for what there is."""
+    if rows == 1:
+        compare_rows(1, row, step, places, count, lines, best, place)
+    elif rows == 2:
+        compare_rows(2, row, step, places, count, lines, best, place)
+    else:
+        compare_rows(4, row, step, places, count, lines, best, place)
+
+
 cdef struct Block:
     # Pooled rows of a plane that are pooled together: `rows` from (d, h) on, from w on `width` windows of each.
     Py_ssize_t d, h, w, rows, width
     Py_ssize_t pitch        # from one row's windows to the next row's in the buffers
     bint whole              # whether these are all rows from the first to the last, as they lie in memory
+
+
+cdef bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
+    """Whether windows are of 2, inside the array and next to each other, in contiguous rows that fill vectors."""
+    cdef const Geometry *g = &job.g
+    cdef int axis
+    for axis in range(3):
+        if g.padding[axis] or g.kernel[axis] > 2 or g.dilation[axis] > 1 and g.kernel[axis] > 1:
+            return False
+        if (g.pooled[axis] - 1) * g.stride[axis] + g.kernel[axis] > g.full[axis]:
+            return False
+    return g.kernel[2] == 2 and g.stride[2] == 2 and g.pooled[2] >= VECTOR_ROW and job.full.axis[2] == size
+
+
+cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
+    """Pool a block of windows of 2, without dealing anything out."""
+    cdef number[LINE] best
+    cdef int32_t[LINE] place
+    cdef const char *row[4]
+    cdef int32_t places[4]
+    cdef const Geometry *g = &job.g
+    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
+    cdef Py_ssize_t kd, kh, i
+    cdef int rows = 0
+    for kd in range(g.kernel[0]):
+        for kh in range(g.kernel[1]):
+            row[rows] = (from_plane + (block.d * g.stride[0] + kd) * job.full.axis[0]
+                         + (block.h * g.stride[1] + kh) * job.full.axis[1] + 2 * block.w * <Py_ssize_t> sizeof(number))
+            places[rows] = place_of(job, kd, kh, 0)
+            rows += 1
+    compare_twos(rows, row, g.stride[1] * job.full.axis[1], places, block.width, block.rows, best, place)
+    if (target.indices == NULL or target.code_size) and target.value_row == block.width * target.value_step \
+            and target.index_row == block.width * target.index_step:
+        write(&target, 0, 0, block.rows * block.width, best, place)  # codes have no need of where a row begins
+        return
+    for i in range(block.rows):
+        write(&target, base_of(job, block.d, block.h + i, block.w), 2, block.width, best + i * block.width,
+              place + i * block.width)
+        next_row(&target)
 
 
 cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
@@ -537,8 +657,8 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
     """One task: some pooled rows of all planes, or parts of them where they are long."""
     cdef const Geometry *g = &job.g
     cdef Block most, block
-    cdef bint fits = blocks(job, sizeof(number), &most)
-    cdef Py_ssize_t width = most.width if fits else LINE, parts = (g.pooled[2] + width - 1) // width
+    cdef bint by_twos = twos(job, sizeof(number)), fits = blocks(job, sizeof(number), &most)
+    cdef Py_ssize_t width = most.width if fits and not by_twos else LINE, parts = (g.pooled[2] + width - 1) // width
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], lines = job.batch * job.channels * rows * parts
     cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
     while line < end:
@@ -550,7 +670,11 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
         block.width = min(g.pooled[2] - block.w, width)
         block.rows = 1
         block.whole = False
-        if fits:
+        if by_twos:
+            if block.width == g.pooled[2]:
+                block.rows = min(LINE // block.width, min(end - line, g.pooled[1] - block.h))
+            pool_twos(job, plane, &block, full)
+        elif fits:
             # The last part of a long row is shorter than the others.
             block.pitch = most.pitch if block.width == most.width else block.width + most.pitch - most.width
             if most.rows > 1 and row_inside(g, block.d, block.h):
@@ -670,7 +794,7 @@ cdef bint follows(const Job *job, const View *view, const Py_ssize_t *shape, Py_
 
 
 # The ways that a call can take, for the tests: what `pool` returns is a sum of these.
-JOINED, ACROSS, STREAMED, LARGE, WHOLE = 1, 2, 4, 8, 16
+JOINED, ACROSS, STREAMED, LARGE, WHOLE, TWOS = 1, 2, 4, 8, 16, 32
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
@@ -681,7 +805,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     cdef Block block
     cdef Py_ssize_t index_size = 0 if indices is None else cnp.PyArray_ITEMSIZE(indices)
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
-    cdef bint across, fits
+    cdef bint across, fits, by_twos
     job.g = geometry_of(sizes)
     job.full = view_of(full, spatial)
     job.pooled = view_of(pooled, spatial)
@@ -701,6 +825,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     fold(&job, item_size, index_size)
     across = (job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
               or job.channels >= MANY and job.g.pooled[2] <= FEW)
+    by_twos = twos(&job, item_size) and not across
     fits = blocks(&job, item_size, &block)
     kernel = CHANNELS[kind] if across else ROWS[kind]
     if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
@@ -709,4 +834,4 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         with nogil:
             run(kernel, &job, threads)
     return (JOINED * (job.height > 0) + ACROSS * across + STREAMED * job.stream + LARGE * (not fits)
-            + WHOLE * (fits and not across and block.whole))
+            + TWOS * by_twos + WHOLE * (fits and not across and not by_twos and block.whole))

@@ -64,10 +64,10 @@ cdef enum:
     SELECT_WIDTH = 40       # shorter rows are scattered faster,
     SELECT_WHOLE = 32       # unless they are of whole vectors,
     SELECT_CODES = 16       # or of window codes of windows of 2
-    SELECT_CHUNK = 256      # windows of a row that are selected together,
+    SELECT_CHUNK = 512      # windows of a row that are selected together,
     WIDEST = 4              # no wider than this,
     TALLEST = 16            # nor higher
-    STAGE = 2048            # cells of the output that are put together before they go past the caches
+    STAGE = 4096            # cells of the output that are put together before they go past the caches
     LANE = 16               # windows in the widest vector
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache;

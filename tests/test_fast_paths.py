@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from cases import POOL, UNPOOL, bits, random_numbers
+from cases import POOL, UNPOOL, bits, random_items, random_numbers
 
 import cunpool as cu
 from cunpool import _gather, _pool, _unpool
@@ -64,6 +64,27 @@ def test_windows_of_2_are_selected(rng, ways, full, threads):
     assert len(ways) == 3
 
 
+@pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8", "D"])
+@pytest.mark.parametrize("kernel", [(1, 2), (2, 1), (3, 3), (2, 3), (3, 2), (4, 4), (5, 4), (16, 2), (2, 2, 3), (3, 1, 2)])
+def test_windows_side_by_side_are_selected_by_their_codes(rng, ways, dtype, kernel):
+    n = len(kernel)
+    for pooled_size in ((3, 40), (2, 47), (5, 600), (17, 129)):
+        size = (2, *pooled_size)[-n:]
+        full = tuple(s * k + int(rng.integers(k)) for s, k in zip(size, kernel, strict=True))
+        x = random_numbers(rng, np.dtype("f4"), (2, 3, *full))
+        values, indices = POOL[n](x, kernel, return_indices=True)
+        codes = POOL[n](x, kernel, return_indices=True, index_format="window")[1]
+        values = random_items(rng, np.dtype(dtype), values.shape)
+        for threads in (1, 3):
+            ways.clear()
+            result = UNPOOL[n](values, codes, kernel, output_size=full, index_format="window", num_threads=threads)
+            assert bits(result) == bits(scattered(values, indices, (2, 3, *full)))
+            assert ways[0] & _unpool.SELECTED
+        codes.flat[rng.integers(codes.size)] = np.prod(kernel)
+        with pytest.raises(IndexError, match="names no cell"):
+            UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("full", [(2, 3, 6, 100), (1, 1, 300, 300), (1, 2, 4, 6, 90)])
 def test_a_stray_is_scattered_after_all(rng, ways, full, threads):
@@ -116,6 +137,25 @@ def test_one_plane_is_split_between_threads(rng, ways, monkeypatch):
         assert ways == [_unpool.SCATTERED | _unpool.SPLIT]
 
 
+@pytest.mark.parametrize(("kernel", "full"), [(2, (30, 300, 610)), (3, (30, 302, 761)), (4, (2, 1601, 2003)),
+                                              (2, (2, 40, 290, 301))])  # fmt: skip
+def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full):
+    n = len(full) - 1
+    x = rng.integers(-100, 100, full).astype(np.float32)
+    values, indices = POOL[n](x, kernel, return_indices=True)
+    codes = POOL[n](x, kernel, return_indices=True, index_format="window")[1]
+    expected = np.zeros((full[0], int(np.prod(full[1:]))), np.float32)
+    np.put_along_axis(expected, indices.reshape(full[0], -1), values.reshape(full[0], -1), 1)
+    guarded = np.full(x.size + 64, 7, np.float32)
+    out = guarded[31 : 31 + x.size].reshape(full)
+    for chosen, index_format in ((codes, "window"), (indices, "plane")):
+        out.fill(7)
+        UNPOOL[n](values, chosen, kernel, output_size=full[1:], out=out, index_format=index_format)
+        assert bool(ways[-1] & _unpool.STREAMED) == (kernel == 2 or index_format == "window")
+        assert np.array_equal(out.reshape(expected.shape), expected)
+        assert (guarded[:31] == 7).all() and (guarded[31 + x.size :] == 7).all()
+
+
 def test_results_beyond_the_caches_go_past_them(rng, ways):
     x = rng.integers(-100, 100, (1, 40, 512, 500)).astype(np.float32)
     values, indices = cu.max_pool2d(x, 2, return_indices=True)
@@ -136,15 +176,21 @@ def test_results_beyond_the_caches_go_past_them(rng, ways):
 def test_ways_of_pooling(rng, ways, dtype):
     cases = [
         ((3, 5, 8, 8), (2,), _pool.JOINED | _pool.WHOLE),
-        ((3, 5, 16, 200), (2,), _pool.JOINED),
+        ((3, 5, 16, 200), (2,), _pool.JOINED | _pool.TWOS),
+        ((3, 5, 17, 201), (2,), _pool.TWOS),
+        ((1, 2, 4, 5, 34), (2,), _pool.TWOS),
+        ((1, 2, 9, 3000), ((3, 2), (1, 2)), 0),
+        ((1, 2, 9, 1500), ((2, 2), (1, 2)), _pool.TWOS),
+        ((1, 2, 9, 1500), ((1, 2), (2, 2)), _pool.TWOS),
         ((3, 5, 9, 11), (3, 2, 1), _pool.WHOLE),
         ((2, 17, 9, 11), (3, 2, 1), _pool.ACROSS),
         ((2, 3, 30, 31), (3, 2, 1), _pool.WHOLE),
         ((2, 3, 30, 131), (3, 2, 1), 0),
         ((2, 3, 12, 13), (7, 2), _pool.LARGE),
         ((2, 3, 12, 13), (2, 2, 1, 3), _pool.LARGE),
-        ((2, 3, 50), (2,), _pool.JOINED | _pool.WHOLE),
-        ((2, 3, 4, 6, 40), (2,), _pool.WHOLE),
+        ((2, 3, 50), (2,), _pool.JOINED | _pool.TWOS),
+        ((2, 3, 30), (2,), _pool.JOINED | _pool.WHOLE),
+        ((2, 3, 4, 6, 30), (2,), _pool.WHOLE),
     ]
     for full, arguments, expected in cases:
         n = len(full) - 2
