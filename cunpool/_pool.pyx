@@ -69,10 +69,10 @@ cdef inline number lowest(number *_) noexcept nogil:
     return x
 
 
-cdef inline int16_t order_of(item2 bits, int infinity) noexcept nogil:
+cdef inline int32_t order_of(int32_t bits, int32_t infinity) noexcept nogil:
     """A half-precision number as an integer of the same order: both zeros are 0, every NaN is above infinity."""
-    cdef int size = bits & 0x7FFF
-    return <int16_t> (0x7FFF if size > infinity else -size if bits & 0x8000 else size)
+    cdef int32_t size = bits & 0x7FFF, negative = -(bits >> 15), nan = -<int32_t> (size > infinity)
+    return (size ^ negative) - negative & ~nan | 0x8000 & nan
 
 
 cdef inline bint beats(number x, number best) noexcept nogil:
@@ -80,17 +80,26 @@ cdef inline bint beats(number x, number best) noexcept nogil:
 
     That is how PyTorch's pooling kernels compare. Without branches, so that it vectorises.
     """
-    cdef int16_t order
+    cdef int32_t order
     if number is half:
         order = order_of(x.bits, 0x7C00)
-        return (order > order_of(best.bits, 0x7C00)) | (order == 0x7FFF)
+        return (order > order_of(best.bits, 0x7C00)) | (order == 0x8000)
     elif number is bhalf:
         order = order_of(x.bits, 0x7F80)
-        return (order > order_of(best.bits, 0x7F80)) | (order == 0x7FFF)
+        return (order > order_of(best.bits, 0x7F80)) | (order == 0x8000)
     elif number is float4 or number is float8:
         return (x > best) | (x != x)
     else:
         return x > best
+
+
+cdef inline number either(bint first, number a, number b) noexcept nogil:
+    """`a` or `b`; a choice between structures would be a branch."""
+    if number is half or number is bhalf:
+        a.bits = a.bits if first else b.bits
+        return a
+    else:
+        return a if first else b
 
 
 cdef inlined compare(number *best, int32_t *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
@@ -102,7 +111,7 @@ cdef inlined compare(number *best, int32_t *place, const char *cells, Py_ssize_t
     for i in range(count):
         x = (<const number *> (cells + i * step))[0]
         better = beats(x, best[i])
-        best[i] = x if better else best[i]
+        best[i] = either(better, x, best[i])
         place[i] = here if better else place[i]
 
 
@@ -148,7 +157,7 @@ cdef inlined compare_taps(const Taps *taps, int first, int count, Py_ssize_t lin
             for tap in range(1, count):
                 x = cells[tap][i]
                 better = beats(x, highest)
-                highest = x if better else highest
+                highest = either(better, x, highest)
                 where = places[tap] if better else where
             best[i] = highest
             place[i] = where
@@ -159,7 +168,7 @@ cdef inlined compare_taps(const Taps *taps, int first, int count, Py_ssize_t lin
             for tap in range(count):
                 x = cells[tap][i]
                 better = beats(x, highest)
-                highest = x if better else highest
+                highest = either(better, x, highest)
                 where = places[tap] if better else where
             best[i] = highest
             place[i] = where
@@ -354,7 +363,7 @@ cdef void compare_one(const Job *job, const char *plane, const Py_ssize_t *start
                     place[0] = where
                     begun = True
                 better = beats(x, best[0])
-                best[0] = x if better else best[0]
+                best[0] = either(better, x, best[0])
                 place[0] = where if better else place[0]
 
 
@@ -400,7 +409,7 @@ cdef void take_inside(number *phases, Py_ssize_t pitch, const char *row, Py_ssiz
 cdef inlined hold(number *highest, int32_t *there, number x, int32_t here) noexcept nogil:
     """Hold the best so far against one more cell."""
     cdef bint better = beats(x, highest[0])
-    highest[0] = x if better else highest[0]
+    highest[0] = either(better, x, highest[0])
     there[0] = here if better else there[0]
 
 
