@@ -119,7 +119,7 @@ def _pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: in
     return pooled - 1 if ceil_mode and (pooled - 1) * stride >= size + padding else pooled
 
 
-@lru_cache(maxsize=1024, typed=True)
+@lru_cache(maxsize=1024)
 def pooling(
     n: int,
     shape: Shape,
@@ -164,7 +164,7 @@ def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Fixed) ->
     return geometry
 
 
-@lru_cache(maxsize=1024, typed=True)
+@lru_cache(maxsize=1024)
 def unpooling(
     n: int,
     shape: Shape,

@@ -41,6 +41,21 @@ __all__ = [
 Spacing = tuple[Size, Size | None, Size]
 """kernel_size, stride and padding: unpooling in PyTorch knows no dilation."""
 
+# Below so many elements PyTorch's own pooling is faster, which has no arguments to take apart and no arrays to wrap:
+# for one thread and for more, by whether the input is channels-last and whether autograd takes part. Measured.
+_FEW = {
+    (False, False): (1 << 12, 1 << 15),
+    (False, True): (1 << 14, 1 << 16),
+    (True, False): (1 << 15, 1 << 17),
+    (True, True): (1 << 18, 1 << 18),
+}
+_FLOATS = frozenset((torch.float16, torch.bfloat16, torch.float32, torch.float64))
+_THEIRS = {
+    1: torch.max_pool1d_with_indices,
+    2: torch._C._nn.max_pool2d_with_indices,
+    3: torch._C._nn.max_pool3d_with_indices,
+}
+
 # Arrays of fewer bytes than this are not worth a second thread.
 SMALL = 1 << 13
 _BFLOAT16 = torch.bfloat16
@@ -206,8 +221,33 @@ def _needs_grad(input: torch.Tensor) -> bool:
     return bool(getattr(_forward_ad, "_current_level", -1) >= 0)
 
 
+def _per_axis(n: int, window: Window) -> bool:
+    """Whether there is one size for all axes or for each; PyTorch alone knows what to do with fewer."""
+    return all(type(size) is int or size is None or isinstance(size, tuple) and len(size) == n for size in window)
+
+
+def _are_few(input: torch.Tensor) -> bool:
+    """Whether PyTorch's own pooling of so many elements, of this kind, is faster."""
+    count = input.numel()
+    if count < _FEW[False, False][0]:  # a short cut: few for any kind
+        return True
+    last = _format(input) is not torch.contiguous_format
+    grad = input.requires_grad and torch.is_grad_enabled()
+    # Half-precision gradients of all channels at once are added one by one here.
+    return count < _FEW[last, grad][torch.get_num_threads() > 1] or last and grad and input.dtype is torch.float16
+
+
 def _max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool) -> Any:
     """Pooling over `n` spatial axes."""
+    if type(input) is torch.Tensor and _are_few(input) and input.is_cpu and input.dtype in _FLOATS:
+        kernel_size, stride, padding, dilation = window
+        if type(kernel_size) is type(stride or 1) is type(padding) is type(dilation) is int or _per_axis(n, window):
+            try:
+                results = _THEIRS[n](input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
+            except (RuntimeError, TypeError):
+                pass  # the messages below are better
+            else:
+                return results if return_indices else results[0]
     if _needs_grad(input):
         return _MaxPool.apply(input, n, window, ceil_mode, return_indices)
     return _pooled(n, input, window, ceil_mode, return_indices)
@@ -274,7 +314,8 @@ def max_pool2d(
 
     Notes
     -----
-    Gradients flow, second ones too. A call uses at most ``torch.get_num_threads()`` threads, and no more than
+    Gradients flow, second ones too. Where PyTorch's own operator is faster it is called, and the answer is the same: for
+    few elements, some thousands of a contiguous input and more of a channels-last one. A call uses at most ``torch.get_num_threads()`` threads, and no more than
     `cunpool.get_num_threads` allows. Autocast is not looked at: the dtype stays.
 
     References
@@ -544,7 +585,6 @@ def accelerate(model: torch.nn.Module) -> torch.nn.Module:
     for module in model.modules():
         n, ours = _OURS.get(type(module), (0, None))
         # PyTorch alone knows what to do with fewer sizes than axes.
-        sizes = [getattr(module, name, 1) for name in ("kernel_size", "stride", "padding", "dilation")]
-        if ours is not None and all(isinstance(size, int) or len(size) == n for size in sizes):
+        if ours is not None and _per_axis(n, [getattr(module, name, 1) for name in ("kernel_size", "stride", "padding", "dilation")]):
             module.__class__ = ours
     return model

@@ -35,6 +35,23 @@ def pytorch_threads():
     torch.set_num_threads(before)
 
 
+@pytest.fixture(autouse=True)
+def ours(monkeypatch):
+    """Have cunpool's kernels at any size: what is left to PyTorch need not be compared with it."""
+    monkeypatch.setattr(ct, "_are_few", lambda input: False)
+    return monkeypatch
+
+
+@pytest.fixture
+def as_it_is(ours):
+    """Undo `ours`, and count the calls that are left to PyTorch."""
+    ours.undo()
+    calls = []
+    for n, operator in list(ct._THEIRS.items()):
+        ours.setitem(ct._THEIRS, n, lambda *arguments, _operator=operator: calls.append(1) or _operator(*arguments))
+    return calls
+
+
 def both(name):
     return getattr(ct, name), getattr(F, name)
 
@@ -122,6 +139,45 @@ def test_results_and_gradients_are_pytorchs(rng, n):
         z.backward(grad)
         expected_z.backward(plain(grad))
         assert raw(values[0].grad) == raw(values[1].grad), message
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("size", [3, 12, 40])
+def test_what_is_left_to_pytorch_is_the_same(rng, as_it_is, n, size):
+    pool, torch_pool = both(f"max_pool{n}d")
+    for dtype in FLOATS:
+        for last in (False, True)[: n if n < 3 else 2]:
+            x = numbers((1, 3) + (size if n < 3 else min(size, 20),) * n, dtype)
+            x = x.to(memory_format={4: torch.channels_last, 5: torch.channels_last_3d}[n + 2]) if last else x
+            for window in ((2,), (3, 2, 1), (2, None, 0, 1), ((3,) * n, (2,) * n, (1,) * n, (1,) * n, True)):
+                leaves = [some.requires_grad_() for some in (x.detach(), x.detach())]
+                mine, theirs = pool(leaves[0], *window, return_indices=True), torch_pool(leaves[1], *window, return_indices=True)
+                assert [*map(raw, mine)] == [*map(raw, theirs)]
+                assert mine[0].stride() == theirs[0].stride()
+                assert raw(pool(x, *window)) == raw(theirs[0])
+                for values in (mine[0], theirs[0]):
+                    values.backward(torch.ones_like(values))
+                assert raw(leaves[0].grad) == raw(leaves[1].grad)
+    assert as_it_is
+
+
+def test_many_elements_are_cunpools(as_it_is):
+    x = torch.rand(1, 8, 200, 200)
+    ct.max_pool2d(x, 2)
+    ct.max_pool2d(x.requires_grad_(), 2)
+    assert not as_it_is
+
+
+@pytest.mark.parametrize("window", [((2,),), (2, 0), (2, 2, 2), (9,), (2, 2, 0, 0), (-1,), (2.5,), ("2",), (10**30,), (True,)])
+def test_refusals_do_not_depend_on_the_size(as_it_is, window):
+    errors = []
+    for size in (6, 400):
+        with pytest.raises((TypeError, ValueError, OverflowError)) as caught:
+            ct.max_pool2d(torch.rand(1, 1, 6, size), *window)
+        errors.append((caught.type, str(caught.value).replace(str(size), "6")))
+    assert errors[0][0] == errors[1][0]
+    with pytest.raises(ValueError, match="on the device meta"):
+        ct.max_pool2d(torch.rand(1, 1, 6, 6, device="meta"), 2)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
