@@ -338,24 +338,30 @@ cdef struct Tile:
     const char *values
     const char *indices     # window codes are widened
     Py_ssize_t value_row, index_row     # bytes from one pooled row to the next
-    char *out[4]            # the rows of the output that are written, for the first pooled row,
-    uint32_t first[4]       # and the index, or code, of the first cell in each of them;
+    char *out[3]            # the lines of the output that are written, for the first pooled row,
+    uint32_t first[3]       # and the index, or code, of the first cell in each of them;
     Py_ssize_t out_row      # bytes to those of the next pooled row
     uint32_t first_row
-    uint32_t far            # bits of how far each index is from the nearest of these rows, its own bits apart:
-    int64_t seen            # the bits of all indices
+    uint32_t area           # from a line to the one behind it
+    uint32_t far            # the bits of how far each index is from the nearest line of its window, and of all indices
+    int64_t seen
 
 
-cdef inlined select_row(int lines, int width, int step, entry **out, const uint32_t *first, const entry *values,
+cdef enum Check:
+    NONE                    # window codes have been looked at; so have indices where these lines are not the first ones
+    NEAR                    # an index has to lie in one of the lines,
+    DEEP                    # or of the lines behind these
+
+cdef inlined select_row(int lines, int width, int step, Check check, uint32_t area, entry **out, const uint32_t *first, const entry *values,
                         const index *indices, Py_ssize_t count, uint32_t *far, index *seen) noexcept nogil:
-    """The cells of `count` windows that are `width` wide in some `lines` of the output.
+    """The cells of `count` windows that are `width` wide in up to 3 `lines` of the output.
 
     `step` is what indices grow by from one window to the next: window codes do not. Their low 32 bits are compared, for
-    planes are smaller than 2**31 here. It vectorises where `lines`, `width` and `step` are constants.
+    planes are smaller than 2**31 here. It vectorises where `lines`, `width`, `step` and `check` are constants.
     """
     # Copies, because the compiler has to fear that writing results changes these.
-    cdef entry *line_out[4]
-    cdef uint32_t line_first[4]
+    cdef entry *line_out[3]
+    cdef uint32_t line_first[3]
     cdef entry value
     cdef index all_bits = 0
     cdef uint32_t cell, nearest, far_bits = 0
@@ -373,8 +379,8 @@ cdef inlined select_row(int lines, int width, int step, entry **out, const uint3
                 cell = <uint32_t> indices[i] - line_first[line] - step * <uint32_t> i
                 for tap in range(width):
                     line_out[line][width * i + tap] = chosen(value, cell == <uint32_t> tap)
-                nearest = min(nearest, cell)
-            if step:  # window codes have been looked at
+                nearest = min(nearest, min(cell, cell - area) if check == DEEP else cell)
+            if check:
                 all_bits |= indices[i]
                 far_bits |= nearest
         if not left:
@@ -391,21 +397,21 @@ cdef inlined select_row(int lines, int width, int step, entry **out, const uint3
     seen[0] |= all_bits
 
 
-cdef inlined select_tile(int lines, int width, int step, Tile *tile, entry *full, index *index_type) noexcept nogil:
+cdef inlined select_tile(int lines, int width, int step, Check check, Tile *tile, entry *full, index *index_type) noexcept nogil:
     """`select_row` for all rows of a tile."""
-    cdef entry *out[4]
-    cdef uint32_t first[4]
+    cdef entry *out[3]
+    cdef uint32_t first[3]
     cdef const char *values = tile.values
     cdef const char *indices = tile.indices
     cdef Py_ssize_t out_row = tile.out_row, value_row = tile.value_row, index_row = tile.index_row, count = tile.count, row
-    cdef uint32_t far = 0
+    cdef uint32_t far = 0, area = tile.area
     cdef index seen = 0
     cdef int line
     for line in range(lines):
         out[line] = <entry *> tile.out[line]
         first[line] = tile.first[line]
     for row in range(tile.rows):
-        select_row(lines, width, step, out, first, <const entry *> values, <const index *> indices, count, &far, &seen)
+        select_row(lines, width, step, check, area, out, first, <const entry *> values, <const index *> indices, count, &far, &seen)
         values += value_row
         indices += index_row
         for line in range(lines):
@@ -415,28 +421,30 @@ cdef inlined select_tile(int lines, int width, int step, Tile *tile, entry *full
     tile.seen |= seen
 
 
-cdef cloned select_lines(const Job *job, int lines, Tile *tile, entry *full, index *index_type) noexcept nogil:
+cdef cloned select_lines(const Job *job, int lines, Check check, Tile *tile, entry *full, index *index_type) noexcept nogil:
     """`select_tile` compiled apart for what there is."""
     if not job.code_size:
         if lines == 1:
-            select_tile(1, 2, 2, tile, full, index_type)
-        elif lines == 2:
-            select_tile(2, 2, 2, tile, full, index_type)
+            select_tile(1, 2, 2, NEAR, tile, full, index_type)
+        elif check == NEAR:
+            select_tile(2, 2, 2, NEAR, tile, full, index_type)
+        elif check == DEEP:
+            select_tile(2, 2, 2, DEEP, tile, full, index_type)
         else:
-            select_tile(4, 2, 2, tile, full, index_type)
+            select_tile(2, 2, 2, NONE, tile, full, index_type)
     elif index is index4:
-        if lines == 2:
-            select_tile(2, 2, 0, tile, full, index_type)
+        if lines == 3:
+            select_tile(3, 3, 0, NONE, tile, full, index_type)
+        elif lines == 2:
+            select_tile(2, 2, 0, NONE, tile, full, index_type)
         elif job.g.kernel[2] == 1:
-            select_tile(1, 1, 0, tile, full, index_type)
+            select_tile(1, 1, 0, NONE, tile, full, index_type)
         elif job.g.kernel[2] == 2:
-            select_tile(1, 2, 0, tile, full, index_type)
-        elif lines == 3:
-            select_tile(3, 3, 0, tile, full, index_type)
+            select_tile(1, 2, 0, NONE, tile, full, index_type)
         elif job.g.kernel[2] == 3:
-            select_tile(1, 3, 0, tile, full, index_type)
+            select_tile(1, 3, 0, NONE, tile, full, index_type)
         else:
-            select_tile(1, 4, 0, tile, full, index_type)
+            select_tile(1, 4, 0, NONE, tile, full, index_type)
 
 
 cdef cloned widen(const Job *job, const item1 *codes, Py_ssize_t count, index4 *wide, bint *beyond) noexcept nogil:
@@ -482,7 +490,8 @@ cdef bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
     cdef char *into = plane_of(&job.full, job.channels, plane)
     cdef Py_ssize_t width = g.full[2], pitch = width, rest = 0, kd, kh, cell, staged = 0
     cdef int wide = <int> g.kernel[2], lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
-    cdef int together = 2 if wide == 2 and job.code_size else 4 if wide == 2 else 3 if wide == 3 and g.kernel[1] == 3 else 1
+    cdef int together = 2 if wide == 2 else 3 if wide == 3 and g.kernel[1] == 3 else 1
+    cdef Check check = DEEP if lines == 4 else NEAR
     cdef bint beyond = False
     tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
                    + w * <Py_ssize_t> sizeof(entry))
@@ -490,6 +499,7 @@ cdef bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
     tile.value_row = job.pooled.axis[1]
     tile.index_row = job.indices.axis[1]
     tile.first_row = <uint32_t> (g.kernel[1] * width)
+    tile.area = <uint32_t> (g.full[1] * width)
     tile.far = tile.seen = 0
     if job.code_size:
         widen(job, <const item1 *> tile.indices + w, tile.rows * tile.count, codes, &beyond)
@@ -511,7 +521,8 @@ cdef bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
             k += 1
             some += 1
             if k == lines or some == together:
-                select_lines(job, some, tile, full, index_type)
+                select_lines(job, some, check, tile, full, index_type)
+                check = NONE
                 some = 0
         while job.stream and some == 0 and staged <= kd:
             cell = ((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w
