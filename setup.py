@@ -16,8 +16,14 @@ PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
 
 # For .ci/sanitize. The loops are compiled once: the loader would choose among them before the checks are up.
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-O1", "-g",
-            "-fwrapv"]
+SANITIZE = [
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+    "-fno-omit-frame-pointer",
+    "-O1",
+    "-g",
+    "-fwrapv",
+]
 
 
 def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
@@ -80,13 +86,27 @@ class BuildExt(build_ext):
     def link_args(self, openmp: list[str]) -> list[str]:
         if self.compiler.compiler_type == "msvc":
             return []
-        return ["-lomp" if flag == "-fopenmp" and "-Xpreprocessor" in openmp else flag
-                for flag in openmp if flag != "-Xpreprocessor"]
+        return [
+            "-lomp" if flag == "-fopenmp" and "-Xpreprocessor" in openmp else flag
+            for flag in openmp
+            if flag != "-Xpreprocessor"
+        ]
 
     def flags_changed(self) -> bool:
         """Remember this build's flags; setuptools itself compares the ages of sources alone."""
-        now = repr([(e.name, e.extra_compile_args, e.extra_link_args, os.environ.get("CFLAGS"),
-                     os.environ.get("LDFLAGS"), os.environ.get("CC")) for e in self.extensions])
+        now = repr(
+            [
+                (
+                    e.name,
+                    e.extra_compile_args,
+                    e.extra_link_args,
+                    os.environ.get("CFLAGS"),
+                    os.environ.get("LDFLAGS"),
+                    os.environ.get("CC"),
+                )
+                for e in self.extensions
+            ]
+        )
         stamp = Path(self.build_temp, "flags.txt")
         changed = not stamp.exists() or stamp.read_text() != now
         stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -95,8 +115,9 @@ class BuildExt(build_ext):
 
 
 def extension(name: str) -> Extension:
-    return Extension(f"cunpool.{name}", [f"cunpool/{name}.pyx"], include_dirs=[numpy.get_include()],
-                     define_macros=MACROS)
+    return Extension(
+        f"cunpool.{name}", [f"cunpool/{name}.pyx"], include_dirs=[numpy.get_include()], define_macros=MACROS
+    )
 
 
 setup(

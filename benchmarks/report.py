@@ -130,7 +130,11 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
     for op in dict.fromkeys(cell["op"] for cell in cells):
         low = 0.0
         for title, high in CLASSES:
-            chosen = [c for c in cells if c["op"] == op and c["plain"] and low < c["full_bytes"] <= high and times(c, "copy", 1) is not None]
+            chosen = [
+                c
+                for c in cells
+                if c["op"] == op and c["plain"] and low < c["full_bytes"] <= high and times(c, "copy", 1) is not None
+            ]
             low = high
             if not chosen:
                 continue

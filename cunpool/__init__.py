@@ -13,10 +13,10 @@ from cunpool import _checkout
 
 __path__ = _checkout.compiled(__path__)
 
-from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads  # noqa: E402
-from cunpool.indices import convert_indices  # noqa: E402
-from cunpool.memory import empty_cache, get_cache_limit, set_cache_limit  # noqa: E402
-from cunpool.modules import (  # noqa: E402
+from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
+from cunpool.indices import convert_indices
+from cunpool.memory import empty_cache, get_cache_limit, set_cache_limit
+from cunpool.modules import (
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
@@ -24,7 +24,7 @@ from cunpool.modules import (  # noqa: E402
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from cunpool.pooling import (  # noqa: E402
+from cunpool.pooling import (
     max_pool1d,
     max_pool1d_backward,
     max_pool2d,
@@ -32,7 +32,7 @@ from cunpool.pooling import (  # noqa: E402
     max_pool3d,
     max_pool3d_backward,
 )
-from cunpool.unpooling import (  # noqa: E402
+from cunpool.unpooling import (
     max_unpool1d,
     max_unpool1d_backward,
     max_unpool2d,

@@ -119,7 +119,9 @@ def demo(image: str | None, output: Path) -> None:
         lambda: numpy_unpool(z1, indices1, x.shape),
     )
     same = int(np.count_nonzero((z2 == x) & (x != 0)))
-    print(f"{same} of {x.size} values came back exactly: {same / x.size:.2%} (1 in 16 was kept, and zeros do not count)")
+    print(
+        f"{same} of {x.size} values came back exactly: {same / x.size:.2%} (1 in 16 was kept, and zeros do not count)"
+    )
     draw([("photograph", x), ("pooled", y1), ("pooled twice", y2), ("unpooled", z1), ("unpooled twice", z2)], output)
     print(f"wrote {output}")
 
@@ -130,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("info", help="version, OpenMP, compiler and NumPy")
     demo_parser = commands.add_parser("demo", help="pool and unpool a photograph, check it, time it, and draw it")
     demo_parser.add_argument("image", nargs="?", help="any image file; by default matplotlib's sample photograph")
-    demo_parser.add_argument("-o", "--output", type=Path, default=Path("cunpool-demo.png"), help="(default: %(default)s)")
+    demo_parser.add_argument(
+        "-o", "--output", type=Path, default=Path("cunpool-demo.png"), help="(default: %(default)s)"
+    )
     chosen = parser.parse_args(arguments)
     try:
         if chosen.command == "info":

@@ -1,4 +1,5 @@
-# What the kernels share: element types, the geometry, an array as pointer and strides, and the job that a task works on.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# What the kernels share: element types, the geometry, an array as pointer and strides, and the job a task works on.
 # Everything here is inline, so that each extension module compiles its own copy.
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -132,7 +133,6 @@ cdef struct View:
     Py_ssize_t n
     Py_ssize_t c
     Py_ssize_t axis[3]
-    const char *end         # behind the last byte of the array
     bint even               # whether all planes are `c` bytes apart, those of the next n too
 
 cdef struct Job:
@@ -148,8 +148,9 @@ cdef struct Job:
     Py_ssize_t splits       # tasks for each plane (or for all lanes), where these are few
     Py_ssize_t flat         # bytes from one cell of a full plane to the next in raster order, 0 where it varies
     int code_size           # bytes of a window code, 0 where indices are places in the plane
-    Py_ssize_t offsets[256] # from a window's first cell to each of its cells in raster order, for windows that small;
-                            # for codes beyond these so negative that no place comes of it
+    # From a window's first cell to each of its cells in raster order, for windows that small; for codes beyond these
+    # so negative that no place comes of it.
+    Py_ssize_t offsets[256]
     bint all_inside         # whether no window reaches over an edge
     Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
@@ -184,11 +185,8 @@ cdef inline View view_of(cnp.ndarray array, int spatial):
     cdef int lead = cnp.PyArray_NDIM(array) - spatial, axis
     cdef cnp.npy_intp *strides = cnp.PyArray_STRIDES(array)
     cdef cnp.npy_intp *shape = cnp.PyArray_DIMS(array)
-    cdef Py_ssize_t inner = cnp.PyArray_ITEMSIZE(array), reach = 0
-    for axis in range(cnp.PyArray_NDIM(array)):
-        reach += max(strides[axis], 0) * (shape[axis] - 1)
+    cdef Py_ssize_t inner = cnp.PyArray_ITEMSIZE(array)
     view.data = <char *> cnp.PyArray_DATA(array)
-    view.end = view.data + reach + cnp.PyArray_ITEMSIZE(array)
     view.n = strides[0] if lead == 2 else 0
     view.c = strides[lead - 1]
     view.even = lead == 1 or shape[0] == 1 or view.n == shape[1] * view.c

@@ -1,7 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The loops of unpooling's gradient: each pooled cell takes what lies at its place. Valid input is assumed, indices apart."""
+"""The loops of unpooling's gradient: each pooled cell takes what lies at its place.
+
+Valid input is assumed, indices apart.
+"""
 cimport numpy as cnp
-from libc.string cimport memcpy
 
 from cunpool._common cimport *
 from cunpool._places cimport *
@@ -41,7 +43,8 @@ cdef Py_ssize_t take_row(const Job *job, const char *from_plane, char *values, P
         take(job, from_plane, sizeof(item), values, sizeof(item), indices, sizeof(index), count, size, full, index_type,
              &outside)
     else:
-        take(job, from_plane, job.flat, values, value_step, indices, index_step, count, size, full, index_type, &outside)
+        take(job, from_plane, job.flat, values, value_step, indices, index_step, count, size, full, index_type,
+             &outside)
     return outside
 
 
@@ -149,8 +152,6 @@ cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
                       Py_ssize_t *hits, item *full, index *index_type) noexcept nogil:
     """Some neighbours of a pooled row."""
     cdef index4 wide[PART]
-    cdef item1 bytes[PART]
-    cdef const item1 *codes
     cdef const item *source[4]
     cdef uint32_t first[4]
     cdef const Geometry *g = &job.g
@@ -159,7 +160,8 @@ cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
                                   + h * job.pooled.axis[1]) + w
     cdef const char *indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
                                 + h * job.indices.axis[1])
-    cdef Py_ssize_t cell, whole, i
+    cdef Py_ssize_t cell
+    cdef bint beyond = False  # such a code hits nothing either
     cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
     for k in range(rows):
         cell = (((d * g.kernel[0] + k // g.kernel[1]) * g.full[1] + h * g.kernel[1] + k % g.kernel[1]) * g.full[2]
@@ -168,13 +170,7 @@ cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
         source[k] = from_plane + cell
     if index is index4:
         if job.code_size:
-            codes = <const item1 *> indices + w
-            whole = (count + 63) // 64 * 64
-            if <const char *> codes + whole > job.indices.end:
-                memcpy(bytes, codes, count)
-                codes = bytes
-            for i in range(whole):
-                wide[i] = codes[i]
+            widen(job, <const item1 *> indices + w, count, wide, &beyond)
             if rows == 1:
                 pick_rows(1, False, True, source, first, values, wide, count, hits)
             else:

@@ -91,7 +91,9 @@ def code_bytes(kernel: Shape) -> int:
     """How many bytes a window code takes: 1 or 2."""
     cells = math.prod(kernel)
     if cells > 1 << 16:
-        raise ValueError(f"window codes are for windows of at most 65536 cells, got kernel_size {kernel}: {cells} cells")
+        raise ValueError(
+            f"window codes are for windows of at most 65536 cells, got kernel_size {kernel}: {cells} cells"
+        )
     return 1 if cells <= 1 << 8 else 2
 
 
@@ -140,7 +142,9 @@ def pooling(
         raise ValueError(f"padding must be at most half of kernel_size, got padding {padding} for {kernel_size}")
     pooled = tuple(map(_pooled_size, full, kernel, strides, pads, dilations, (ceil_mode,) * n))
     if min(pooled) < 1 or min(full) < 1:
-        raise ValueError(f"the windows do not fit: pooling {full} would give {pooled}, and every size must be at least 1")
+        raise ValueError(
+            f"the windows do not fit: pooling {full} would give {pooled}, and every size must be at least 1"
+        )
     steps = [math.prod(full[axis + 1 :]) for axis in range(n)]
     span = sum(d * (k - 1) * step for d, k, step in zip(dilations, kernel, steps, strict=True))
     if codes:

@@ -11,7 +11,6 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
 cimport numpy as cnp
 
-import numpy as np
 
 cnp.import_array()
 

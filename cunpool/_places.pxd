@@ -1,5 +1,6 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # Where indices point: window codes decoded, planes split, and the rows that can reach a stretch of one.
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 cimport numpy as cnp
 
@@ -53,7 +54,7 @@ cdef inline void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t hig
 
 
 cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
-                  Py_ssize_t *band) noexcept nogil:
+                         Py_ssize_t *band) noexcept nogil:
     """The cells, in raster order, between which all windows of a pooled row lie; in 1d, of a part of the row."""
     cdef Py_ssize_t first[3]
     cdef Py_ssize_t last[3]
@@ -75,7 +76,7 @@ cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize
 
 
 cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
-    """Where the stretch number `part` of a split plane begins: where a pooled row's windows do, if there are rows enough."""
+    """Where stretch number `part` of a split plane begins: where a pooled row's windows do, if there are enough."""
     cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = cells_of(job.g.full), row
     cdef Py_ssize_t band[2]
     # Where the padding in front holds more than one layer of windows, these begin together, and rows in no order.
@@ -149,7 +150,10 @@ cdef inline void decode(const Job *job, const char *codes, Py_ssize_t step, Py_s
     rows_inside = (inside(start[0], g.kernel[0], g.dilation[0], g.full[0])
                    and inside(start[1], g.kernel[1], g.dilation[1], g.full[1]))
     for i in range(count):
-        code = (<const item1 *> (codes + i * step))[0] if job.code_size == 1 else (<const item2 *> (codes + i * step))[0]
+        if job.code_size == 1:
+            code = (<const item1 *> (codes + i * step))[0]
+        else:
+            code = (<const item2 *> (codes + i * step))[0]
         if code >= taps:
             cells[i] = -1
         elif not (rows_inside and inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
@@ -161,8 +165,8 @@ cdef inline void decode(const Job *job, const char *codes, Py_ssize_t step, Py_s
         start[2] += stride
 
 
-cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t rows,
-                             Py_ssize_t count, index8 *cells) noexcept nogil:
+cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                             Py_ssize_t rows, Py_ssize_t count, index8 *cells) noexcept nogil:
     """`decode` for `count` windows along the width, and as many in each of the next rows, one after the other."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row, i, base
@@ -179,6 +183,28 @@ cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py
             cells[i] = base + i * g.stride[2] + job.offsets[line[i]]
         cells += count
         base += g.stride[1] * g.full[2]
+
+
+cdef inline cloned widen(const Job *job, const item1 *codes, Py_ssize_t count, index4 *wide,
+                         bint *beyond) noexcept nogil:
+    """Copy window codes to a buffer of whole vectors; a loop over bytes would do short rows one by one.
+
+    `beyond` becomes true if one is too large.
+    """
+    cdef item1 bytes[64]
+    cdef Py_ssize_t whole = count // 64 * 64, i
+    cdef item1 largest = 0
+    for i in range(whole):
+        wide[i] = codes[i]
+        largest = max(largest, codes[i])
+    if count > whole:
+        memset(bytes, 0, 64)
+        memcpy(bytes, codes + whole, count - whole)
+        for i in range(64):
+            wide[whole + i] = bytes[i]
+            largest = max(largest, bytes[i])
+    if largest >= cells_of(job.g.kernel):
+        beyond[0] = True
 
 
 cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:

@@ -106,9 +106,7 @@ class _MaxUnpool:
         )
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding})"
-        )
+        return f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding})"
 
 
 class MaxPool1d(_MaxPool):

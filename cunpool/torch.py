@@ -223,7 +223,7 @@ def _needs_grad(input: torch.Tensor) -> bool:
 
 def _per_axis(n: int, window: Window) -> bool:
     """Whether there is one size for all axes or for each; PyTorch alone knows what to do with fewer."""
-    return all(type(size) is int or size is None or isinstance(size, tuple) and len(size) == n for size in window)
+    return all(type(size) is int or size is None or (isinstance(size, tuple) and len(size) == n) for size in window)
 
 
 def _are_few(input: torch.Tensor) -> bool:
@@ -234,7 +234,7 @@ def _are_few(input: torch.Tensor) -> bool:
     last = _format(input) is not torch.contiguous_format
     grad = input.requires_grad and torch.is_grad_enabled()
     # Half-precision gradients of all channels at once are added one by one here.
-    return count < _FEW[last, grad][torch.get_num_threads() > 1] or last and grad and input.dtype is torch.float16
+    return count < _FEW[last, grad][torch.get_num_threads() > 1] or (last and grad and input.dtype is torch.float16)
 
 
 def _max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool) -> Any:
@@ -585,6 +585,8 @@ def accelerate(model: torch.nn.Module) -> torch.nn.Module:
     for module in model.modules():
         n, ours = _OURS.get(type(module), (0, None))
         # PyTorch alone knows what to do with fewer sizes than axes.
-        if ours is not None and _per_axis(n, [getattr(module, name, 1) for name in ("kernel_size", "stride", "padding", "dilation")]):
+        if ours is not None and _per_axis(
+            n, [getattr(module, name, 1) for name in ("kernel_size", "stride", "padding", "dilation")]
+        ):
             module.__class__ = ours
     return model

@@ -13,7 +13,6 @@ from cunpool._arrays import Array
 from cunpool._docs import shares
 from cunpool._geometry import Size, Window
 
-
 _KINDS = {size: _unpool.KINDS.index(str(size)) for size in _arrays.ITEM_SIZES}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-
 import reference
 
 POOL = {n: getattr(__import__("cunpool"), f"max_pool{n}d") for n in (1, 2, 3)}
@@ -75,6 +74,7 @@ def layout(rng, array: np.ndarray) -> np.ndarray:
 
 def geometry(rng, n: int, most: int = 7, dilations: int = 3, ceil: bool = True):
     """(kernel_size, stride, padding, dilation, ceil_mode) and a full size that they fit."""
+
     def some(low, high):
         if rng.random() < 0.5:
             return int(rng.integers(low, high + 1))
@@ -88,8 +88,13 @@ def geometry(rng, n: int, most: int = 7, dilations: int = 3, ceil: bool = True):
         full = tuple(rng.integers(1, most + 1, n).tolist())
         strides = reference.each(kernel if stride is None else stride, n)
         pooled = map(
-            reference.pooled_size, full, reference.each(kernel, n), strides, reference.each(padding, n),
-            reference.each(dilation, n), (ceil_mode,) * n,
+            reference.pooled_size,
+            full,
+            reference.each(kernel, n),
+            strides,
+            reference.each(padding, n),
+            reference.each(dilation, n),
+            (ceil_mode,) * n,
         )
         if min(pooled) >= 1:
             return (kernel, stride, padding, dilation, ceil_mode), full

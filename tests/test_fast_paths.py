@@ -65,7 +65,9 @@ def test_windows_of_2_are_selected(rng, ways, full, threads):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8", "D"])
-@pytest.mark.parametrize("kernel", [(1, 2), (2, 1), (3, 3), (2, 3), (3, 2), (4, 4), (5, 4), (16, 2), (2, 2, 3), (3, 1, 2)])
+@pytest.mark.parametrize(
+    "kernel", [(1, 2), (2, 1), (3, 3), (2, 3), (3, 2), (4, 4), (5, 4), (16, 2), (2, 2, 3), (3, 1, 2)]
+)
 def test_windows_side_by_side_are_selected_by_their_codes(rng, ways, dtype, kernel):
     n = len(kernel)
     for pooled_size in ((3, 40), (2, 47), (5, 600), (17, 129)):

@@ -14,7 +14,9 @@ POOL_BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
 def pool_backward(grad_output, indices, n, full):
     """One addition after the other, in raster order and in the numbers' own precision."""
     result = np.zeros((int(np.prod(indices.shape[:-n])), int(np.prod(full))), grad_output.dtype)
-    for plane, (row, places) in enumerate(zip(reference.planes(grad_output, n), reference.planes(indices, n), strict=True)):
+    for plane, (row, places) in enumerate(
+        zip(reference.planes(grad_output, n), reference.planes(indices, n), strict=True)
+    ):
         for value, place in zip(row.ravel(), places.ravel(), strict=True):
             result[plane, place] = result[plane, place] + value
     return result.reshape(indices.shape[:-n] + tuple(full))
@@ -80,7 +82,9 @@ def test_the_same_bits_at_any_thread_count(rng, dtype):
         one = cu.max_pool2d_backward(grad, stray, shape, *window, num_threads=1)
         assert bits(cu.max_pool2d_backward(grad, stray, shape, *window, num_threads=3)) == bits(one)
         assert bits(cu.max_unpool2d_backward(x, indices, *window, num_threads=3)) == bits(
-            np.take_along_axis(x.reshape(-1, x[0, 0].size), indices.reshape(-1, indices[0, 0].size), 1).reshape(indices.shape)
+            np.take_along_axis(x.reshape(-1, x[0, 0].size), indices.reshape(-1, indices[0, 0].size), 1).reshape(
+                indices.shape
+            )
         )
 
 

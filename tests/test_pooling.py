@@ -3,10 +3,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+import reference
 from cases import FLOATS, INTEGERS, POOL, bits, geometry, layout, lead, random_numbers
 
 import cunpool as cu
-import reference
 
 
 def agree(x, n, arguments, **keywords):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import reference
 from cases import POOL, UNPOOL, bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-import reference
 
 
 @st.composite

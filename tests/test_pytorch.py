@@ -153,7 +153,12 @@ def test_random_geometries(n):
         )
         expected = attempt(
             lambda: getattr(F, f"max_unpool{n}d")(
-                torch_values, torch_indices, kernel, stride, padding, output_size  # noqa: B023
+                torch_values,
+                torch_indices,
+                kernel,
+                stride,
+                padding,
+                output_size,  # noqa: B023
             )
         )
         message += f", output_size {output_size}"

@@ -29,7 +29,9 @@ def test_fact(fact):
             call()
         return
     for result, answer, dtype in zip(call(), fact["answer"], dtypes, strict=True):
-        assert bits(np.nan_to_num(result, nan=7.5)) == bits(np.nan_to_num(array(*answer, np.dtype(dtype).type), nan=7.5))
+        assert bits(np.nan_to_num(result, nan=7.5)) == bits(
+            np.nan_to_num(array(*answer, np.dtype(dtype).type), nan=7.5)
+        )
 
 
 def test_the_facts_hold_both_answers():

@@ -151,7 +151,10 @@ def test_what_is_left_to_pytorch_is_the_same(rng, as_it_is, n, size):
             x = x.to(memory_format={4: torch.channels_last, 5: torch.channels_last_3d}[n + 2]) if last else x
             for window in ((2,), (3, 2, 1), (2, None, 0, 1), ((3,) * n, (2,) * n, (1,) * n, (1,) * n, True)):
                 leaves = [some.requires_grad_() for some in (x.detach(), x.detach())]
-                mine, theirs = pool(leaves[0], *window, return_indices=True), torch_pool(leaves[1], *window, return_indices=True)
+                mine, theirs = (
+                    pool(leaves[0], *window, return_indices=True),
+                    torch_pool(leaves[1], *window, return_indices=True),
+                )
                 assert [*map(raw, mine)] == [*map(raw, theirs)]
                 assert mine[0].stride() == theirs[0].stride()
                 assert raw(pool(x, *window)) == raw(theirs[0])
@@ -168,7 +171,9 @@ def test_many_elements_are_cunpools(as_it_is):
     assert not as_it_is
 
 
-@pytest.mark.parametrize("window", [((2,),), (2, 0), (2, 2, 2), (9,), (2, 2, 0, 0), (-1,), (2.5,), ("2",), (10**30,), (True,)])
+@pytest.mark.parametrize(
+    "window", [((2,),), (2, 0), (2, 2, 2), (9,), (2, 2, 0, 0), (-1,), (2.5,), ("2",), (10**30,), (True,)]
+)
 def test_refusals_do_not_depend_on_the_size(as_it_is, window):
     errors = []
     for size in (6, 400):

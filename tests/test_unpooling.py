@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import reference
 from cases import MOVED, POOL, UNPOOL, bits, geometry, layout, lead, random_items
 
 import cunpool as cu
-import reference
 
 
 def random_case(rng, n, dtype, index_dtype=np.int64, most=None):
@@ -147,9 +147,7 @@ def test_the_last_duplicate_stays_at_any_thread_count(rng, shape, full, within):
         result[list(last)] = list(last.values())
     for threads in (1, 2, 3, 8):
         for index_dtype in (np.int32, np.int64):
-            result = cu.max_unpool2d(
-                values, indices.astype(index_dtype), 3, 2, output_size=full, num_threads=threads
-            )
+            result = cu.max_unpool2d(values, indices.astype(index_dtype), 3, 2, output_size=full, num_threads=threads)
             assert np.array_equal(result.reshape(expected.shape), expected), threads
 
 

@@ -48,7 +48,9 @@ def test_any_valid_code(rng, n, dtype):
         if min(full) < 1:
             continue
         shape = lead(rng) + pooled
-        taps = [list(reference.windows(pooled, n, kernel, kernel if stride is None else stride, padding, dilation, full))]
+        taps = [
+            list(reference.windows(pooled, n, kernel, kernel if stride is None else stride, padding, dilation, full))
+        ]
         if not all(taps[0]):
             continue
         flat = rng.integers(0, 1 << 30, (int(np.prod(shape[:-n])), int(np.prod(pooled))))
@@ -73,7 +75,9 @@ def _codes(places, full, pooled, n, kernel_size, stride, padding, dilation):
     codes = np.empty(places.shape, np.uint8)
     for position in np.ndindex(places.shape):
         at = np.unravel_index(places[position], full)
-        taps = [(a - (o * s - p)) // d for a, o, s, p, d in zip(at, position[-n:], stride, padding, dilation, strict=True)]
+        taps = [
+            (a - (o * s - p)) // d for a, o, s, p, d in zip(at, position[-n:], stride, padding, dilation, strict=True)
+        ]
         codes[position] = np.ravel_multi_index(taps, kernel)
     return codes
 

@@ -1,0 +1,347 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# Pooling's comparisons: which of two numbers stays, and the maxima of windows that lie side by side.
+from libc.math cimport INFINITY
+from libc.stdint cimport INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, int8_t, int16_t
+
+from cunpool._common cimport *
+
+cdef extern from *:
+    """
+    typedef int16_t int2 CUNPOOL_ANY;
+    typedef int32_t int4 CUNPOOL_ANY;
+    typedef int64_t int8 CUNPOOL_ANY;
+    """
+    ctypedef int8_t int1 "int8_t"
+    ctypedef int16_t int2
+    ctypedef int32_t int4
+    ctypedef int64_t int8
+
+ctypedef fused number:
+    int1
+    int2
+    int4
+    int8
+    item1
+    item2
+    item4
+    item8
+    half
+    bhalf
+    float4
+    float8
+
+cdef enum:
+    TAPS = 32               # cells of the largest window whose cells are looked at together
+
+
+cdef inline number lowest(number *_) noexcept nogil:
+    cdef number x
+    if number is half:
+        x.bits = 0xFC00
+    elif number is bhalf:
+        x.bits = 0xFF80
+    elif number is float4 or number is float8:
+        x = -INFINITY
+    elif number is int1:
+        x = INT8_MIN
+    elif number is int2:
+        x = INT16_MIN
+    elif number is int4:
+        x = INT32_MIN
+    elif number is int8:
+        x = INT64_MIN
+    else:
+        x = 0
+    return x
+
+
+cdef inline int32_t order_of(int32_t bits, int32_t infinity) noexcept nogil:
+    """A half-precision number as an integer of the same order: both zeros are 0, every NaN is above infinity."""
+    cdef int32_t size = bits & 0x7FFF, negative = -(bits >> 15), nan = -<int32_t> (size > infinity)
+    return (size ^ negative) - negative & ~nan | 0x8000 & nan
+
+
+cdef inline bint beats(number x, number best) noexcept nogil:
+    """Whether `x`, coming later, takes the place of `best`. The first maximum stays; a NaN beats all, NaN included.
+
+    That is how PyTorch's pooling kernels compare. Without branches, so that it vectorises.
+    """
+    cdef int32_t order
+    if number is half:
+        order = order_of(x.bits, 0x7C00)
+        return (order > order_of(best.bits, 0x7C00)) | (order == 0x8000)
+    elif number is bhalf:
+        order = order_of(x.bits, 0x7F80)
+        return (order > order_of(best.bits, 0x7F80)) | (order == 0x8000)
+    elif number is float4 or number is float8:
+        return (x > best) | (x != x)
+    else:
+        return x > best
+
+
+cdef inline number either(bint first, number a, number b) noexcept nogil:
+    """`a` or `b`; a choice between structures would be a branch."""
+    if number is half or number is bhalf:
+        a.bits = a.bits if first else b.bits
+        return a
+    else:
+        return a if first else b
+
+
+cdef inline inlined compare(number *best, int32_t *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
+                            int32_t here) noexcept nogil:
+    """Hold the windows' best so far against one more cell each: the one at `here` in its window."""
+    cdef Py_ssize_t i
+    cdef number x
+    cdef bint better
+    for i in range(count):
+        x = (<const number *> (cells + i * step))[0]
+        better = beats(x, best[i])
+        best[i] = either(better, x, best[i])
+        place[i] = here if better else place[i]
+
+
+cdef inline Py_ssize_t first_tap(Py_ssize_t start, Py_ssize_t dilation) noexcept nogil:
+    """The first position of a window, begun at `start`, that is not in the padding before the array."""
+    return 0 if start >= 0 else (-start + dilation - 1) // dilation
+
+
+cdef inline int32_t place_of(const Job *job, Py_ssize_t kd, Py_ssize_t kh, Py_ssize_t kw) noexcept nogil:
+    """A cell's place in its window: how far it is from the first cell, or the window code."""
+    return <int32_t> (kd * job.place_steps[0] + kh * job.place_steps[1] + kw * job.place_steps[2])
+
+
+cdef struct Taps:
+    # The cells of a window that lie inside the array, in raster order: where each is, and its place in the window. The
+    # same cells of the next window are neighbours of these.
+    int count
+    const char *cells[TAPS]
+    int32_t places[TAPS]
+
+
+cdef inline inlined compare_taps(const Taps *taps, int first, int count, Py_ssize_t lines, number *best,
+                                 int32_t *place) noexcept nogil:
+    """Hold `count` cells, the taps from `first` on, against the best so far of `lines` windows.
+
+    It vectorises where `count` is a constant.
+    """
+    # Copies, because the compiler has to fear that writing `best` changes `taps`.
+    cdef const number *cells[4]
+    cdef int32_t places[4]
+    cdef Py_ssize_t i
+    cdef int tap
+    cdef number x, highest
+    cdef int32_t where
+    cdef bint better
+    for tap in range(count):
+        cells[tap] = <const number *> taps.cells[first + tap]
+        places[tap] = taps.places[first + tap]
+    if first == 0:
+        for i in range(lines):
+            highest = cells[0][i]
+            where = places[0]
+            for tap in range(1, count):
+                x = cells[tap][i]
+                better = beats(x, highest)
+                highest = either(better, x, highest)
+                where = places[tap] if better else where
+            best[i] = highest
+            place[i] = where
+    else:
+        for i in range(lines):
+            highest = best[i]
+            where = place[i]
+            for tap in range(count):
+                x = cells[tap][i]
+                better = beats(x, highest)
+                highest = either(better, x, highest)
+                where = places[tap] if better else where
+            best[i] = highest
+            place[i] = where
+
+
+cdef inline cloned compare_window(const Taps *taps, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """The maxima of `lines` windows and their places: the taps by threes or fours, for so many fit the registers."""
+    cdef int tap = 0, left
+    while tap < taps.count:
+        left = taps.count - tap
+        if left % 3 == 0:
+            compare_taps(taps, tap, 3, lines, best, place)
+            tap += 3
+        elif left >= 4:
+            compare_taps(taps, tap, 4, lines, best, place)
+            tap += 4
+        elif tap == 0:
+            compare_taps(taps, 0, 1, lines, best, place)
+            tap += 1
+        else:
+            compare(best, place, taps.cells[tap], sizeof(number), lines, taps.places[tap])
+            tap += 1
+
+
+cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
+    """The cells of one window."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t kd, kh, kw, d, h, w
+    taps.count = 0
+    for kd in range(g.kernel[0]):
+        d = start[0] + kd * g.dilation[0]
+        if not 0 <= d < g.full[0]:
+            continue
+        for kh in range(g.kernel[1]):
+            h = start[1] + kh * g.dilation[1]
+            if not 0 <= h < g.full[1]:
+                continue
+            for kw in range(g.kernel[2]):
+                w = start[2] + kw * g.dilation[2]
+                if 0 <= w < g.full[2]:
+                    taps.cells[taps.count] = (plane + d * job.full.axis[0] + h * job.full.axis[1]
+                                              + w * job.full.axis[2])
+                    taps.places[taps.count] = place_of(job, kd, kh, kw)
+                    taps.count += 1
+
+
+cdef inline cloned compare_large(const Job *job, const char *plane, const Py_ssize_t *start, Py_ssize_t stride,
+                                 Py_ssize_t step, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """The maxima of windows of any size, some of them perhaps over the edge, and their places: cell after cell."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t first[3]
+    cdef Py_ssize_t tap[3]
+    cdef Py_ssize_t width = g.full[2], kd, kh, kw, low, high, i
+    cdef number nothing = lowest(best)
+    for i in range(3):
+        first[i] = first_tap(start[i], g.dilation[i])
+    # A window without any number above the lowest keeps its first cell.
+    for i in range(lines):
+        best[i] = nothing
+        place[i] = place_of(job, first[0], first[1], first_tap(start[2] + i * stride, g.dilation[2]))
+    for kd in range(first[0], g.kernel[0]):
+        tap[0] = start[0] + kd * g.dilation[0]
+        if tap[0] >= g.full[0]:
+            break
+        for kh in range(first[1], g.kernel[1]):
+            tap[1] = start[1] + kh * g.dilation[1]
+            if tap[1] >= g.full[1]:
+                break
+            for kw in range(first_tap(start[2] + (lines - 1) * stride, g.dilation[2]), g.kernel[2]):
+                tap[2] = start[2] + kw * g.dilation[2]
+                if tap[2] >= width:
+                    break
+                # The windows of this line that have this cell inside the array.
+                if stride == 0:
+                    low = 0
+                    high = lines if tap[2] >= 0 else 0
+                else:
+                    low = first_tap(tap[2], stride)
+                    high = min(lines, (width - tap[2] + stride - 1) // stride)
+                if low < high:
+                    compare(best + low, place + low, plane + tap[0] * job.full.axis[0] + tap[1] * job.full.axis[1]
+                            + tap[2] * job.full.axis[2] + low * step, step, high - low, place_of(job, kd, kh, kw))
+
+
+cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t *start, number *best,
+                             int32_t *place) noexcept nogil:
+    """The maximum of one window and its place; the window may reach over the edge, but not miss the array."""
+    cdef const Geometry *g = &job.g
+    cdef const char *row
+    cdef Py_ssize_t low[3]
+    cdef Py_ssize_t high[3]
+    cdef Py_ssize_t kd, kh, kw
+    cdef int32_t where
+    cdef number x
+    cdef bint better, begun = False
+    for kd in range(3):
+        low[kd] = first_tap(start[kd], g.dilation[kd])
+        high[kd] = min(g.kernel[kd], (g.full[kd] - start[kd] + g.dilation[kd] - 1) // g.dilation[kd])
+    for kd in range(low[0], high[0]):
+        for kh in range(low[1], high[1]):
+            row = (plane + (start[0] + kd * g.dilation[0]) * job.full.axis[0]
+                   + (start[1] + kh * g.dilation[1]) * job.full.axis[1])
+            for kw in range(low[2], high[2]):
+                x = (<const number *> (row + (start[2] + kw * g.dilation[2]) * job.full.axis[2]))[0]
+                where = place_of(job, kd, kh, kw)
+                if not begun:
+                    best[0] = x
+                    place[0] = where
+                    begun = True
+                better = beats(x, best[0])
+                best[0] = either(better, x, best[0])
+                place[0] = where if better else place[0]
+
+
+cdef inline inlined hold(number *highest, int32_t *there, number x, int32_t here) noexcept nogil:
+    """Hold the best so far against one more cell."""
+    cdef bint better = beats(x, highest[0])
+    highest[0] = either(better, x, highest[0])
+    there[0] = here if better else there[0]
+
+
+cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count, number *best,
+                                  int32_t *place) noexcept nogil:
+    """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places.
+
+    It vectorises where `rows` is a constant.
+    """
+    # One by one, because arrays that are copied whole stay in memory, and keep the loop from vectorising.
+    cdef const number *a = row[0]
+    cdef const number *b = row[rows - 1 if rows < 4 else 1]
+    cdef const number *c = row[rows - 2 if rows > 2 else 0]
+    cdef const number *d = row[rows - 1]
+    cdef int32_t in_a = places[0], in_b = places[rows - 1 if rows < 4 else 1]
+    cdef int32_t in_c = places[rows - 2 if rows > 2 else 0], in_d = places[rows - 1]
+    cdef number highest
+    cdef int32_t there
+    # In whole vectors, of which the last one does some windows again.
+    cdef Py_ssize_t left = count % 16 if count > 16 else 0, some = count - left, i
+    while True:
+        for i in range(some):
+            highest = a[2 * i]
+            there = in_a
+            hold(&highest, &there, a[2 * i + 1], in_a + 1)
+            if rows > 1:
+                hold(&highest, &there, b[2 * i], in_b)
+                hold(&highest, &there, b[2 * i + 1], in_b + 1)
+            if rows > 2:
+                hold(&highest, &there, c[2 * i], in_c)
+                hold(&highest, &there, c[2 * i + 1], in_c + 1)
+                hold(&highest, &there, d[2 * i], in_d)
+                hold(&highest, &there, d[2 * i + 1], in_d + 1)
+            best[i] = highest
+            place[i] = there
+        if not left:
+            break
+        left = count - 16
+        a += 2 * left
+        b += 2 * left
+        c += 2 * left
+        d += 2 * left
+        best += left
+        place += left
+        some = 16
+        left = 0
+
+
+cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
+                                 Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """`compare_pairs` for some pooled rows, `step` bytes of the array apart."""
+    cdef const char *at[4]
+    cdef int i
+    for i in range(rows):
+        at[i] = row[i]
+    for _ in range(lines):
+        compare_pairs(rows, <const number **> at, places, count, best, place)
+        for i in range(rows):
+            at[i] += step
+        best += count
+        place += count
+
+
+cdef inline cloned compare_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
+                                Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """`compare_rows`, compiled apart for what there is."""
+    if rows == 1:
+        compare_rows(1, row, step, places, count, lines, best, place)
+    elif rows == 2:
+        compare_rows(2, row, step, places, count, lines, best, place)
+    else:
+        compare_rows(4, row, step, places, count, lines, best, place)

@@ -1,0 +1,85 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# What is moved into a plane: entries that take the place of what was there, or numbers that are added to it.
+from libc.stdint cimport uint32_t
+
+from cunpool._common cimport *
+
+cdef extern from *:
+    """
+    static inline float cunpool_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+    static inline uint32_t cunpool_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+
+    static inline float half_value(uint16_t half) {
+        uint32_t sign = (uint32_t) (half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3FF;
+        if (exponent == 0) { /* a multiple of the smallest one, 2**-24 */
+            float size = (float) fraction * cunpool_float(0x33800000);
+            return cunpool_float(sign | cunpool_bits(size));
+        }
+        exponent = exponent == 31 ? 255 : exponent + 112;
+        return cunpool_float(sign | exponent << 23 | fraction << 13);
+    }
+
+    /* To the nearest, ties to even. */
+    static inline uint16_t half_of(float x) {
+        uint32_t bits = cunpool_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
+        if (size > 0x7F800000)
+            return (uint16_t) (sign | 0x7E00);
+        if (size >= 0x47800000) /* 65536 */
+            return (uint16_t) (sign | 0x7C00);
+        if (size < 0x38800000) /* below 2**-14: adding 1/2 rounds to a multiple of 2**-24 */
+            return (uint16_t) (sign | (cunpool_bits(cunpool_float(size) + 0.5f) - 0x3F000000));
+        return (uint16_t) (sign | (size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13);
+    }
+
+    static inline float bhalf_value(uint16_t half) { return cunpool_float((uint32_t) half << 16); }
+
+    static inline uint16_t bhalf_of(float x) {
+        uint32_t bits = cunpool_bits(x);
+        if ((bits & 0x7FFFFFFF) > 0x7F800000)
+            return (uint16_t) (bits >> 16 | 0x40);
+        return (uint16_t) ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+    }
+    """
+    float half_value(item2) noexcept nogil
+    item2 half_of(float) noexcept nogil
+    float bhalf_value(item2) noexcept nogil
+    item2 bhalf_of(float) noexcept nogil
+
+cdef inline entry zero_of(const entry *_) noexcept nogil:
+    cdef entry zero
+    if entry is item16:
+        zero.low = zero.high = 0
+    elif entry is half or entry is bhalf:
+        zero.bits = 0
+    else:
+        zero = 0
+    return zero
+
+
+cdef inline void place_entry(entry *target, const entry *value) noexcept nogil:
+    """Put an item in its place, or add a number to what is there: in its own precision, as PyTorch adds gradients."""
+    if entry is half:
+        target.bits = half_of(half_value(target.bits) + half_value(value.bits))
+    elif entry is bhalf:
+        target.bits = bhalf_of(bhalf_value(target.bits) + bhalf_value(value.bits))
+    elif entry is float4 or entry is float8:
+        target[0] = target[0] + value[0]
+    else:
+        target[0] = value[0]
+
+
+cdef inline entry alone(entry value) noexcept nogil:
+    """What `place_entry` leaves where nothing was before: 0 + -0 is 0."""
+    if entry is half or entry is bhalf:
+        value.bits = 0 if value.bits == 0x8000 else value.bits
+    elif entry is float4 or entry is float8:
+        value = value + 0
+    return value
+
+
+cdef inline entry chosen(entry value, bint here) noexcept nogil:
+    """`value` or zero. Masks vectorise where conditions do not."""
+    if entry is item1 or entry is item2 or entry is item4 or entry is item8:
+        return value & -<entry> here
+    else:
+        return value if here else zero_of(&value)

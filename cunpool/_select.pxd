@@ -1,0 +1,254 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# Selecting: the output's rows, front to back, of windows that lie side by side.
+from libc.string cimport memset
+
+from cunpool._common cimport *
+from cunpool._entries cimport *
+from cunpool._places cimport clear, of_two, widen
+
+cdef enum:
+    SELECT_WIDTH = 40       # shorter rows are scattered faster,
+    SELECT_WHOLE = 32       # unless they are of whole vectors,
+    SELECT_CODES = 16       # or of window codes of windows of 2
+    SELECT_CHUNK = 512      # windows of a row that are selected together,
+    WIDEST = 4              # no wider than this,
+    TALLEST = 16            # nor higher
+    STAGE = 4096            # cells of the output that are put together before they go past the caches
+    LANE = 16               # windows in the widest vector
+
+
+cdef struct Tile:
+    # Windows that are selected together: `count` neighbours of some pooled rows, and where they and their cells lie.
+    Py_ssize_t count, rows
+    const char *values
+    const char *indices     # window codes are widened
+    Py_ssize_t value_row, index_row     # bytes from one pooled row to the next
+    char *out[3]            # the lines of the output that are written, for the first pooled row,
+    uint32_t first[3]       # and the index, or code, of the first cell in each of them;
+    Py_ssize_t out_row      # bytes to those of the next pooled row
+    uint32_t first_row
+    uint32_t area           # from a line to the one behind it
+    uint32_t far            # the bits of how far each index is from the nearest line of its window, and of all indices
+    int64_t seen
+
+
+cdef enum Check:
+    NONE                    # window codes have been looked at; so have indices where these lines are not the first ones
+    NEAR                    # an index has to lie in one of the lines,
+    DEEP                    # or of the lines behind these
+
+
+cdef inline inlined select_row(int lines, int width, int step, Check check, uint32_t area, entry **out,
+                               const uint32_t *first, const entry *values, const index *indices, Py_ssize_t count,
+                               uint32_t *far, index *seen) noexcept nogil:
+    """The cells of `count` windows that are `width` wide in up to 3 `lines` of the output.
+
+    `step` is what indices grow by from one window to the next: window codes do not. Their low 32 bits are compared, for
+    planes are smaller than 2**31 here. It vectorises where `lines`, `width`, `step` and `check` are constants.
+    """
+    # Copies, because the compiler has to fear that writing results changes these.
+    cdef entry *line_out[3]
+    cdef uint32_t line_first[3]
+    cdef entry value
+    cdef index all_bits = 0
+    cdef uint32_t cell, nearest, far_bits = 0
+    # In whole vectors, of which the last one does some windows again.
+    cdef Py_ssize_t left = count % LANE if count > LANE else 0, some = count - left, i
+    cdef int line, tap
+    for line in range(lines):
+        line_out[line] = out[line]
+        line_first[line] = first[line]
+    while True:
+        for i in range(some):
+            value = alone(values[i])
+            nearest = 0xFFFFFFFF
+            for line in range(lines):
+                cell = <uint32_t> indices[i] - line_first[line] - step * <uint32_t> i
+                for tap in range(width):
+                    line_out[line][width * i + tap] = chosen(value, cell == <uint32_t> tap)
+                nearest = min(nearest, min(cell, cell - area) if check == DEEP else cell)
+            if check:
+                all_bits |= indices[i]
+                far_bits |= nearest
+        if not left:
+            break
+        left = count - LANE
+        indices += left
+        values += left
+        for line in range(lines):
+            line_out[line] += width * left
+            line_first[line] += step * <uint32_t> left
+        some = LANE
+        left = 0
+    far[0] |= far_bits
+    seen[0] |= all_bits
+
+
+cdef inline inlined select_tile(int lines, int width, int step, Check check, Tile *tile, entry *full,
+                                index *index_type) noexcept nogil:
+    """`select_row` for all rows of a tile."""
+    cdef entry *out[3]
+    cdef uint32_t first[3]
+    cdef const char *values = tile.values
+    cdef const char *indices = tile.indices
+    cdef Py_ssize_t out_row = tile.out_row, value_row = tile.value_row, index_row = tile.index_row, count = tile.count
+    cdef uint32_t far = 0, area = tile.area
+    cdef index seen = 0
+    cdef int line
+    for line in range(lines):
+        out[line] = <entry *> tile.out[line]
+        first[line] = tile.first[line]
+    for _ in range(tile.rows):
+        select_row(lines, width, step, check, area, out, first, <const entry *> values, <const index *> indices, count,
+                   &far, &seen)
+        values += value_row
+        indices += index_row
+        for line in range(lines):
+            out[line] = <entry *> (<char *> out[line] + out_row)
+            first[line] += tile.first_row
+    tile.far |= far
+    tile.seen |= seen
+
+
+cdef inline cloned select_lines(const Job *job, int lines, Check check, Tile *tile, entry *full,
+                                index *index_type) noexcept nogil:
+    """`select_tile` compiled apart for what there is."""
+    if not job.code_size:
+        if lines == 1:
+            select_tile(1, 2, 2, NEAR, tile, full, index_type)
+        elif check == NEAR:
+            select_tile(2, 2, 2, NEAR, tile, full, index_type)
+        elif check == DEEP:
+            select_tile(2, 2, 2, DEEP, tile, full, index_type)
+        else:
+            select_tile(2, 2, 2, NONE, tile, full, index_type)
+    elif index is index4:
+        if lines == 3:
+            select_tile(3, 3, 0, NONE, tile, full, index_type)
+        elif lines == 2:
+            select_tile(2, 2, 0, NONE, tile, full, index_type)
+        elif job.g.kernel[2] == 1:
+            select_tile(1, 1, 0, NONE, tile, full, index_type)
+        elif job.g.kernel[2] == 2:
+            select_tile(1, 2, 0, NONE, tile, full, index_type)
+        elif job.g.kernel[2] == 3:
+            select_tile(1, 3, 0, NONE, tile, full, index_type)
+        else:
+            select_tile(1, 4, 0, NONE, tile, full, index_type)
+
+
+cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t rest,
+                            Py_ssize_t width) noexcept nogil:
+    """Copy lines past the caches; the `rest` of each, behind the windows, is zero."""
+    cdef Py_ssize_t line
+    for line in range(lines):
+        memset(stage + (line + 1) * pitch - rest, 0, rest * sizeof(entry))
+    if pitch == width:
+        pitch *= lines
+        lines = 1
+    for line in range(lines):
+        cunpool_stream(target + line * width * sizeof(entry), <const char *> (stage + line * pitch),
+                       pitch * sizeof(entry))
+
+
+cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
+                             entry *full, index *index_type) noexcept nogil:
+    """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
+    cdef entry stage[2][STAGE + TALLEST * WIDEST]
+    cdef index4 codes[SELECT_CHUNK]
+    cdef const Geometry *g = &job.g
+    cdef char *into = plane_of(&job.full, job.channels, plane)
+    cdef Py_ssize_t width = g.full[2], pitch = width, rest = 0, kd, kh, cell, staged = 0
+    cdef int wide = <int> g.kernel[2], lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
+    cdef int together = 2 if wide == 2 else 3 if wide == 3 and g.kernel[1] == 3 else 1
+    cdef Check check = DEEP if lines == 4 else NEAR
+    cdef bint beyond = False
+    tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
+                   + w * <Py_ssize_t> sizeof(entry))
+    tile.indices = plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0] + h * job.indices.axis[1]
+    tile.value_row = job.pooled.axis[1]
+    tile.index_row = job.indices.axis[1]
+    tile.first_row = <uint32_t> (g.kernel[1] * width)
+    tile.area = <uint32_t> (g.full[1] * width)
+    tile.far = tile.seen = 0
+    if job.code_size:
+        widen(job, <const item1 *> tile.indices + w, tile.rows * tile.count, codes, &beyond)
+        tile.indices = <const char *> codes
+        tile.index_row = tile.count * sizeof(index4)
+        tile.first_row = 0
+    else:
+        tile.indices += w * <Py_ssize_t> sizeof(index)
+    if job.stream:
+        if w + tile.count == g.pooled[2]:
+            rest = width - wide * g.pooled[2]
+        pitch = wide * tile.count + rest
+    tile.out_row = g.kernel[1] * pitch * sizeof(entry)
+    for kd in range(g.kernel[0]):
+        for kh in range(g.kernel[1]):
+            cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1] + kh) * width + wide * w
+            tile.first[some] = wide * k if job.code_size else <uint32_t> cell
+            tile.out[some] = <char *> &stage[kd % 2][kh * pitch] if job.stream else into + cell * sizeof(entry)
+            k += 1
+            some += 1
+            if k == lines or some == together:
+                select_lines(job, some, check, tile, full, index_type)
+                check = NONE
+                some = 0
+        while job.stream and some == 0 and staged <= kd:
+            cell = ((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w
+            stream_out(into + cell * sizeof(entry), &stage[staged % 2][0], tile.rows * g.kernel[1], pitch, rest, width)
+            staged += 1
+    if job.code_size:
+        return not beyond
+    return tile.far < 2 and 0 <= tile.seen <= 0x7FFFFFFF
+
+
+cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t begin,
+                             Py_ssize_t end, entry *full, index *index_type) noexcept nogil:
+    """The output's rows that belong to some pooled rows of a plane, front to back.
+
+    Of each row, the windows from `begin` to `end`. Returns at the first stray, and whether there was none.
+    """
+    cdef const Geometry *g = &job.g
+    cdef char *into = plane_of(&job.full, job.channels, plane)
+    cdef Py_ssize_t width = g.full[2], height = g.full[1], used = g.kernel[2] * g.pooled[2], most = 1
+    cdef Py_ssize_t d, h, w, kd, line, cell
+    cdef Tile tile
+    cdef Py_ssize_t chunk = min(<Py_ssize_t> SELECT_CHUNK, STAGE // (g.kernel[1] * g.kernel[2]))
+    # Rows of codes that follow each other are widened together.
+    if end - begin == g.pooled[2] and (not job.code_size or job.indices.axis[1] == g.pooled[2]):
+        most = max(min(SELECT_CHUNK // g.pooled[2], STAGE // (g.kernel[1] * width)), 1)
+    while row < row_end:
+        d = row // g.pooled[1]
+        h = row % g.pooled[1]
+        tile.rows = min(most, min(row_end - row, g.pooled[1] - h))
+        w = begin
+        while w < end:
+            tile.count = min(end - w, chunk)
+            if not select_some(job, plane, d, h, w, &tile, full, index_type):
+                return False
+            w += tile.count
+        row += tile.rows
+        if end < g.pooled[2]:
+            continue
+        # What lies beyond the last windows.
+        for kd in range(g.kernel[0]):
+            cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
+            if used < width and not job.stream:
+                for line in range(tile.rows * g.kernel[1]):
+                    clear(job, into, cell + line * width + used, cell + (line + 1) * width, sizeof(entry))
+            if h + tile.rows == g.pooled[1]:
+                clear(job, into, cell + tile.rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
+                      sizeof(entry))
+    if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
+        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
+    return True
+
+
+cdef inline bint selectable(const Job *job) noexcept nogil:
+    """Whether selecting is worth while, for windows side by side."""
+    cdef Py_ssize_t width = job.g.pooled[2]
+    if job.code_size:
+        return (job.g.kernel[2] <= WIDEST and job.g.kernel[1] <= TALLEST
+                and width >= (SELECT_CODES if of_two(&job.g) else SELECT_WIDTH))
+    return of_two(&job.g) and (width >= SELECT_WIDTH or width >= SELECT_WHOLE and width % LANE == 0)
