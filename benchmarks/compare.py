@@ -1,9 +1,9 @@
 """cunpool beside its peers: ``python benchmarks/compare.py``.
 
 Each contestant that is installed runs in a process of its own, so that no two OpenMP runtimes share one, and is stopped
-while another has its turn, so that nobody's idle threads spin at another's cost. Round after round each one times a short
-block of calls, in an order that changes. What is reported is the median of the rounds' ratios to cunpool at the same
-number of threads, with their quartiles. Times of a shared machine move; ratios within a round move less.
+while another has its turn, so that nobody's idle threads spin at another's cost. Round after round each one times a
+short block of calls, in an order that changes. What is reported is the median of the rounds' ratios to cunpool at the
+same number of threads, with their quartiles. Times of a shared machine move; ratios within a round move less.
 """
 
 from __future__ import annotations

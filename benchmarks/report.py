@@ -148,8 +148,8 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
             moved = np.median([c["must_move"] / c["full_bytes"] for c in chosen])
             copied = np.median([2 * c["full_bytes"] / np.median(times(c, "copy", 1)) for c in chosen]) / 1e9
             print(
-                f"  {op:<16}{title:<13}{moved:.2f} bytes to move for each of the full side; a copy moves {copied:.0f} GB/s; "
-                + "  ".join(parts)
+                f"  {op:<16}{title:<13}{moved:.2f} bytes to move for each of the full side; "
+                f"a copy moves {copied:.0f} GB/s; " + "  ".join(parts)
             )
 
 

@@ -7,6 +7,7 @@ round after round; what is printed are the median of the rounds' ratios and thei
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -26,7 +27,7 @@ def network(width: int) -> Any:
         def __init__(self) -> None:
             super().__init__()
             sizes = [3, width, 2 * width, 4 * width]
-            pairs = list(zip(sizes[:-1], sizes[1:], strict=True))
+            pairs = list(itertools.pairwise(sizes))
             self.down = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in pairs)
             self.up = nn.ModuleList(nn.Conv2d(b, a, 3, padding=1) for a, b in reversed(pairs))
             self.pool = nn.ModuleList(nn.MaxPool2d(2, return_indices=True) for _ in pairs)

@@ -1,4 +1,4 @@
-"""Where the compiled modules are, for Python started in a checkout: there the first `cunpool` is the uncompiled source."""
+"""Where the compiled modules are, for Python started in a checkout: there the first `cunpool` is the bare source."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ padding : int or sequence of int
     Cells of padding on both sides of each axis.""",
     "index_format": """\
 index_format : {"plane", "window"}
-    What `indices` are: places in the plane of the output, or window codes: places in the window, counted in raster order,
-    as uint8, or as uint16 for windows of more than 256 cells.""",
+    What `indices` are: places in the plane of the output, or window codes: places in the window, counted in raster
+    order, as uint8, or as uint16 for windows of more than 256 cells.""",
     "dilation": """\
 dilation : int or sequence of int
     Step from one cell of a window to the next. It enters the default size, and what window codes mean.""",

@@ -51,8 +51,8 @@ def set_num_threads(n: int | None) -> None:
     Parameters
     ----------
     n : int or None
-        At least 1; more than twice the processors (or 8) are not given. None goes back to what OpenMP and the processor affinity allow at the time of each call
-        (``OMP_NUM_THREADS``, threadpoolctl, taskset).
+        At least 1; more than twice the processors (or 8) are not given. None goes back to what OpenMP and the processor
+        affinity allow at the time of each call (``OMP_NUM_THREADS``, threadpoolctl, taskset).
 
     Raises
     ------

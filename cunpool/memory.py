@@ -31,9 +31,9 @@ def set_cache_limit(nbytes: int) -> None:
 
     Notes
     -----
-    Results of a megabyte and more lie in memory that is handed on once NumPy has freed it, which it does when neither the
-    array nor any view of it is left. The system has to find and zero every page of new memory, and that takes longer
-    than unpooling does. The arrays are ordinary ones that own their data (NEP 49).
+    Results of a megabyte and more lie in memory that is handed on once NumPy has freed it, which it does when neither
+    the array nor any view of it is left. The system has to find and zero every page of new memory, and that takes
+    longer than unpooling does. The arrays are ordinary ones that own their data (NEP 49).
 
     Examples
     --------

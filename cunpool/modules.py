@@ -128,8 +128,8 @@ class MaxPool2d(_MaxPool):
     Parameters
     ----------
     kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format
-        As for `cunpool.max_pool2d`, and kept as attributes under the same names. What does not fit raises its error when
-        the module is called.
+        As for `cunpool.max_pool2d`, and kept as attributes under the same names. What does not fit raises its error
+        when the module is called.
 
     References
     ----------

@@ -140,8 +140,9 @@ def max_pool2d(
     values : numpy.ndarray
         The maxima, of the dtype of `input`, laid out in memory as `input` is.
     indices : numpy.ndarray of int64, uint8 or uint16
-        Only with `return_indices`: the place of each maximum in its plane of `input`, counted in raster order, or in its
-        window (see `index_format`). Of equal maxima it is the first. A NaN beats every number, and of several the last one is named.
+        Only with `return_indices`: the place of each maximum in its plane of `input`, counted in raster order, or in
+        its window (see `index_format`). Of equal maxima it is the first. A NaN beats every number, and of several the
+        last one is named.
 
     Raises
     ------

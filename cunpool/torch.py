@@ -56,6 +56,8 @@ _THEIRS = {
     3: torch._C._nn.max_pool3d_with_indices,
 }
 
+_WINDOW = ("kernel_size", "stride", "padding", "dilation")
+
 # Arrays of fewer bytes than this are not worth a second thread.
 SMALL = 1 << 13
 _BFLOAT16 = torch.bfloat16
@@ -221,7 +223,7 @@ def _needs_grad(input: torch.Tensor) -> bool:
     return bool(getattr(_forward_ad, "_current_level", -1) >= 0)
 
 
-def _per_axis(n: int, window: Window) -> bool:
+def _per_axis(n: int, *window: Size | None) -> bool:
     """Whether there is one size for all axes or for each; PyTorch alone knows what to do with fewer."""
     return all(type(size) is int or size is None or (isinstance(size, tuple) and len(size) == n) for size in window)
 
@@ -241,7 +243,7 @@ def _max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, retu
     """Pooling over `n` spatial axes."""
     if type(input) is torch.Tensor and _are_few(input) and input.is_cpu and input.dtype in _FLOATS:
         kernel_size, stride, padding, dilation = window
-        if type(kernel_size) is type(stride or 1) is type(padding) is type(dilation) is int or _per_axis(n, window):
+        if type(kernel_size) is type(stride or 1) is type(padding) is type(dilation) is int or _per_axis(n, *window):
             try:
                 results = _THEIRS[n](input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
             except (RuntimeError, TypeError):
@@ -314,9 +316,10 @@ def max_pool2d(
 
     Notes
     -----
-    Gradients flow, second ones too. Where PyTorch's own operator is faster it is called, and the answer is the same: for
-    few elements, some thousands of a contiguous input and more of a channels-last one. A call uses at most ``torch.get_num_threads()`` threads, and no more than
-    `cunpool.get_num_threads` allows. Autocast is not looked at: the dtype stays.
+    Gradients flow, second ones too. A call uses at most ``torch.get_num_threads()`` threads, and no more than
+    `cunpool.get_num_threads` allows. Autocast is not looked at: the dtype stays. Where PyTorch's own operator is faster
+    it is called, and the answer is the same: for few elements, some thousands of a contiguous input and more of a
+    channels-last one.
 
     References
     ----------
@@ -585,8 +588,6 @@ def accelerate(model: torch.nn.Module) -> torch.nn.Module:
     for module in model.modules():
         n, ours = _OURS.get(type(module), (0, None))
         # PyTorch alone knows what to do with fewer sizes than axes.
-        if ours is not None and _per_axis(
-            n, [getattr(module, name, 1) for name in ("kernel_size", "stride", "padding", "dilation")]
-        ):
+        if ours is not None and _per_axis(n, *(getattr(module, name, 1) for name in _WINDOW)):
             module.__class__ = ours
     return model

@@ -142,7 +142,8 @@ def max_unpool2d(
     {window}
     output_size : sequence of int, optional
         The spatial sizes of the result, or its whole shape (N and C are not looked at). On every axis the size has to
-        lie strictly within one `stride` of the default, ``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1``.
+        lie strictly within one `stride` of the default, which is
+        ``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1``.
     {dilation}
     {index_format}
     {out}

@@ -28,7 +28,7 @@ def bits(array: np.ndarray) -> bytes:
 
 def random_items(rng, dtype, shape) -> np.ndarray:
     """Random bits; for bool, which has but two values, random bools."""
-    if dtype == bool:
+    if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     return rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
 

@@ -49,17 +49,17 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
     for plane, *window in np.ndindex(values.shape):
         best, place = None, None
         for tap in np.ndindex(kernel):
-            at = [w * s - p + t * d for w, s, p, t, d in zip(window, stride, padding, tap, dilation)]
-            if not all(0 <= a < size for a, size in zip(at, full)):
+            at = [w * s - p + t * d for w, s, p, t, d in zip(window, stride, padding, tap, dilation, strict=True)]
+            if not all(0 <= a < size for a, size in zip(at, full, strict=True)):
                 continue
             cell = cells[(plane, *at)]
             if best is None or beats(cell, best):
                 best, place = cell, int(np.ravel_multi_index(at, full))
         if best is None:  # nothing but padding: PyTorch names the first position that is not before the array
-            starts = [w * s - p for w, s, p in zip(window, stride, padding)]
-            at = [a if a >= 0 else a + -(a // d) * d for a, d in zip(starts, dilation)]
+            starts = [w * s - p for w, s, p in zip(window, stride, padding, strict=True)]
+            at = [a if a >= 0 else a + -(a // d) * d for a, d in zip(starts, dilation, strict=True)]
             best, place = lowest(x.dtype), 0
-            for a, size in zip(at, full):
+            for a, size in zip(at, full, strict=True):
                 place = place * size + a
         values[(plane, *window)], indices[(plane, *window)] = best, place
     shape = x.shape[:-n] + pooled
@@ -71,7 +71,7 @@ def default_size(pooled, n, kernel_size, stride=None, padding=0, dilation=1):
     stride = kernel if stride is None else each(stride, n)
     return tuple(
         (size - 1) * s - 2 * p + d * (k - 1) + 1
-        for size, k, s, p, d in zip(pooled, kernel, stride, each(padding, n), each(dilation, n))
+        for size, k, s, p, d in zip(pooled, kernel, stride, each(padding, n), each(dilation, n), strict=True)
     )
 
 
@@ -79,8 +79,8 @@ def max_unpool(values, indices, n, full):
     """One value after the other; the last one to come to a place stays."""
     raw = np.dtype((np.void, values.dtype.itemsize))  # a scalar of some dtypes (longdouble) does not keep all bits
     result = np.zeros((int(np.prod(values.shape[:-n])), int(np.prod(full))), raw)
-    for plane, (row, places) in enumerate(zip(planes(values, n).view(raw), planes(indices, n))):
-        for value, place in zip(row.ravel(), places.ravel()):
+    for plane, (row, places) in enumerate(zip(planes(values, n).view(raw), planes(indices, n), strict=True)):
+        for value, place in zip(row.ravel(), places.ravel(), strict=True):
             if not 0 <= int(place) < result.shape[1]:
                 raise IndexError(place)
             result[plane, int(place)] = value
@@ -93,6 +93,6 @@ def windows(pooled, n, kernel_size, stride, padding, dilation, full):
     for window in np.ndindex(pooled):
         inside = [
             [a for t in range(k) if 0 <= (a := w * s - p + t * d) < size]
-            for w, k, s, p, d, size in zip(window, kernel, stride, padding, dilation, full)
+            for w, k, s, p, d, size in zip(window, kernel, stride, padding, dilation, full, strict=True)
         ]
         yield [int(np.ravel_multi_index(at, full)) for at in itertools.product(*inside)]

@@ -155,7 +155,8 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full):
         UNPOOL[n](values, chosen, kernel, output_size=full[1:], out=out, index_format=index_format)
         assert bool(ways[-1] & _unpool.STREAMED) == (kernel == 2 or index_format == "window")
         assert np.array_equal(out.reshape(expected.shape), expected)
-        assert (guarded[:31] == 7).all() and (guarded[31 + x.size :] == 7).all()
+        assert (guarded[:31] == 7).all()
+        assert (guarded[31 + x.size :] == 7).all()
 
 
 def test_results_beyond_the_caches_go_past_them(rng, ways):
@@ -212,7 +213,7 @@ def test_ways_of_pooling(rng, ways, dtype):
 @pytest.mark.parametrize("full", [(2, 3, 2**21), (2, 3, 1001, 1501), (1, 2, 64, 256, 260)])
 def test_gradients_of_large_arrays_are_picked(rng, ways, full, threads):
     n = len(full) - 2
-    values, indices = pooled(rng, full)
+    _, indices = pooled(rng, full)
     grad = rng.standard_normal(full).astype(np.float32)
     codes = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=2)
     flat = grad.reshape(*full[:2], -1)

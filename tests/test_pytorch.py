@@ -40,9 +40,9 @@ def from_torch(tensor, dtype) -> np.ndarray:
     return tensor.numpy()
 
 
-def attempt(call):
+def attempt(call, *arguments, **more):
     try:
-        return call()
+        return call(*arguments, **more)
     except REFUSALS:
         return None
 
@@ -125,10 +125,8 @@ def test_random_geometries(n):
         dtype = BFLOAT16 if name == "bfloat16" else np.dtype(name)
         x = layout(rng, random_numbers(rng, dtype, shape))
         torch_x = to_torch(x)
-        pooled = attempt(lambda: POOL[n](x, *arguments, return_indices=True))  # noqa: B023
-        expected = attempt(
-            lambda: getattr(F, f"max_pool{n}d")(torch_x, *arguments, return_indices=True)  # noqa: B023
-        )
+        pooled = attempt(POOL[n], x, *arguments, return_indices=True)
+        expected = attempt(getattr(F, f"max_pool{n}d"), torch_x, *arguments, return_indices=True)
         message = f"case {case}: {shape} {name} {arguments}"
         assert (pooled is None) == (expected is None), message
         if pooled is None:
@@ -148,19 +146,9 @@ def test_random_geometries(n):
             indices = indices.copy()
             indices.flat[rng.integers(indices.size)] = rng.choice([-1, np.prod(full), 2**32, -(2**63)])
         torch_values, torch_indices = to_torch(values), torch.from_numpy(np.ascontiguousarray(indices))
-        result = attempt(
-            lambda: UNPOOL[n](values, layout(rng, indices), kernel, stride, padding, output_size)  # noqa: B023
-        )
-        expected = attempt(
-            lambda: getattr(F, f"max_unpool{n}d")(
-                torch_values,
-                torch_indices,
-                kernel,
-                stride,
-                padding,
-                output_size,  # noqa: B023
-            )
-        )
+        result = attempt(UNPOOL[n], values, layout(rng, indices), kernel, stride, padding, output_size)
+        unpool = getattr(F, f"max_unpool{n}d")
+        expected = attempt(unpool, torch_values, torch_indices, kernel, stride, padding, output_size)
         message += f", output_size {output_size}"
         if expected is not None and expected.numel() == 0:
             expected = None  # PyTorch gives an array without cells, where there are values to place
@@ -174,7 +162,7 @@ def test_random_geometries(n):
 
 def test_tensors_are_accepted():
     x = torch.arange(16.0).reshape(1, 1, 4, 4)
-    y, indices = POOL[2](x, 2, return_indices=True)
+    y, _ = POOL[2](x, 2, return_indices=True)
     expected = F.max_pool2d(x, 2, return_indices=True)
     assert same(y, expected[0])
     z = UNPOOL[2](expected[0], expected[1], 2)

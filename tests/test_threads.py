@@ -62,7 +62,8 @@ def test_openmps_own_limit_is_read():
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processor affinity here")
 def test_the_affinity_is_read_at_each_call():
     code = (
-        "import os, cunpool as cu; before = cu.get_num_threads(); os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
+        "import os, cunpool as cu; before = cu.get_num_threads();"
+        "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
         "print(cu.get_num_threads())"
     )
     assert python(code) == "1"

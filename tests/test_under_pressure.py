@@ -17,7 +17,9 @@ import cunpool as cu
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and Linux's limits")
 POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 # Sanitizers reserve terabytes of addresses, and keep freed memory for a while.
-SANITIZED = pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="memory is not what it seems here")
+CHECKED = "libasan" in os.environ.get("LD_PRELOAD", "")
+SANITIZED = pytest.mark.skipif(CHECKED, reason="memory is not what it seems here")
+LIMIT = 300 if CHECKED else 60  # seconds: whoever takes longer hangs
 
 COMMON = """
 import gc, os, resource, signal, sys, threading, time
@@ -25,7 +27,7 @@ import numpy as np
 import cunpool as cu
 
 if hasattr(signal, "alarm"):
-    signal.alarm(60)  # ends the process if anything hangs
+    signal.alarm(LIMIT)  # ends the process if anything hangs
 rng = np.random.default_rng(5)
 
 def case(*shape):
@@ -38,9 +40,12 @@ def case(*shape):
 def python(code: str) -> str:
     """What a fresh interpreter prints; nothing here may take it down."""
     run = subprocess.run(
-        [sys.executable, "-c", COMMON + textwrap.dedent(code)], capture_output=True, text=True, timeout=90,
+        [sys.executable, "-c", f"LIMIT = {LIMIT}" + COMMON + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT + 30,
         env={"OMP_WAIT_POLICY": "passive", **os.environ},
-    )  # fmt: skip
+    )
     assert run.returncode == 0, f"{run.returncode}: {run.stdout}{run.stderr}"
     return run.stdout.strip()
 

@@ -33,8 +33,9 @@ def test_codes_say_what_plane_indices_say(rng, n):
         except IndexError:
             continue  # a window that misses the array
         assert bits(codes) == bits(expected)
-        again = UNPOOL[n](values, layout(rng, codes), **window_of(arguments), index_format="window", output_size=None
-                          if reference.default_size(indices.shape[-n:], n, *arguments[:4]) == full else full)  # fmt: skip
+        window = window_of(arguments)
+        size = None if reference.default_size(indices.shape[-n:], n, *arguments[:4]) == full else full
+        again = UNPOOL[n](values, layout(rng, codes), **window, index_format="window", output_size=size)
         assert bits(again) == bits(reference.max_unpool(values, indices, n, full)), case
 
 
