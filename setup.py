@@ -25,6 +25,15 @@ SANITIZE = [
     "-fwrapv",
 ]
 
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": False,
+    "autotestdict": False,
+}
+
 
 def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
     """Compile flags, and the OpenMP flags worth trying, by kind of compiler."""
@@ -122,7 +131,9 @@ def extension(name: str) -> Extension:
 
 setup(
     ext_modules=cythonize(
-        [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")], build_dir="build/cython"
+        [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")],
+        build_dir="build/cython",
+        compiler_directives=DIRECTIVES,
     ),
     cmdclass={"build_ext": BuildExt},
 )

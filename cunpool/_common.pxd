@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # What the kernels share: element types, the geometry, an array as pointer and strides, and the job a task works on.
 # Everything here is inline, so that each extension module compiles its own copy.
 from cython.parallel cimport prange

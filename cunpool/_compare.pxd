@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # Pooling's comparisons: which of two numbers stays, and the maxima of windows that lie side by side.
 from libc.math cimport INFINITY
 from libc.stdint cimport INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, int8_t, int16_t

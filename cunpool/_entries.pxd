@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # What is moved into a plane: entries that take the place of what was there, or numbers that are added to it.
 from libc.stdint cimport uint32_t
 

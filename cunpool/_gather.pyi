@@ -2,6 +2,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+GATHERED: int
+PICKED: int
+STRAYED: int
+
 def unpool_backward(
     full: NDArray[Any],
     indices: NDArray[Any],
@@ -11,4 +15,4 @@ def unpool_backward(
     kind: int,
     codes: bool,
     threads: int,
-) -> bool: ...
+) -> int: ...

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The loops of unpooling's gradient: each pooled cell takes what lies at its place.
 
 Valid input is assumed, indices apart.

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False
 """Memory of results that were dropped, kept for the next results.
 
 The pages of a new array cost more than the work on it: the system has to find and zero each one. So large results get

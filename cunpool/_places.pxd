@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # Where indices point: window codes decoded, planes split, and the rows that can reach a stretch of one.
 from libc.string cimport memcpy, memset
 

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Pooling's loops: the maximum of each window and its place. Valid input is assumed."""
 cimport numpy as cnp
 from libc.string cimport memcpy

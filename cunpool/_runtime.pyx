@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What the compiled side knows of its surroundings: the compiler, OpenMP and its limit."""
 
 cdef extern from *:

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # Selecting: the output's rows, front to back, of windows that lie side by side.
 from libc.string cimport memset
 

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Unpooling's loops. They move bits, so the element type is its size alone. Valid input is assumed, indices apart.
 
 Pooling's gradient is the same walk, but for numbers that are added where several meet.

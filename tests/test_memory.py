@@ -135,10 +135,10 @@ def test_no_temporary_of_the_size_of_an_input(rng, last, window):
     values, indices = cu.max_pool2d(x, *window, return_indices=True)
     _, codes = cu.max_pool2d(x, *window, return_indices=True, index_format="window")
     out, grad = np.empty_like(x), np.empty_like(values)
-    style, size = {"index_format": "window"}, x.shape
+    style, size, half = {"index_format": "window"}, x.shape, indices.nbytes // 2
     calls = [
         (lambda: cu.max_unpool2d(values, indices, *window, output_size=x.shape, out=out), 0),
-        (lambda: cu.max_unpool2d(values, indices.astype("i4"), *window, size, out=out), indices.nbytes // 2),
+        (lambda: cu.max_unpool2d(values, indices.astype("i4"), *window, output_size=size, out=out), half),
         (lambda: cu.max_unpool2d(values, codes, *window, output_size=x.shape, out=out, **style), 0),
         (lambda: cu.max_unpool2d(values, indices, *window, output_size=x.shape), x.nbytes),
         (lambda: cu.max_pool2d(x, *window, return_indices=True), values.nbytes + indices.nbytes),
