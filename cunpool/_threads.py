@@ -37,8 +37,6 @@ def _positive(name: str, value: object) -> int:
 
 def _available() -> int:
     """What OpenMP and the processor affinity allow now: both can change between calls."""
-    if _forked:
-        return 1
     threads = _runtime.openmp_threads()
     if hasattr(os, "sched_getaffinity"):
         threads = min(threads, len(os.sched_getaffinity(0)))

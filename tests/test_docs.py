@@ -4,6 +4,8 @@ import doctest
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,9 @@ def test_readme_names_the_whole_api():
     text = README.read_text()
     for name in cu.__all__:
         assert re.sub(r"[23]d", "1d", name) in text, name
+
+
+def test_cunpool_works_without_docstrings():
+    code = "import cunpool as cu; assert cu.max_pool2d.__doc__ is None; print(cu.max_pool1d([[1, 2]], 2))"
+    run = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[[2]]\n"
