@@ -11,7 +11,11 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError
 
-PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
+PROBE = "int main(void) { return 0; }\n"
+OPENMP_PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
+# GCC would make a wheel of twice the size of loops for what is left of a vector; the kernels see to that themselves.
+SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-loops", "-fno-ipa-cp-clone"]
+STRIPPED = ["-Wl,--strip-all"]
 # NEP 49's allocation hooks appeared in NumPy 1.22.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
 
@@ -55,9 +59,13 @@ class BuildExt(build_ext):
         sanitize = SANITIZE if os.environ.get("CUNPOOL_SANITIZE") == "1" else []
         if sanitize:
             compile_args = [*sanitize, "-DCUNPOOL_NO_CLONES"]
+        link_args = self.link_args(openmp or []) + sanitize
+        if not sanitize and self.compiler.compiler_type != "msvc":
+            compile_args += SMALLER if self.links([*SMALLER, "-Werror"]) else []
+            link_args += STRIPPED if self.links([], STRIPPED) else []
         for extension in self.extensions:
             extension.extra_compile_args = compile_args + (openmp or [])
-            extension.extra_link_args = self.link_args(openmp or []) + sanitize
+            extension.extra_link_args = link_args
         if self.flags_changed():
             self.force = True
         super().build_extensions()
@@ -71,23 +79,21 @@ class BuildExt(build_ext):
             print("cunpool: OpenMP is switched off: a serial build", file=sys.stderr)
             return None
         for candidate in candidates:
-            if self.links(candidate):
+            if self.links(candidate, self.link_args(candidate), OPENMP_PROBE):
                 return candidate
         if wish == "on":
             raise SystemExit("cunpool: CUNPOOL_OPENMP=on, but the compiler cannot build a program with OpenMP")
         print("cunpool: WARNING: no OpenMP found: a SERIAL build", file=sys.stderr)
         return None
 
-    def links(self, openmp: list[str]) -> bool:
-        """Whether a program with `openmp` compiles and links; it is never run, so cross builds work."""
+    def links(self, compile_args: list[str], link_args: "list[str] | None" = None, program: str = PROBE) -> bool:
+        """Whether `program` compiles and links with these; it is never run, so cross builds work."""
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "probe.c")
-            source.write_text(PROBE)
+            source.write_text(program)
             try:
-                objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=openmp)
-                self.compiler.link_executable(
-                    objects, "probe", output_dir=folder, extra_postargs=self.link_args(openmp)
-                )
+                objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=compile_args)
+                self.compiler.link_executable(objects, "probe", output_dir=folder, extra_postargs=link_args)
             except (CompileError, LinkError):
                 return False
         return True

@@ -64,6 +64,13 @@ cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ss
     return ((d * g.stride[0] - g.padding[0]) * height + row) * g.full[2] + w * g.stride[2] - g.padding[2]
 
 
+cdef inlined write_places(index8 *indices, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                          const int32_t *place) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(lines):
+        indices[i] = base + i * stride + place[i]
+
+
 cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
                   const int32_t *place) noexcept nogil:
     """Values and indices of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
@@ -71,6 +78,8 @@ cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_s
     cdef char *values = target.values
     cdef char *indices = target.indices
     cdef Py_ssize_t value_step = target.value_step, index_step = target.index_step, i
+    # In whole vectors, of which the last one is done again.
+    cdef Py_ssize_t left = lines % 16 if lines > 16 else 0
     cdef index8[LINE] line
     if value_step != sizeof(number):
         for i in range(lines):
@@ -96,12 +105,12 @@ cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_s
         for i in range(lines):
             (<index8 *> (indices + i * index_step))[0] = base + i * stride + place[i]
     elif target.stream:
-        for i in range(lines):
-            line[i] = base + i * stride + place[i]
+        write_places(line, base, stride, lines, place)
         cunpool_stream(indices, <const char *> line, lines * sizeof(index8))
     else:
-        for i in range(lines):
-            (<index8 *> indices)[i] = base + i * stride + place[i]
+        write_places(<index8 *> indices, base, stride, lines - left, place)
+        if left:
+            write_places(<index8 *> indices + lines - 16, base + (lines - 16) * stride, stride, 16, place + lines - 16)
 
 
 cdef inlined take_phase(number *phase, const char *row, Py_ssize_t step, Py_ssize_t count) noexcept nogil:

@@ -26,15 +26,15 @@ cdef struct Tile:
     uint32_t first[3]       # and the index, or code, of the first cell in each of them;
     Py_ssize_t out_row      # bytes to those of the next pooled row
     uint32_t first_row
-    uint32_t area           # from a line to the one behind it
+    uint32_t area           # from a line to the one behind it, in windows of 2 x 2 x 2
     uint32_t far            # the bits of how far each index is from the nearest line of its window, and of all indices
     int64_t seen
 
 
 cdef enum Check:
-    NONE                    # window codes have been looked at; so have indices where these lines are not the first ones
+    NONE                    # window codes have been looked at
     NEAR                    # an index has to lie in one of the lines,
-    DEEP                    # or of the lines behind these
+    DEEP                    # or in one of as many lines of the window `area` cells on
 
 
 cdef inline inlined select_row(int lines, int width, int step, Check check, uint32_t area, entry **out,
@@ -117,19 +117,19 @@ cdef inline cloned select_lines(const Job *job, int lines, Check check, Tile *ti
             select_tile(1, 2, 2, NEAR, tile, full, index_type)
         elif check == NEAR:
             select_tile(2, 2, 2, NEAR, tile, full, index_type)
-        elif check == DEEP:
-            select_tile(2, 2, 2, DEEP, tile, full, index_type)
         else:
-            select_tile(2, 2, 2, NONE, tile, full, index_type)
+            select_tile(2, 2, 2, DEEP, tile, full, index_type)
     elif index is index4:
-        if lines == 3:
-            select_tile(3, 3, 0, NONE, tile, full, index_type)
-        elif lines == 2:
+        if lines == 2:
             select_tile(2, 2, 0, NONE, tile, full, index_type)
-        elif job.g.kernel[2] == 1:
-            select_tile(1, 1, 0, NONE, tile, full, index_type)
         elif job.g.kernel[2] == 2:
             select_tile(1, 2, 0, NONE, tile, full, index_type)
+        elif entry is item16 or entry is half or entry is bhalf or entry is float4 or entry is float8:
+            pass  # as `selectable` says
+        elif lines == 3:
+            select_tile(3, 3, 0, NONE, tile, full, index_type)
+        elif job.g.kernel[2] == 1:
+            select_tile(1, 1, 0, NONE, tile, full, index_type)
         elif job.g.kernel[2] == 3:
             select_tile(1, 3, 0, NONE, tile, full, index_type)
         else:
@@ -160,7 +160,7 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t width = g.full[2], pitch = width, rest = 0, kd, kh, cell, staged = 0
     cdef int wide = <int> g.kernel[2], lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
     cdef int together = 2 if wide == 2 else 3 if wide == 3 and g.kernel[1] == 3 else 1
-    cdef Check check = DEEP if lines == 4 else NEAR
+    cdef Check check = NEAR if lines < 4 else DEEP
     cdef bint beyond = False
     tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
                    + w * <Py_ssize_t> sizeof(entry))
@@ -191,7 +191,7 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             some += 1
             if k == lines or some == together:
                 select_lines(job, some, check, tile, full, index_type)
-                check = NONE
+                tile.area = -tile.area  # for the lines behind, it is the ones before that are far
                 some = 0
         while job.stream and some == 0 and staged <= kd:
             cell = ((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w
@@ -244,10 +244,14 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
     return True
 
 
-cdef inline bint selectable(const Job *job) noexcept nogil:
-    """Whether selecting is worth while, for windows side by side."""
+cdef inline bint selectable(const Job *job, bint rare) noexcept nogil:
+    """Whether selecting is worth while, for windows side by side.
+
+    The `rare` kinds of entry, complex ones and the numbers of gradients, are compiled for windows of 2 alone.
+    """
     cdef Py_ssize_t width = job.g.pooled[2]
-    if job.code_size:
+    if job.code_size and (job.g.kernel[2] == 2 or not rare):
         return (job.g.kernel[2] <= WIDEST and job.g.kernel[1] <= TALLEST
                 and width >= (SELECT_CODES if of_two(&job.g) else SELECT_WIDTH))
-    return of_two(&job.g) and (width >= SELECT_WIDTH or width >= SELECT_WHOLE and width % LANE == 0)
+    return (not job.code_size and of_two(&job.g)
+            and (width >= SELECT_WIDTH or width >= SELECT_WHOLE and width % LANE == 0))

@@ -20,6 +20,7 @@ cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
     DECODED = 256           # window codes that are decoded together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
+    RARE = 4                # the first of the rare kinds, see below
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache;
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
@@ -306,7 +307,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     job.stream = (cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM
                   and job.g.pooled[0] * job.g.pooled[1] > 1)
     ways = SCATTERED
-    if side_by_side(&job, item_size, index_size) and selectable(&job):
+    if side_by_side(&job, item_size, index_size) and selectable(&job, kind >= RARE):
         kernel = SELECT[kind][not codes and index_size == 8]
         ways = SELECTED + STREAMED * job.stream
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
