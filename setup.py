@@ -53,6 +53,10 @@ def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
 class BuildExt(build_ext):
     """Build with OpenMP where the compiler has it, and again whenever a flag has changed."""
 
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or True  # as many compilers at once as there are processors
+
     def build_extensions(self) -> None:
         compile_args, candidates = flags(self.compiler.compiler_type)
         openmp = self.find_openmp(candidates)
