@@ -19,6 +19,9 @@ STRIPPED = ["-Wl,--strip-all"]
 # NEP 49's allocation hooks appeared in NumPy 1.22.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
 
+# For .ci/coverage: gcov counts the lines of the Cython files, which the C files name.
+COVERAGE = ["--coverage", "-O1", "-fwrapv"]
+
 # For .ci/sanitize. The loops are compiled once: the loader would choose among them before the checks are up.
 SANITIZE = [
     "-fsanitize=address,undefined",
@@ -28,6 +31,8 @@ SANITIZE = [
     "-g",
     "-fwrapv",
 ]
+
+SANITIZED, COVERED = (os.environ.get(f"CUNPOOL_{name}") == "1" for name in ("SANITIZE", "COVERAGE"))
 
 DIRECTIVES = {
     "language_level": 3,
@@ -60,11 +65,11 @@ class BuildExt(build_ext):
     def build_extensions(self) -> None:
         compile_args, candidates = flags(self.compiler.compiler_type)
         openmp = self.find_openmp(candidates)
-        sanitize = SANITIZE if os.environ.get("CUNPOOL_SANITIZE") == "1" else []
-        if sanitize:
-            compile_args = [*sanitize, "-DCUNPOOL_NO_CLONES"]
-        link_args = self.link_args(openmp or []) + sanitize
-        if not sanitize and self.compiler.compiler_type != "msvc":
+        checks = SANITIZE if SANITIZED else COVERAGE if COVERED else []
+        if checks:
+            compile_args = [*checks, "-DCUNPOOL_NO_CLONES"]
+        link_args = self.link_args(openmp or []) + checks
+        if not checks and self.compiler.compiler_type != "msvc":
             compile_args += SMALLER if self.links([*SMALLER, "-Werror"]) else []
             link_args += STRIPPED if self.links([], STRIPPED) else []
         for extension in self.extensions:
@@ -144,6 +149,7 @@ setup(
         [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")],
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
+        emit_linenums=COVERED,
     ),
     cmdclass={"build_ext": BuildExt},
 )

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import cunpool as cu
-from cunpool import _checkout
+from cunpool import _checkout, _runtime
 
 SOURCE = Path(_checkout.__file__).parent
+INSTALLED = Path(_runtime.__file__).parent.parent
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def test_python_started_in_a_checkout_uses_the_installed_package(checkout):
 
 
 def test_without_an_installed_package_the_error_says_how_to_build(checkout):
-    code = f"import sys; sys.path = [p for p in sys.path if p != {str(SOURCE.parent)!r}]; import cunpool"
+    code = f"import sys; sys.path = [p for p in sys.path if p != {str(INSTALLED)!r}]; import cunpool"
     run = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True)
     assert run.returncode == 1
     assert "ImportError: cunpool's compiled modules are missing" in run.stderr

@@ -50,3 +50,11 @@ def test_cunpool_works_without_docstrings():
     code = "import cunpool as cu; assert cu.max_pool2d.__doc__ is None; print(cu.max_pool1d([[1, 2]], 2))"
     run = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[[2]]\n"
+
+
+@pytest.mark.parametrize("name", ["README.md", "SECURITY.md"])
+def test_promises_name_tests_that_exist(name):
+    named = set(re.findall(r"`(test_\w+)`", (README.parent / name).read_text()))
+    here = "".join(path.read_text() for path in README.parent.glob("tests/test_*.py"))
+    assert len(named) > 7
+    assert {test for test in named if f"def {test}(" not in here} == set()

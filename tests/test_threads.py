@@ -12,7 +12,7 @@ import pytest
 from cases import bits
 
 import cunpool as cu
-from cunpool import _threads
+from cunpool import _runtime, _threads
 
 LARGE = 1 << 24
 openmp = pytest.mark.skipif(not cu.openmp_enabled(), reason="a serial build")
@@ -67,6 +67,16 @@ def test_the_affinity_is_read_at_each_call():
         "print(cu.get_num_threads())"
     )
     assert python(code) == "1"
+
+
+def test_openmps_settings_stay(rng):
+    before = _runtime.openmp_threads()
+    x = rng.random((4, 16, 128, 128), np.float32)
+    for threads in (1, 2, 3):
+        cu.max_pool2d(x, 2, num_threads=threads)
+        cu.set_num_threads(threads)
+        cu.max_pool2d(x, 2)
+    assert _runtime.openmp_threads() == before
 
 
 def test_eight_python_threads_at_once(rng):

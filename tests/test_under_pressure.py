@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -37,15 +39,15 @@ def case(*shape):
 """
 
 
+def interpreter(code: str) -> dict:
+    """Arguments of `subprocess.run` and the like."""
+    code = f"LIMIT = {LIMIT}" + COMMON + textwrap.dedent(code)
+    return {"args": [sys.executable, "-c", code], "text": True, "env": {"OMP_WAIT_POLICY": "passive", **os.environ}}
+
+
 def python(code: str) -> str:
     """What a fresh interpreter prints; nothing here may take it down."""
-    run = subprocess.run(
-        [sys.executable, "-c", f"LIMIT = {LIMIT}" + COMMON + textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT + 30,
-        env={"OMP_WAIT_POLICY": "passive", **os.environ},
-    )
+    run = subprocess.run(**interpreter(code), capture_output=True, timeout=LIMIT + 30)
     assert run.returncode == 0, f"{run.returncode}: {run.stdout}{run.stderr}"
     return run.stdout.strip()
 
@@ -172,29 +174,22 @@ def test_a_fork_in_the_middle_of_another_threads_call(threads):
 def test_an_interrupt_leaves_things_usable():
     code = """
         y, indices, expected = case(4, 16, 512, 512)
-        interrupts = 0
-
-        def interrupt(delay, seen):
-            # Again after seconds, for a busy machine was seen to lose one (Python 3.10).
-            while not seen.wait(delay):
-                os.kill(os.getpid(), signal.SIGINT)
-                delay = 5
-
-        for turn in range(6):
-            seen = threading.Event()
-            thread = threading.Thread(target=interrupt, args=(0.05 + 0.03 * turn, seen))
+        for _ in range(6):
             try:
-                thread.start()
+                print("calling", flush=True)
                 while True:
                     cu.max_unpool2d(y, indices, 2)
             except KeyboardInterrupt:
-                seen.set()
-                interrupts += 1
-            thread.join()
-            assert cu.max_unpool2d(y, indices, 2).tobytes() == expected
-        print(interrupts)
+                assert cu.max_unpool2d(y, indices, 2).tobytes() == expected
+        print("done")
     """
-    assert python(code) == "6"
+    with subprocess.Popen(**interpreter(code), stdout=subprocess.PIPE) as process:
+        for turn in range(6):
+            assert process.stdout.readline() == "calling\n"
+            time.sleep(0.05 + 0.03 * turn)
+            process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "done\n"
+    assert process.returncode == 0
 
 
 def test_readers_while_indices_change(rng):
