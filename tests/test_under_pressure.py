@@ -28,6 +28,7 @@ import gc, os, resource, signal, sys, threading, time
 import numpy as np
 import cunpool as cu
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background may ignore it
 if hasattr(signal, "alarm"):
     signal.alarm(LIMIT)  # ends the process if anything hangs
 rng = np.random.default_rng(5)
