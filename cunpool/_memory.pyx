@@ -99,7 +99,7 @@ cdef void *take(void *_, size_t size) noexcept:
     if best >= 0:
         return data_of(forget(best))
     if room < size:
-        return NULL
+        return NULL  # unreached: NumPy has refused such sizes before
     start = PyMem_RawMalloc(room)
     if start == NULL:
         shrink(0)
@@ -117,7 +117,7 @@ cdef void *take(void *_, size_t size) noexcept:
 cdef void *take_zeroed(void *_, size_t items, size_t size) noexcept:
     cdef void *data
     if size and items > <size_t> -1 // size:
-        return NULL
+        return NULL  # unreached: the same
     data = take(NULL, items * size)
     if data != NULL:
         memset(data, 0, items * size)
@@ -129,7 +129,7 @@ cdef void give_back(void *_, void *data, size_t size) noexcept:
     global count, total
     cdef Block *block
     if data == NULL:
-        return
+        return  # unreached: NumPy gives back what it got
     block = block_of(data)
     if block.capacity > limit:
         PyMem_RawFree(block.start)

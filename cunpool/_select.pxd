@@ -125,7 +125,7 @@ cdef inline cloned select_lines(const Job *job, int lines, Check check, Tile *ti
         elif job.g.kernel[2] == 2:
             select_tile(1, 2, 0, NONE, tile, full, index_type)
         elif entry is item16 or entry is half or entry is bhalf or entry is float4 or entry is float8:
-            pass  # as `selectable` says
+            pass  # unreached, as `selectable` says
         elif lines == 3:
             select_tile(3, 3, 0, NONE, tile, full, index_type)
         elif job.g.kernel[2] == 1:

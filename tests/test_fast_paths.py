@@ -191,6 +191,7 @@ def test_ways_of_pooling(rng, ways, dtype):
         ((2, 3, 30, 131), (3, 2, 1), 0),
         ((2, 3, 12, 13), (7, 2), _pool.LARGE),
         ((2, 3, 12, 13), (2, 2, 1, 3), _pool.LARGE),
+        ((1, 2, 6, 830), ((4, 8), (1, 100)), _pool.LARGE),
         ((2, 3, 50), (2,), _pool.JOINED | _pool.TWOS),
         ((2, 3, 30), (2,), _pool.JOINED | _pool.WHOLE),
         ((2, 3, 4, 6, 30), (2,), _pool.WHOLE),
@@ -227,6 +228,9 @@ def test_gradients_of_large_arrays_are_picked(rng, ways, full, threads):
         assert bits(backward(grad, chosen, 2, num_threads=threads)) == bits(gathered(indices))
     assert bits(backward(grad, codes, 2, index_format="window", num_threads=threads)) == bits(gathered(indices))
     assert ways == [_gather.PICKED] * 3
+    codes.flat[rng.integers(codes.size)] = 2**n
+    with pytest.raises(IndexError, match=f"window code {2**n} at"):
+        backward(grad, codes, 2, index_format="window", num_threads=threads)
     stray = indices.copy()
     at = int(rng.integers(stray.size))
     stray.flat[at] = (stray.flat[at] + 7) % int(np.prod(full[2:]))

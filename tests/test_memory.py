@@ -82,6 +82,15 @@ def test_many_sizes_do_not_pile_up(rng):
     assert _memory.kept_bytes() < 64 * 3 * MB + 1
 
 
+def test_zeros_are_zeros():
+    """NumPy's hooks have to be complete, though results are never asked for zeroed."""
+    for fill in (1, 2):
+        zeros = _memory.empty(np.zeros, (1 << 20,), np.dtype(np.uint8))
+        assert not zeros.any()
+        zeros.fill(fill)
+        del zeros
+
+
 @pytest.mark.parametrize("bad", [-1, -(2**70)])
 def test_a_negative_limit(bad):
     with pytest.raises(ValueError, match="at least 0"):
