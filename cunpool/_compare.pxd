@@ -323,14 +323,14 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
 cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
                                  Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
     """`compare_pairs` for some pooled rows, `step` bytes of the array apart."""
-    cdef const char *at[4]
+    cdef const number *at[4]
     cdef int i
     for i in range(rows):
-        at[i] = row[i]
+        at[i] = <const number *> row[i]
     for _ in range(lines):
-        compare_pairs(rows, <const number **> at, places, count, best, place)
+        compare_pairs(rows, at, places, count, best, place)
         for i in range(rows):
-            at[i] += step
+            at[i] = <const number *> (<const char *> at[i] + step)
         best += count
         place += count
 

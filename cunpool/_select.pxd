@@ -12,7 +12,7 @@ cdef enum:
     SELECT_CHUNK = 512      # windows of a row that are selected together,
     WIDEST = 4              # no wider than this,
     TALLEST = 16            # nor higher
-    STAGE = 4096            # cells of the output that are put together before they go past the caches
+    STAGE = 2048            # cells of the output that are put together before they go past the caches
     LANE = 16               # windows in the widest vector
 
 

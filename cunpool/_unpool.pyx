@@ -168,7 +168,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     if not job.banded and job.lanes == 1 and value_step and index_step and not job.code_size:
         return put_row(job, out, values, value_step, indices, index_step, cells_of(g.pooled), low, high, 0, band[1],
                        full, index_type)
-    if not job.banded and job.lanes == 1 and value_step and job.code_size and width < DECODED // 2:
+    if not job.banded and job.lanes == 1 and value_step and job.code_size and 0 < width < DECODED // 2:
         return put_short_rows(job, out, values, value_step, indices, full)
     for d in range(g.pooled[0]):
         for h in range(height):

@@ -233,6 +233,8 @@ def _are_few(input: torch.Tensor) -> bool:
     count = input.numel()
     if count < _FEW[False, False][0]:  # a short cut: few for any kind
         return True
+    if input.layout is not torch.strided:
+        return False
     last = _format(input) is not torch.contiguous_format
     grad = input.requires_grad and torch.is_grad_enabled()
     # Half-precision gradients of all channels at once are added one by one here.
@@ -241,7 +243,13 @@ def _are_few(input: torch.Tensor) -> bool:
 
 def _max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool) -> Any:
     """Pooling over `n` spatial axes."""
-    if type(input) is torch.Tensor and _are_few(input) and input.is_cpu and input.dtype in _FLOATS:
+    if (
+        type(input) is torch.Tensor
+        and _are_few(input)
+        and input.is_cpu
+        and input.dtype in _FLOATS
+        and (n > 1 or input.is_contiguous())  # as if it were 2d, PyTorch calls others channels-last
+    ):
         kernel_size, stride, padding, dilation = window
         if type(kernel_size) is type(stride or 1) is type(padding) is type(dilation) is int or _per_axis(n, *window):
             try:
@@ -318,8 +326,8 @@ def max_pool2d(
     -----
     Gradients flow, second ones too. A call uses at most ``torch.get_num_threads()`` threads, and no more than
     `cunpool.get_num_threads` allows. Autocast is not looked at: the dtype stays. Where PyTorch's own operator is faster
-    it is called, and the answer is the same: for few elements, some thousands of a contiguous input and more of a
-    channels-last one.
+    it is called, with PyTorch's threads, and the answer is the same: for few elements, some thousands of a contiguous
+    input and more of a channels-last one.
 
     References
     ----------

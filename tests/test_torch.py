@@ -164,6 +164,16 @@ def test_what_is_left_to_pytorch_is_the_same(rng, as_it_is, n, size):
     assert as_it_is
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_what_is_laid_out_in_another_order(as_it_is):
+    x = torch.rand(2, 64, 8).transpose(1, 2)
+    assert ct.max_pool1d(x, 2).is_contiguous()
+    assert raw(ct.max_pool1d(x, 2)) == raw(F.max_pool1d(x, 2))
+    for size in (4, 64):
+        with pytest.raises(ValueError, match="must be a dense tensor"):
+            ct.max_pool1d(torch.eye(size).to_sparse_csr(), 2)
+
+
 def test_many_elements_are_cunpools(as_it_is):
     x = torch.rand(1, 8, 200, 200)
     ct.max_pool2d(x, 2)

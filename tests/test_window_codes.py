@@ -70,6 +70,18 @@ def test_any_valid_code(rng, n, dtype):
             assert bits(gathered) == bits(plane)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_no_codes_but_planes(n):
+    """Sizes of 0 can have an output all the same."""
+    for shape in ((2,) + (0,) * n, (1, 2) + (3,) * (n - 1) + (0,), (1, 2, 0) + (3,) * (n - 1)):
+        values, codes = np.ones(shape, np.float32), np.zeros(shape, np.uint8)
+        result = UNPOOL[n](values, codes, 5, 2, index_format="window")
+        assert result.size
+        assert not result.any()
+        grad = {1: cu.max_unpool1d_backward, 2: cu.max_unpool2d_backward, 3: cu.max_unpool3d_backward}[n]
+        assert grad(result, codes, 5, 2, index_format="window").shape == shape
+
+
 def test_the_report_where_no_code_is_wrong_any_more():
     """Another thread may have put it right."""
     sizes = cu._geometry.unpooling(2, (1, 2, 2), 2, None, 0, 1, None)[2]
