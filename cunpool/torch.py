@@ -56,6 +56,7 @@ _THEIRS = {
     3: torch._C._nn.max_pool3d_with_indices,
 }
 
+_STRIDED = torch.strided
 _WINDOW = ("kernel_size", "stride", "padding", "dilation")
 
 # Arrays of fewer bytes than this are not worth a second thread.
@@ -233,8 +234,6 @@ def _are_few(input: torch.Tensor) -> bool:
     count = input.numel()
     if count < _FEW[False, False][0]:  # a short cut: few for any kind
         return True
-    if input.layout is not torch.strided:
-        return False
     last = _format(input) is not torch.contiguous_format
     grad = input.requires_grad and torch.is_grad_enabled()
     # Half-precision gradients of all channels at once are added one by one here.
@@ -245,6 +244,7 @@ def _max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, retu
     """Pooling over `n` spatial axes."""
     if (
         type(input) is torch.Tensor
+        and input.layout is _STRIDED
         and _are_few(input)
         and input.is_cpu
         and input.dtype in _FLOATS
