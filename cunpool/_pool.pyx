@@ -15,7 +15,8 @@ cdef enum:
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
     MANY = 16               # if there are so many of these
     STREAM = 1 << 24        # bytes of results that would not stay in the caches anyway
-    VECTOR = 64             # numbers in the widest vector; buffers have as many to spare, so that loops need no tail
+    VECTOR = 64             # numbers in the widest vector; buffers have as many to spare, to begin at a cache
+                            # line, and as many again where loops go without a tail
     CELLS = 4096            # cells of all these windows together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than reading this
 
@@ -80,7 +81,8 @@ cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_s
     cdef Py_ssize_t value_step = target.value_step, index_step = target.index_step, i
     # In whole vectors, of which the last one is done again.
     cdef Py_ssize_t left = lines % 16 if lines > 16 else 0
-    cdef index8[LINE] line
+    cdef index8[LINE + VECTOR] line_room
+    cdef index8 *line = <index8 *> aligned(line_room)
     if value_step != sizeof(number):
         for i in range(lines):
             (<number *> (values + i * value_step))[0] = best[i]
@@ -173,8 +175,10 @@ cdef bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
 
 cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
     """Pool a block of windows of 2, without dealing anything out."""
-    cdef number[LINE] best
-    cdef int32_t[LINE] place
+    cdef number[LINE + VECTOR] best_room
+    cdef int32_t[LINE + VECTOR] place_room
+    cdef number *best = <number *> aligned(best_room)
+    cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef const char *row[4]
     cdef int32_t places[4]
     cdef const Geometry *g = &job.g
@@ -201,9 +205,12 @@ cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number
 
 cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
     """Pool a block: deal its cells out, so that those of neighbouring windows are neighbours, and compare."""
-    cdef number[CELLS + LINE + VECTOR] cells
-    cdef number[LINE + VECTOR] best
-    cdef int32_t[LINE + VECTOR] place
+    cdef number[CELLS + LINE + 2 * VECTOR] cells_room
+    cdef number[LINE + 2 * VECTOR] best_room
+    cdef int32_t[LINE + 2 * VECTOR] place_room
+    cdef number *cells = <number *> aligned(cells_room)
+    cdef number *best = <number *> aligned(best_room)
+    cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef Taps taps
     cdef Target target
     cdef const Geometry *g = &job.g
@@ -278,8 +285,10 @@ cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, numbe
 cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t lines,
                      bint along_channels, number *full) noexcept nogil:
     """Pool neighbouring windows of any size, cell after cell."""
-    cdef number[LINE] best
-    cdef int32_t[LINE] place
+    cdef number[LINE + VECTOR] best_room
+    cdef int32_t[LINE + VECTOR] place_room
+    cdef number *best = <number *> aligned(best_room)
+    cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef Target target = target_of(job, plane, d, h, w, along_channels)
     cdef Py_ssize_t *at = [d, h, w]
     cdef Py_ssize_t start[3]
@@ -389,9 +398,12 @@ cdef void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *f
 cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
                       number *full) noexcept nogil:
     """Pool a row of windows in `count` neighbouring channels."""
-    cdef number[CELLS + LINE] cells
-    cdef number[LINE] best
-    cdef int32_t[LINE] place
+    cdef number[CELLS + LINE + VECTOR] cells_room
+    cdef number *cells = <number *> aligned(cells_room)
+    cdef number[LINE + VECTOR] best_room
+    cdef int32_t[LINE + VECTOR] place_room
+    cdef number *best = <number *> aligned(best_room)
+    cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef Taps taps
     cdef Taps dealt
     cdef const Geometry *g = &job.g

@@ -12,7 +12,8 @@ cdef enum:
     SELECT_CHUNK = 512      # windows of a row that are selected together,
     WIDEST = 4              # no wider than this,
     TALLEST = 16            # nor higher
-    STAGE = 2048            # cells of the output that are put together before they go past the caches
+    STAGE = 2048            # cells of the output that are put together before they go past the caches,
+    STAGE_SIZE = STAGE + TALLEST * WIDEST  # and those behind the windows
     LANE = 16               # windows in the widest vector
 
 
@@ -153,8 +154,10 @@ cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssi
 cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
                              entry *full, index *index_type) noexcept nogil:
     """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
-    cdef entry stage[2][STAGE + TALLEST * WIDEST]
-    cdef index4 codes[SELECT_CHUNK]
+    cdef entry stage_room[2 * STAGE_SIZE + CACHE_LINE]
+    cdef index4 codes_room[SELECT_CHUNK + CACHE_LINE]
+    cdef entry *stage = <entry *> aligned(stage_room)
+    cdef index4 *codes = <index4 *> aligned(codes_room)
     cdef const Geometry *g = &job.g
     cdef char *into = plane_of(&job.full, job.channels, plane)
     cdef Py_ssize_t width = g.full[2], pitch = width, rest = 0, kd, kh, cell, staged = 0
@@ -186,7 +189,7 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         for kh in range(g.kernel[1]):
             cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1] + kh) * width + wide * w
             tile.first[some] = wide * k if job.code_size else <uint32_t> cell
-            tile.out[some] = <char *> &stage[kd % 2][kh * pitch] if job.stream else into + cell * sizeof(entry)
+            tile.out[some] = <char *> (stage + kd % 2 * STAGE_SIZE + kh * pitch) if job.stream else into + cell * sizeof(entry)
             k += 1
             some += 1
             if k == lines or some == together:
@@ -195,7 +198,8 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
                 some = 0
         while job.stream and some == 0 and staged <= kd:
             cell = ((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w
-            stream_out(into + cell * sizeof(entry), &stage[staged % 2][0], tile.rows * g.kernel[1], pitch, rest, width)
+            stream_out(into + cell * sizeof(entry), stage + staged % 2 * STAGE_SIZE, tile.rows * g.kernel[1], pitch, rest,
+                       width)
             staged += 1
     if job.code_size:
         return not beyond
