@@ -70,7 +70,14 @@ cdef extern from *:
     #define cunpool_stream(to, from, size) memcpy(to, from, size)
     #define cunpool_fence() ((void) 0)
     #endif
+
+    #if defined(__GNUC__)
+    #define cunpool_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define cunpool_prefetch(address) ((void) (address))
+    #endif
     """
+    void cunpool_prefetch(const char *address) noexcept nogil
     void cunpool_stream(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_fence() noexcept nogil
 

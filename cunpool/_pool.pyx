@@ -14,7 +14,8 @@ cdef enum:
     VECTOR_ROW = 16         # windows of 2 in rows of as many are compared where they lie
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
     MANY = 16               # if there are so many of these
-    STREAM = 1 << 24        # bytes of results that would not stay in the caches anyway
+    STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
+    AHEAD = 1 << 12         # so many bytes ahead of what is compared large arrays are read
     VECTOR = 64             # numbers in the widest vector; buffers have as many to spare, to begin at a cache
                             # line, and as many again where loops go without a tail
     CELLS = 4096            # cells of all these windows together
@@ -184,7 +185,8 @@ cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number
     cdef const Geometry *g = &job.g
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
-    cdef Py_ssize_t kd, kh, i
+    cdef Py_ssize_t step = g.stride[1] * job.full.axis[1], ahead = 0, kd, kh, i
+    cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * <Py_ssize_t> sizeof(number)
     cdef int rows = 0
     for kd in range(g.kernel[0]):
         for kh in range(g.kernel[1]):
@@ -192,7 +194,9 @@ cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number
                          + (block.h * g.stride[1] + kh) * job.full.axis[1] + 2 * block.w * <Py_ssize_t> sizeof(number))
             places[rows] = place_of(job, kd, kh, 0)
             rows += 1
-    compare_twos(rows, row, g.stride[1] * job.full.axis[1], places, block.width, block.rows, best, place)
+    if job.stream and 0 <= step - used < CACHE_LINE:
+        ahead = (AHEAD + step - 1) // step * step // <Py_ssize_t> sizeof(number)
+    compare_twos(rows, row, step, places, block.width, block.rows, ahead, best, place)
     if (target.indices == NULL or target.code_size) and target.value_row == block.width * target.value_step \
             and target.index_row == block.width * target.index_step:
         write(&target, 0, 0, block.rows * block.width, best, place)  # codes have no need of where a row begins
@@ -508,7 +512,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
                            job.g.dilation[2]]
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
-    job.stream = cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM
+    job.stream = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     fold(&job, item_size, index_size)
     across = (job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
