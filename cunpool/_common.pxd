@@ -73,11 +73,14 @@ cdef extern from *:
 
     #if defined(__GNUC__)
     #define cunpool_prefetch(address) __builtin_prefetch(address)
+    #define cunpool_prefetch_write(address) __builtin_prefetch(address, 1)
     #else
     #define cunpool_prefetch(address) ((void) (address))
+    #define cunpool_prefetch_write(address) ((void) (address))
     #endif
     """
     void cunpool_prefetch(const char *address) noexcept nogil
+    void cunpool_prefetch_write(const char *address) noexcept nogil
     void cunpool_stream(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_fence() noexcept nogil
 

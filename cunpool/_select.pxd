@@ -151,6 +151,23 @@ cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssi
                        pitch * sizeof(entry))
 
 
+cdef inline void fetch_ends(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
+                            Py_ssize_t size) noexcept nogil:
+    """Have the cache lines read that `stream_out` will write in part: what follows would wait for them."""
+    cdef Py_ssize_t line
+    cdef const char *end
+    if pitch == width:
+        pitch *= lines
+        lines = 1
+    for line in range(lines):
+        end = target + pitch * size
+        if <uintptr_t> target % CACHE_LINE:
+            cunpool_prefetch_write(target)
+        if <uintptr_t> end % CACHE_LINE:
+            cunpool_prefetch_write(end)
+        target += width * size
+
+
 cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
                              entry *full, index *index_type) noexcept nogil:
     """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
@@ -186,6 +203,9 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         pitch = wide * tile.count + rest
     tile.out_row = g.kernel[1] * pitch * sizeof(entry)
     for kd in range(g.kernel[0]):
+        if job.stream:
+            cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1]) * width + wide * w
+            fetch_ends(into + cell * sizeof(entry), tile.rows * g.kernel[1], pitch, width, sizeof(entry))
         for kh in range(g.kernel[1]):
             cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1] + kh) * width + wide * w
             tile.first[some] = wide * k if job.code_size else <uint32_t> cell
