@@ -166,7 +166,8 @@ cdef struct Job:
     bint all_inside         # whether no window reaches over an edge
     Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
-    bint stream             # whether results are so large that they go past the caches
+    bint stream             # whether results are so large that they go past the caches,
+    Py_ssize_t kept         # all but so many bytes of them
     bint banded             # whether an index is expected among the rows of its own window
 
 cdef struct Found:

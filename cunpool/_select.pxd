@@ -20,6 +20,7 @@ cdef enum:
 cdef struct Tile:
     # Windows that are selected together: `count` neighbours of some pooled rows, and where they and their cells lie.
     Py_ssize_t count, rows
+    bint stream             # whether the cells go past the caches
     const char *values
     const char *indices     # window codes are widened
     Py_ssize_t value_row, index_row     # bytes from one pooled row to the next
@@ -197,26 +198,26 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         tile.first_row = 0
     else:
         tile.indices += w * <Py_ssize_t> sizeof(index)
-    if job.stream:
+    if tile.stream:
         if w + tile.count == g.pooled[2]:
             rest = width - wide * g.pooled[2]
         pitch = wide * tile.count + rest
     tile.out_row = g.kernel[1] * pitch * sizeof(entry)
     for kd in range(g.kernel[0]):
-        if job.stream:
+        if tile.stream:
             cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1]) * width + wide * w
             fetch_ends(into + cell * sizeof(entry), tile.rows * g.kernel[1], pitch, width, sizeof(entry))
         for kh in range(g.kernel[1]):
             cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1] + kh) * width + wide * w
             tile.first[some] = wide * k if job.code_size else <uint32_t> cell
-            tile.out[some] = <char *> (stage + kd % 2 * STAGE_SIZE + kh * pitch) if job.stream else into + cell * sizeof(entry)
+            tile.out[some] = <char *> (stage + kd % 2 * STAGE_SIZE + kh * pitch) if tile.stream else into + cell * sizeof(entry)
             k += 1
             some += 1
             if k == lines or some == together:
                 select_lines(job, some, check, tile, full, index_type)
                 tile.area = -tile.area  # for the lines behind, it is the ones before that are far
                 some = 0
-        while job.stream and some == 0 and staged <= kd:
+        while tile.stream and some == 0 and staged <= kd:
             cell = ((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w
             stream_out(into + cell * sizeof(entry), stage + staged % 2 * STAGE_SIZE, tile.rows * g.kernel[1], pitch, rest,
                        width)
@@ -245,6 +246,8 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
         d = row // g.pooled[1]
         h = row % g.pooled[1]
         tile.rows = min(most, min(row_end - row, g.pooled[1] - h))
+        cell = (d * g.kernel[0] * height + h * g.kernel[1]) * width
+        tile.stream = job.stream and into + cell * <Py_ssize_t> sizeof(entry) - job.full.data >= job.kept
         w = begin
         while w < end:
             tile.count = min(end - w, chunk)
@@ -257,7 +260,7 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
         # What lies beyond the last windows.
         for kd in range(g.kernel[0]):
             cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
-            if used < width and not job.stream:
+            if used < width and not tile.stream:
                 for line in range(tile.rows * g.kernel[1]):
                     clear(job, into, cell + line * width + used, cell + (line + 1) * width, sizeof(entry))
             if h + tile.rows == g.pooled[1]:

@@ -296,16 +296,17 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
     cdef Job job
     cdef Found found
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices), bytes
     cdef Kernel scattering = SCATTER[kind][codes or index_size == 8], kernel = scattering
     cdef int ways
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(full) == 0:
         return SCATTERED
     split(&job, threads)
-    # Not in 1d: there it was slower, by a third.
-    job.stream = (cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM
-                  and job.g.pooled[0] * job.g.pooled[1] > 1)
+    # What exceeds the caches goes past them, at the cost of what was there before: so that counts twice.
+    bytes = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size)
+    job.stream = bytes >= STREAM
+    job.kept = 2 * STREAM - bytes
     ways = SCATTERED
     if side_by_side(&job, item_size, index_size) and selectable(&job, kind >= RARE):
         kernel = SELECT[kind][not codes and index_size == 8]
