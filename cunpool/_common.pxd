@@ -105,6 +105,8 @@ cdef extern from *:
 
 cdef enum:
     CACHE_LINE = 64
+    AHEAD = 1 << 12         # large arrays are fetched so many bytes before they are needed,
+    PIECE = 64              # for so many windows at a time
 
 ctypedef fused item:
     item1
@@ -236,6 +238,13 @@ cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) no
 cdef inline void *aligned(void *room) noexcept nogil:
     """Where the next cache line begins: vectors that lie in two of them take twice as long."""
     return <void *> (<uintptr_t> room + CACHE_LINE - 1 & ~<uintptr_t> (CACHE_LINE - 1))
+
+
+cdef inline void fetch(const char *start, Py_ssize_t size) noexcept nogil:
+    """Have the processor read what will be needed soon."""
+    cdef Py_ssize_t line
+    for line in range((size + CACHE_LINE - 1) // CACHE_LINE):
+        cunpool_prefetch(start + line * CACHE_LINE)
 
 
 cdef inline Py_ssize_t clamp(Py_ssize_t x, Py_ssize_t low, Py_ssize_t high) noexcept nogil:

@@ -31,7 +31,6 @@ ctypedef fused number:
 
 cdef enum:
     TAPS = 32               # cells of the largest window whose cells are looked at together
-    PIECE = 64              # windows of 2 that are compared between two looks ahead
 
 
 cdef inline number lowest(number *_) noexcept nogil:
@@ -276,18 +275,11 @@ cdef inline inlined hold(number *highest, int32_t *there, number x, int32_t here
     there[0] = here if better else there[0]
 
 
-cdef inline inlined fetch(const number *cells, Py_ssize_t count) noexcept nogil:
-    """Have the processor read cells that will be needed soon."""
-    cdef Py_ssize_t line
-    for line in range((count * <Py_ssize_t> sizeof(number) + CACHE_LINE - 1) // CACHE_LINE):
-        cunpool_prefetch(<const char *> cells + line * CACHE_LINE)
-
-
 cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
                                   Py_ssize_t ahead, number *best, int32_t *place) noexcept nogil:
     """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places.
 
-    What lies as many cells `ahead` is fetched, if that is not 0. It vectorises where `rows` is a constant.
+    What lies as many bytes `ahead` is fetched, if that is not 0. It vectorises where `rows` is a constant.
     """
     # One by one, because arrays that are copied whole stay in memory, and keep the loop from vectorising.
     cdef const number *a = row[0]
@@ -303,9 +295,9 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
     while True:
         if ahead:
             # In the order of the memory, in which two rows follow each other: that is much faster than by turns.
-            fetch(row[0] + ahead + 2 * min(rows, 2) * begin, 2 * min(rows, 2) * some)
+            fetch(<const char *> (row[0] + 2 * min(rows, 2) * begin) + ahead, 2 * min(rows, 2) * some * sizeof(number))
             if rows > 2:
-                fetch(row[2] + ahead + 4 * begin, 4 * some)
+                fetch(<const char *> (row[2] + 4 * begin) + ahead, 4 * some * sizeof(number))
         for i in range(some):
             highest = a[2 * i]
             there = in_a

@@ -112,11 +112,13 @@ cdef void gather(const Job *job, Py_ssize_t task, Found *found, item *full, inde
                                    min(width - w, <Py_ssize_t> PART), full, index_type)
 
 
-cdef inlined pick_rows(int rows, bint further, bint codes, const item **source, const uint32_t *first, item *values,
-                       const index *indices, Py_ssize_t count, Py_ssize_t *hits) noexcept nogil:
+cdef inlined pick_rows(int rows, bint further, bint codes, const item **source, const uint32_t *first,
+                       Py_ssize_t ahead, item *values, const index *indices, Py_ssize_t count,
+                       Py_ssize_t *hits) noexcept nogil:
     """Values of windows of 2 side by side, as far as they lie in these 1 or 2 `rows`; of `further` rows, only these.
 
     The counterpart of unpooling's `select_rows`. Adds the number of indices that name a cell of their windows there.
+    What lies as many bytes `ahead` is fetched, if that is not 0.
     """
     # Copies, because the compiler has to fear that writing results changes these.
     cdef const item *row_source[2]
@@ -125,23 +127,28 @@ cdef inlined pick_rows(int rows, bint further, bint codes, const item **source, 
     cdef index seen = 0
     cdef int32_t found = 0
     cdef uint32_t cell
-    cdef Py_ssize_t i
+    cdef Py_ssize_t begin = 0, some, i
     cdef int row
     for row in range(rows):
         row_source[row] = source[row]
         row_first[row] = first[row]
-    for i in range(count):
-        seen |= indices[i]
-        value = values[i] if further else row_source[0][2 * i]
-        for row in range(rows):
-            cell = <uint32_t> indices[i] - row_first[row] - (0 if codes else 2 * <uint32_t> i)
-            # Loaded in any case, so that there is no branch.
-            left = row_source[row][2 * i]
-            right = row_source[row][2 * i + 1]
-            value = left if cell == 0 else value
-            value = right if cell == 1 else value
-            found += cell < 2
-        values[i] = value
+    while begin < count:
+        some = min(count - begin, <Py_ssize_t> PIECE)
+        if ahead:
+            fetch(<const char *> (row_source[0] + 2 * rows * begin) + ahead, 2 * rows * some * sizeof(item))
+        for i in range(begin, begin + some):
+            seen |= indices[i]
+            value = values[i] if further else row_source[0][2 * i]
+            for row in range(rows):
+                cell = <uint32_t> indices[i] - row_first[row] - (0 if codes else 2 * <uint32_t> i)
+                # Loaded in any case, so that there is no branch.
+                left = row_source[row][2 * i]
+                right = row_source[row][2 * i + 1]
+                value = left if cell == 0 else value
+                value = right if cell == 1 else value
+                found += cell < 2
+            values[i] = value
+        begin += some
     hits[0] += found
     if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
         hits[0] = -count - 1
@@ -159,7 +166,7 @@ cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
                                   + h * job.pooled.axis[1]) + w
     cdef const char *indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
                                 + h * job.indices.axis[1])
-    cdef Py_ssize_t cell
+    cdef Py_ssize_t step = g.kernel[1] * g.full[2] * <Py_ssize_t> sizeof(item), ahead = 0, cell
     cdef bint beyond = False  # such a code hits nothing either
     cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
     for k in range(rows):
@@ -167,22 +174,24 @@ cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
                 + 2 * w)
         first[k] = 2 * k if job.code_size else <uint32_t> cell
         source[k] = from_plane + cell
+    if count == g.pooled[2]:
+        ahead = (AHEAD + step - 1) // step * step
     if index is index4:
         if job.code_size:
             widen(job, <const item1 *> indices + w, count, wide, &beyond)
             if rows == 1:
-                pick_rows(1, False, True, source, first, values, wide, count, hits)
+                pick_rows(1, False, True, source, first, ahead, values, wide, count, hits)
             else:
-                pick_rows(2, False, True, source, first, values, wide, count, hits)
+                pick_rows(2, False, True, source, first, ahead, values, wide, count, hits)
             if rows == 4:
-                pick_rows(2, True, True, source + 2, first + 2, values, wide, count, hits)
+                pick_rows(2, True, True, source + 2, first + 2, ahead, values, wide, count, hits)
     if not job.code_size:
         if rows == 1:
-            pick_rows(1, False, False, source, first, values, <const index *> indices + w, count, hits)
+            pick_rows(1, False, False, source, first, ahead, values, <const index *> indices + w, count, hits)
         else:
-            pick_rows(2, False, False, source, first, values, <const index *> indices + w, count, hits)
+            pick_rows(2, False, False, source, first, ahead, values, <const index *> indices + w, count, hits)
         if rows == 4:
-            pick_rows(2, True, False, source + 2, first + 2, values, <const index *> indices + w, count, hits)
+            pick_rows(2, True, False, source + 2, first + 2, ahead, values, <const index *> indices + w, count, hits)
 
 
 cdef void pick(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:

@@ -15,7 +15,6 @@ cdef enum:
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
     MANY = 16               # if there are so many of these
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
-    AHEAD = 1 << 12         # so many bytes ahead of what is compared large arrays are read
     VECTOR = 64             # numbers in the widest vector; buffers have as many to spare, to begin at a cache
                             # line, and as many again where loops go without a tail
     CELLS = 4096            # cells of all these windows together
@@ -195,7 +194,7 @@ cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number
             places[rows] = place_of(job, kd, kh, 0)
             rows += 1
     if job.stream and 0 <= step - used < CACHE_LINE:
-        ahead = (AHEAD + step - 1) // step * step // <Py_ssize_t> sizeof(number)
+        ahead = (AHEAD + step - 1) // step * step
     compare_twos(rows, row, step, places, block.width, block.rows, ahead, best, place)
     if (target.indices == NULL or target.code_size) and target.value_row == block.width * target.value_step \
             and target.index_row == block.width * target.index_step:
