@@ -52,7 +52,7 @@ cdef inline inlined select_row(int lines, int width, int step, Check check, uint
     cdef uint32_t line_first[3]
     cdef entry value
     cdef index all_bits = 0
-    cdef uint32_t cell, nearest, far_bits = 0
+    cdef uint32_t place, cell, nearest, far_bits = 0
     # In whole vectors, of which the last one does some windows again.
     cdef Py_ssize_t left = count % LANE if count > LANE else 0, some = count - left, i
     cdef int line, tap
@@ -62,9 +62,10 @@ cdef inline inlined select_row(int lines, int width, int step, Check check, uint
     while True:
         for i in range(some):
             value = alone(values[i])
+            place = <uint32_t> indices[i] - step * <uint32_t> i
             nearest = 0xFFFFFFFF
             for line in range(lines):
-                cell = <uint32_t> indices[i] - line_first[line] - step * <uint32_t> i
+                cell = place - line_first[line]
                 for tap in range(width):
                     line_out[line][width * i + tap] = chosen(value, cell == <uint32_t> tap)
                 nearest = min(nearest, min(cell, cell - area) if check == DEEP else cell)
