@@ -9,7 +9,7 @@ cdef enum:
     SELECT_WIDTH = 40       # shorter rows are scattered faster,
     SELECT_WHOLE = 32       # unless they are of whole vectors,
     SELECT_CODES = 16       # or of window codes of windows of 2
-    SELECT_CHUNK = 512      # windows of a row that are selected together,
+    SELECT_CHUNK = 1024     # windows that are selected together,
     WIDEST = 4              # no wider than this,
     TALLEST = 16            # nor higher
     STAGE = 2048            # cells of the output that are put together before they go past the caches,
@@ -239,10 +239,13 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
     cdef Py_ssize_t width = g.full[2], height = g.full[1], used = g.kernel[2] * g.pooled[2], most = 1
     cdef Py_ssize_t d, h, w, kd, line, cell
     cdef Tile tile
-    cdef Py_ssize_t chunk = min(<Py_ssize_t> SELECT_CHUNK, STAGE // (g.kernel[1] * g.kernel[2]))
+    cdef Py_ssize_t chunk = SELECT_CHUNK
     # Rows of codes that follow each other are widened together.
     if end - begin == g.pooled[2] and (not job.code_size or job.indices.axis[1] == g.pooled[2]):
-        most = max(min(SELECT_CHUNK // g.pooled[2], STAGE // (g.kernel[1] * width)), 1)
+        most = max(chunk // g.pooled[2], 1)
+    if job.stream:
+        chunk = min(chunk, STAGE // (g.kernel[1] * g.kernel[2]))
+        most = max(min(most, STAGE // (g.kernel[1] * width)), 1)
     while row < row_end:
         d = row // g.pooled[1]
         h = row % g.pooled[1]
