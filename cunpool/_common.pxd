@@ -43,6 +43,26 @@ cdef extern from *:
     #define CUNPOOL_INLINED inline
     #endif
 
+    /* A few vectors, the last two of which may overlap. */
+    static CUNPOOL_INLINED void cunpool_copy(char *to, const char *from, size_t size) {
+        size_t i;
+        if (size >= 64) {
+            for (i = 0; i + 64 < size; i += 64)
+                memcpy(to + i, from + i, 64);
+            memcpy(to + size - 64, from + size - 64, 64);
+        } else if (size >= 32) {
+            memcpy(to, from, 32);
+            memcpy(to + size - 32, from + size - 32, 32);
+        } else if (size >= 16) {
+            memcpy(to, from, 16);
+            memcpy(to + size - 16, from + size - 16, 16);
+        } else if (size >= 8) {
+            memcpy(to, from, 8);
+            memcpy(to + size - 8, from + size - 8, 8);
+        } else
+            memcpy(to, from, size);
+    }
+
     /* Copy past the caches: lines that are written whole need not be read first. */
     #if defined(__GNUC__) && defined(__x86_64__)
     #include <emmintrin.h>
@@ -81,6 +101,7 @@ cdef extern from *:
     """
     void cunpool_prefetch(const char *address) noexcept nogil
     void cunpool_prefetch_write(const char *address) noexcept nogil
+    void cunpool_copy(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_stream(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_fence() noexcept nogil
 
@@ -170,6 +191,7 @@ cdef struct Job:
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
     bint stream             # whether results are so large that they go past the caches,
     Py_ssize_t kept         # all but so many bytes of them
+    bint joined             # whether short rows of window codes are selected as one
     bint banded             # whether an index is expected among the rows of its own window
 
 cdef struct Found:
@@ -233,6 +255,12 @@ cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) no
             return 0
         cells *= shape[axis]
     return step
+
+
+cdef inline bint follows(const Job *job, const View *view, const Py_ssize_t *shape, Py_ssize_t item_size) noexcept nogil:
+    """Whether an array is contiguous, all planes of it."""
+    return (flat_stride(view, shape) == item_size and view.c == cells_of(shape) * item_size
+            and (job.batch == 1 or view.n == job.channels * view.c))
 
 
 cdef inline void *aligned(void *room) noexcept nogil:

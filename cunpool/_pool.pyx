@@ -478,12 +478,6 @@ cdef void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept n
     job.batch = job.channels = 1
 
 
-cdef bint follows(const Job *job, const View *view, const Py_ssize_t *shape, Py_ssize_t item_size) noexcept nogil:
-    """Whether an array is contiguous, all planes of it."""
-    return (flat_stride(view, shape) == item_size and view.c == cells_of(shape) * item_size
-            and (job.batch == 1 or view.n == job.channels * view.c))
-
-
 # The ways that a call can take, for the tests: what `pool` returns is a sum of these.
 JOINED, ACROSS, STREAMED, LARGE, WHOLE, TWOS = 1, 2, 4, 8, 16, 32
 

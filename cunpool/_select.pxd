@@ -7,19 +7,20 @@ from cunpool._places cimport clear, of_two, widen
 
 cdef enum:
     SELECT_WIDTH = 40       # shorter rows are scattered faster,
-    SELECT_WHOLE = 32       # unless they are of whole vectors,
-    SELECT_CODES = 16       # or of window codes of windows of 2
+    SELECT_WHOLE = 32       # unless they are of whole vectors;
+    SELECT_CODES = 16       # of window codes of windows of 2, shorter ones are joined,
+    SELECT_AREA = 512       # where a plane has so many windows
     SELECT_CHUNK = 1024     # windows that are selected together,
     WIDEST = 4              # no wider than this,
     TALLEST = 16            # nor higher
-    STAGE = 2048            # cells of the output that are put together before they go past the caches,
-    STAGE_SIZE = STAGE + TALLEST * WIDEST  # and those behind the windows
+    STAGE = 8192            # bytes of the output that are put together before they go past the caches,
+    STAGE_SIZE = STAGE + 16 * TALLEST * WIDEST  # and of the cells behind the windows
     LANE = 16               # windows in the widest vector
 
 
 cdef struct Tile:
     # Windows that are selected together: `count` neighbours of some pooled rows, and where they and their cells lie.
-    Py_ssize_t count, rows
+    Py_ssize_t count, rows  # (joined rows are one)
     bint stream             # whether the cells go past the caches
     const char *values
     const char *indices     # window codes are widened
@@ -153,6 +154,16 @@ cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssi
                        pitch * sizeof(entry))
 
 
+cdef inline cloned part(char *target, const char *stage, Py_ssize_t rows, Py_ssize_t lines, Py_ssize_t used,
+                      Py_ssize_t width) noexcept nogil:
+    """Copy what was selected for joined rows, `used` bytes of each of their lines, to where it belongs."""
+    cdef Py_ssize_t row, line
+    for row in range(rows):
+        for line in range(lines):
+            cunpool_copy(target, stage + (line * rows + row) * used, used)
+            target += width
+
+
 cdef inline void fetch_ends(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
                             Py_ssize_t size) noexcept nogil:
     """Have the cache lines read that `stream_out` will write in part: what follows would wait for them."""
@@ -173,19 +184,22 @@ cdef inline void fetch_ends(const char *target, Py_ssize_t lines, Py_ssize_t pit
 cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
                              entry *full, index *index_type) noexcept nogil:
     """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
-    cdef entry stage_room[2 * STAGE_SIZE + CACHE_LINE]
+    cdef char stage_room[3 * STAGE_SIZE + CACHE_LINE]
     cdef index4 codes_room[SELECT_CHUNK + CACHE_LINE]
-    cdef entry *stage = <entry *> aligned(stage_room)
+    cdef char *stage = <char *> aligned(stage_room)     # for what has one or two depths, and for all lines of joined rows
+    cdef char *lined_up = stage + 2 * STAGE_SIZE
     cdef index4 *codes = <index4 *> aligned(codes_room)
     cdef const Geometry *g = &job.g
     cdef char *into = plane_of(&job.full, job.channels, plane)
-    cdef Py_ssize_t width = g.full[2], pitch = width, rest = 0, kd, kh, cell, staged = 0
+    cdef char *target
+    cdef Py_ssize_t size = sizeof(entry), width = g.full[2], pitch = width, rest = 0, rows = tile.rows, kd, kh, cell
+    cdef Py_ssize_t used = g.kernel[2] * tile.count, staged = 0
     cdef int wide = <int> g.kernel[2], lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
     cdef int together = 2 if wide == 2 else 3 if wide == 3 and g.kernel[1] == 3 else 1
     cdef Check check = NEAR if lines < 4 else DEEP
     cdef bint beyond = False
     tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
-                   + w * <Py_ssize_t> sizeof(entry))
+                   + w * size)
     tile.indices = plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0] + h * job.indices.axis[1]
     tile.value_row = job.pooled.axis[1]
     tile.index_row = job.indices.axis[1]
@@ -202,26 +216,38 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     if tile.stream:
         if w + tile.count == g.pooled[2]:
             rest = width - wide * g.pooled[2]
-        pitch = wide * tile.count + rest
-    tile.out_row = g.kernel[1] * pitch * sizeof(entry)
+        pitch = used + rest
+    tile.out_row = g.kernel[1] * pitch * size
+    if job.joined:
+        tile.count *= rows
+        tile.rows = 1
     for kd in range(g.kernel[0]):
+        target = into + (((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1]) * width + wide * w) * size
         if tile.stream:
-            cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1]) * width + wide * w
-            fetch_ends(into + cell * sizeof(entry), tile.rows * g.kernel[1], pitch, width, sizeof(entry))
+            fetch_ends(target, rows * g.kernel[1], pitch, width, size)
         for kh in range(g.kernel[1]):
             cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1] + kh) * width + wide * w
             tile.first[some] = wide * k if job.code_size else <uint32_t> cell
-            tile.out[some] = <char *> (stage + kd % 2 * STAGE_SIZE + kh * pitch) if tile.stream else into + cell * sizeof(entry)
+            if job.joined:
+                tile.out[some] = stage + kd % 2 * STAGE_SIZE + kh * rows * used * size
+            elif tile.stream:
+                tile.out[some] = stage + kd % 2 * STAGE_SIZE + kh * pitch * size
+            else:
+                tile.out[some] = target + kh * width * size
             k += 1
             some += 1
             if k == lines or some == together:
                 select_lines(job, some, check, tile, full, index_type)
                 tile.area = -tile.area  # for the lines behind, it is the ones before that are far
                 some = 0
-        while tile.stream and some == 0 and staged <= kd:
-            cell = ((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w
-            stream_out(into + cell * sizeof(entry), stage + staged % 2 * STAGE_SIZE, tile.rows * g.kernel[1], pitch, rest,
-                       width)
+        while (tile.stream or job.joined) and some == 0 and staged <= kd:
+            target = into + (((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w) * size
+            if job.joined:
+                part(lined_up if tile.stream else target, stage + staged % 2 * STAGE_SIZE, rows, g.kernel[1],
+                     used * size, width * size)
+            if tile.stream:
+                stream_out(target, <entry *> (lined_up if job.joined else stage + staged % 2 * STAGE_SIZE),
+                           rows * g.kernel[1], pitch, rest, width)
             staged += 1
     if job.code_size:
         return not beyond
@@ -237,52 +263,73 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
     cdef const Geometry *g = &job.g
     cdef char *into = plane_of(&job.full, job.channels, plane)
     cdef Py_ssize_t width = g.full[2], height = g.full[1], used = g.kernel[2] * g.pooled[2], most = 1
-    cdef Py_ssize_t d, h, w, kd, line, cell
+    cdef Py_ssize_t rows, count, d, h, w, kd, line, cell
     cdef Tile tile
     cdef Py_ssize_t chunk = SELECT_CHUNK
     # Rows of codes that follow each other are widened together.
     if end - begin == g.pooled[2] and (not job.code_size or job.indices.axis[1] == g.pooled[2]):
         most = max(chunk // g.pooled[2], 1)
-    if job.stream:
-        chunk = min(chunk, STAGE // (g.kernel[1] * g.kernel[2]))
-        most = max(min(most, STAGE // (g.kernel[1] * width)), 1)
+    if job.stream or job.joined:
+        chunk = min(chunk, STAGE // (g.kernel[1] * g.kernel[2] * <Py_ssize_t> sizeof(entry)))
+        most = max(min(most, STAGE // (g.kernel[1] * width * <Py_ssize_t> sizeof(entry))), 1)
     while row < row_end:
         d = row // g.pooled[1]
         h = row % g.pooled[1]
-        tile.rows = min(most, min(row_end - row, g.pooled[1] - h))
+        rows = min(most, min(row_end - row, g.pooled[1] - h))
         cell = (d * g.kernel[0] * height + h * g.kernel[1]) * width
         tile.stream = job.stream and into + cell * <Py_ssize_t> sizeof(entry) - job.full.data >= job.kept
         w = begin
         while w < end:
-            tile.count = min(end - w, chunk)
+            tile.rows = rows
+            tile.count = count = min(end - w, chunk)
             if not select_some(job, plane, d, h, w, &tile, full, index_type):
                 return False
-            w += tile.count
-        row += tile.rows
+            w += count
+        row += rows
         if end < g.pooled[2]:
             continue
         # What lies beyond the last windows.
         for kd in range(g.kernel[0]):
             cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
             if used < width and not tile.stream:
-                for line in range(tile.rows * g.kernel[1]):
+                for line in range(rows * g.kernel[1]):
                     clear(job, into, cell + line * width + used, cell + (line + 1) * width, sizeof(entry))
-            if h + tile.rows == g.pooled[1]:
-                clear(job, into, cell + tile.rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
+            if h + rows == g.pooled[1]:
+                clear(job, into, cell + rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
                       sizeof(entry))
     if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
         clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
     return True
 
 
-cdef inline bint selectable(const Job *job, bint rare) noexcept nogil:
-    """Whether selecting is worth while, for windows side by side.
+cdef inline bint selectable(Job *job, Py_ssize_t item_size, bint rare) noexcept nogil:
+    """Whether selecting is worth while, for windows side by side; says too whether their rows have to be joined.
 
     The `rare` kinds of entry, complex ones and the numbers of gradients, are compiled for windows of 2 alone.
     """
-    cdef Py_ssize_t width = job.g.pooled[2]
-    if job.code_size and (job.g.kernel[2] == 2 or not rare):
-        return (job.g.kernel[2] <= WIDEST and job.g.kernel[1] <= TALLEST
-                and width >= (SELECT_CODES if of_two(&job.g) else SELECT_WIDTH))
-    return (not job.code_size and of_two(&job.g)
-            and (width >= SELECT_WIDTH or width >= SELECT_WHOLE and width % LANE == 0))
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t width = g.pooled[2]
+    job.joined = False
+    if not job.code_size:
+        return of_two(g) and (width >= SELECT_WIDTH or width >= SELECT_WHOLE and width % LANE == 0)
+    if of_two(g) and width < SELECT_CODES:
+        job.joined = (job.pooled.axis[1] == width * item_size and job.indices.axis[1] == width
+                      and width * g.pooled[1] >= SELECT_AREA)
+        return job.joined
+    return (g.kernel[2] <= WIDEST and g.kernel[1] <= TALLEST and (g.kernel[2] == 2 or not rare)
+            and width >= (SELECT_CODES if of_two(g) else SELECT_WIDTH))
+
+
+cdef inline void fold(Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Make one tall plane of many, where rows follow each other: window codes don't know their planes."""
+    cdef Geometry *g = &job.g
+    cdef Py_ssize_t planes = job.batch * job.channels
+    if (planes > 1 and g.full[0] == 1 and g.full[1] == g.pooled[1] * g.kernel[1]
+            and follows(job, &job.full, g.full, item_size) and follows(job, &job.pooled, g.pooled, item_size)
+            and follows(job, &job.indices, g.pooled, 1)):
+        job.full.axis[1] = g.full[2] * item_size
+        job.pooled.axis[1] = g.pooled[2] * item_size
+        job.indices.axis[1] = g.pooled[2]
+        g.full[1] *= planes
+        g.pooled[1] *= planes
+        job.batch = job.channels = 1

@@ -302,15 +302,18 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(full) == 0:
         return SCATTERED
-    split(&job, threads)
     # What exceeds the caches goes past them, at the cost of what was there before: so that counts twice.
     bytes = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size)
     job.stream = bytes >= STREAM
     job.kept = 2 * STREAM - bytes
     ways = SCATTERED
-    if side_by_side(&job, item_size, index_size) and selectable(&job, kind >= RARE):
-        kernel = SELECT[kind][not codes and index_size == 8]
-        ways = SELECTED + STREAMED * job.stream
+    if side_by_side(&job, item_size, index_size):
+        if codes:
+            fold(&job, item_size)
+        if selectable(&job, item_size, kind >= RARE):
+            kernel = SELECT[kind][not codes and index_size == 8]
+            ways = SELECTED + STREAMED * job.stream
+    split(&job, threads)
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
     if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
         found = unpool_job(&job, kernel, scattering, threads)
