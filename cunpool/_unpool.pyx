@@ -26,7 +26,7 @@ cdef enum:
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
 
 # The ways that a call can take, for the tests: what `unpool` returns is a sum of these.
-SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED = 1, 2, 4, 8, 16, 32
+SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, JOINED = 1, 2, 4, 8, 16, 32, 64
 
 
 cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat, const char *values,
@@ -312,7 +312,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
             fold(&job, item_size)
         if selectable(&job, item_size, kind >= RARE):
             kernel = SELECT[kind][not codes and index_size == 8]
-            ways = SELECTED + STREAMED * job.stream
+            ways = SELECTED + STREAMED * job.stream + JOINED * job.joined
     split(&job, threads)
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
     if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:

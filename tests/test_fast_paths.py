@@ -87,6 +87,37 @@ def test_windows_side_by_side_are_selected_by_their_codes(rng, ways, dtype, kern
             UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
 
 
+@pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8", "D"])
+@pytest.mark.parametrize(("n", "kernel", "planes", "rows"), [(2, 2, (5, 8), 14), (2, (1, 2), (1, 1), 600),
+                                                            (1, 2, (30, 20), 1), (3, (1, 2, 2), (1, 40), 15),
+                                                            (3, 2, (1, 2), 530)])  # fmt: skip
+def test_short_rows_of_codes_are_joined(rng, ways, dtype, n, kernel, planes, rows):
+    for width in range(1 if rows > 1 else 2, 16):
+        wide = (kernel,) * n if isinstance(kernel, int) else kernel
+        size = (2 if wide[0] == 2 else 1, rows, width)[-n:]
+        full = tuple(s * k + int(rng.integers(k)) for s, k in zip(size, wide, strict=True))
+        x = random_numbers(rng, np.dtype("f4"), (*planes, *full))
+        values, indices = POOL[n](x, kernel, return_indices=True)
+        codes = POOL[n](x, kernel, return_indices=True, index_format="window")[1]
+        values = random_items(rng, np.dtype(dtype), values.shape)
+        expected = bits(scattered(values, indices, x.shape))
+        # Where nothing is left between planes, their rows follow each other too.
+        exact = n == 1 or full[-2] == rows * wide[-2] and (n == 2 or full[0] == 1)
+        many = (int(np.prod(planes)) if exact else 1) * rows * width >= 512
+        for threads in (1, 3):
+            ways.clear()
+            assert expected == bits(UNPOOL[n](values, codes, kernel, output_size=full, index_format="window",
+                                              num_threads=threads))  # fmt: skip
+            assert bool(ways[0] & _unpool.JOINED) == many
+            assert bool(ways[0] & _unpool.SELECTED) == many
+        # Rows that are not next to each other, and planes that are not.
+        apart = np.repeat(np.repeat(values, 2, -2), 2, 0)[::2, ..., ::2, :]
+        assert expected == bits(UNPOOL[n](apart, codes, kernel, output_size=full, index_format="window"))
+        codes.flat[rng.integers(codes.size)] = np.prod(wide)
+        with pytest.raises(IndexError, match="names no cell"):
+            UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("full", [(2, 3, 6, 100), (1, 1, 300, 300), (1, 2, 4, 6, 90)])
 def test_a_stray_is_scattered_after_all(rng, ways, full, threads):
@@ -139,8 +170,9 @@ def test_one_plane_is_split_between_threads(rng, ways, monkeypatch):
         assert ways == [_unpool.SCATTERED | _unpool.SPLIT]
 
 
-@pytest.mark.parametrize(("kernel", "full"), [(2, (30, 300, 610)), (3, (30, 302, 761)), (4, (2, 1601, 2003)),
-                                              (2, (2, 40, 290, 301))])  # fmt: skip
+@pytest.mark.parametrize(("kernel", "full"), [(2, (30, 300, 610)), (2, (65, 300, 610)), (3, (30, 302, 761)),
+                                              (4, (2, 1601, 2003)), (2, (2, 40, 290, 301)), (2, (9000, 28, 28)),
+                                              (2, (2, 120001, 29)), (2, (3, 5000001))])  # fmt: skip
 def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full):
     n = len(full) - 1
     x = rng.integers(-100, 100, full).astype(np.float32)
@@ -153,7 +185,7 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full):
     for chosen, index_format in ((codes, "window"), (indices, "plane")):
         out.fill(7)
         UNPOOL[n](values, chosen, kernel, output_size=full[1:], out=out, index_format=index_format)
-        assert bool(ways[-1] & _unpool.STREAMED) == (kernel == 2 or index_format == "window")
+        assert bool(ways[-1] & _unpool.STREAMED) == (index_format == "window" or kernel == 2 and full[-1] >= 80)
         assert np.array_equal(out.reshape(expected.shape), expected)
         assert (guarded[:31] == 7).all()
         assert (guarded[31 + x.size :] == 7).all()
