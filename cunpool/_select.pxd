@@ -154,8 +154,8 @@ cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssi
                        pitch * sizeof(entry))
 
 
-cdef inline cloned part(char *target, const char *stage, Py_ssize_t rows, Py_ssize_t lines, Py_ssize_t used,
-                      Py_ssize_t width) noexcept nogil:
+cdef inline cloned take_apart(char *target, const char *stage, Py_ssize_t rows, Py_ssize_t lines, Py_ssize_t used,
+                            Py_ssize_t width) noexcept nogil:
     """Copy what was selected for joined rows, `used` bytes of each of their lines, to where it belongs."""
     cdef Py_ssize_t row, line
     for row in range(rows):
@@ -181,77 +181,80 @@ cdef inline void fetch_ends(const char *target, Py_ssize_t lines, Py_ssize_t pit
         target += width * size
 
 
+cdef inline bint aim(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t size,
+                     index4 *codes, Tile *tile, index *index_type) noexcept nogil:
+    """Say where a tile's values and indices are. Whether no window code is too large."""
+    cdef const Geometry *g = &job.g
+    cdef const char *indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
+                                + h * job.indices.axis[1])
+    cdef bint beyond = False
+    tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
+                   + w * size)
+    tile.value_row = job.pooled.axis[1]
+    tile.far = tile.seen = 0
+    if job.code_size:
+        widen(job, <const item1 *> indices + w, tile.rows * tile.count, codes, &beyond)
+        tile.indices = <const char *> codes
+        tile.index_row = tile.count * sizeof(index4)
+        tile.first_row = tile.area = 0
+    else:
+        tile.indices = indices + w * <Py_ssize_t> sizeof(index)
+        tile.index_row = job.indices.axis[1]
+        tile.first_row = <uint32_t> (g.kernel[1] * g.full[2])
+        tile.area = <uint32_t> (g.full[1] * g.full[2])
+    return not beyond
+
+
 cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
                              entry *full, index *index_type) noexcept nogil:
     """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
     cdef char stage_room[3 * STAGE_SIZE + CACHE_LINE]
     cdef index4 codes_room[SELECT_CHUNK + CACHE_LINE]
-    cdef char *stage = <char *> aligned(stage_room)     # for what has one or two depths, and for all lines of joined rows
-    cdef char *lined_up = stage + 2 * STAGE_SIZE
-    cdef index4 *codes = <index4 *> aligned(codes_room)
+    cdef char *stage[3]     # for one depth and the next, and for joined rows that have been taken apart
     cdef const Geometry *g = &job.g
-    cdef char *into = plane_of(&job.full, job.channels, plane)
-    cdef char *target
-    cdef Py_ssize_t size = sizeof(entry), width = g.full[2], pitch = width, rest = 0, rows = tile.rows, kd, kh, cell
-    cdef Py_ssize_t used = g.kernel[2] * tile.count, staged = 0
+    cdef Py_ssize_t size = sizeof(entry), width = g.full[2], rows = tile.rows, used = g.kernel[2] * tile.count
+    cdef Py_ssize_t rest = width - g.kernel[2] * g.pooled[2] if w + tile.count == g.pooled[2] else 0
+    cdef Py_ssize_t pitch = used + rest if tile.stream else width, area = g.full[1] * width, cell, kd, kh, done = 0
+    cdef Py_ssize_t base = (d * g.kernel[0] * g.full[1] + h * g.kernel[1]) * width + g.kernel[2] * w
+    cdef char *target = plane_of(&job.full, job.channels, plane) + base * size
     cdef int wide = <int> g.kernel[2], lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
     cdef int together = 2 if wide == 2 else 3 if wide == 3 and g.kernel[1] == 3 else 1
     cdef Check check = NEAR if lines < 4 else DEEP
-    cdef bint beyond = False
-    tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
-                   + w * size)
-    tile.indices = plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0] + h * job.indices.axis[1]
-    tile.value_row = job.pooled.axis[1]
-    tile.index_row = job.indices.axis[1]
-    tile.first_row = <uint32_t> (g.kernel[1] * width)
-    tile.area = <uint32_t> (g.full[1] * width)
-    tile.far = tile.seen = 0
-    if job.code_size:
-        widen(job, <const item1 *> tile.indices + w, tile.rows * tile.count, codes, &beyond)
-        tile.indices = <const char *> codes
-        tile.index_row = tile.count * sizeof(index4)
-        tile.first_row = 0
-    else:
-        tile.indices += w * <Py_ssize_t> sizeof(index)
-    if tile.stream:
-        if w + tile.count == g.pooled[2]:
-            rest = width - wide * g.pooled[2]
-        pitch = used + rest
+    cdef bint none_beyond = aim(job, plane, d, h, w, size, <index4 *> aligned(codes_room), tile, index_type)
+    for k in range(3):
+        stage[k] = <char *> aligned(stage_room) + k * STAGE_SIZE
+    k = 0
     tile.out_row = g.kernel[1] * pitch * size
     if job.joined:
         tile.count *= rows
         tile.rows = 1
     for kd in range(g.kernel[0]):
-        target = into + (((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1]) * width + wide * w) * size
         if tile.stream:
-            fetch_ends(target, rows * g.kernel[1], pitch, width, size)
+            fetch_ends(target + kd * area * size, rows * g.kernel[1], pitch, width, size)
         for kh in range(g.kernel[1]):
-            cell = ((d * g.kernel[0] + kd) * g.full[1] + h * g.kernel[1] + kh) * width + wide * w
+            cell = base + kd * area + kh * width
             tile.first[some] = wide * k if job.code_size else <uint32_t> cell
             if job.joined:
-                tile.out[some] = stage + kd % 2 * STAGE_SIZE + kh * rows * used * size
+                tile.out[some] = stage[kd % 2] + kh * rows * used * size
             elif tile.stream:
-                tile.out[some] = stage + kd % 2 * STAGE_SIZE + kh * pitch * size
+                tile.out[some] = stage[kd % 2] + kh * pitch * size
             else:
-                tile.out[some] = target + kh * width * size
+                tile.out[some] = target + (kd * area + kh * width) * size
             k += 1
             some += 1
             if k == lines or some == together:
                 select_lines(job, some, check, tile, full, index_type)
                 tile.area = -tile.area  # for the lines behind, it is the ones before that are far
                 some = 0
-        while (tile.stream or job.joined) and some == 0 and staged <= kd:
-            target = into + (((d * g.kernel[0] + staged) * g.full[1] + h * g.kernel[1]) * width + wide * w) * size
+        while (tile.stream or job.joined) and some == 0 and done <= kd:
             if job.joined:
-                part(lined_up if tile.stream else target, stage + staged % 2 * STAGE_SIZE, rows, g.kernel[1],
-                     used * size, width * size)
+                take_apart(stage[2] if tile.stream else target + done * area * size, stage[done % 2], rows,
+                           g.kernel[1], used * size, width * size)
             if tile.stream:
-                stream_out(target, <entry *> (lined_up if job.joined else stage + staged % 2 * STAGE_SIZE),
+                stream_out(target + done * area * size, <entry *> stage[2 if job.joined else done % 2],
                            rows * g.kernel[1], pitch, rest, width)
-            staged += 1
-    if job.code_size:
-        return not beyond
-    return tile.far < 2 and 0 <= tile.seen <= 0x7FFFFFFF
+            done += 1
+    return none_beyond if job.code_size else tile.far < 2 and 0 <= tile.seen <= 0x7FFFFFFF
 
 
 cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t begin,
