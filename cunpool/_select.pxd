@@ -7,7 +7,7 @@ from cunpool._places cimport clear, of_two, widen
 
 cdef enum:
     SELECT_WIDTH = 40       # shorter rows are scattered faster,
-    SELECT_WHOLE = 32       # unless they are of whole vectors;
+    SELECT_WHOLE = 32       # unless they are of whole vectors, and windows of one layer;
     SELECT_CODES = 16       # of window codes of windows of 2, shorter ones are joined,
     SELECT_AREA = 512       # where a plane has so many windows
     SELECT_CHUNK = 1024     # windows that are selected together,
@@ -314,7 +314,8 @@ cdef inline bint selectable(Job *job, Py_ssize_t item_size, bint rare) noexcept 
     cdef Py_ssize_t width = g.pooled[2]
     job.joined = False
     if not job.code_size:
-        return of_two(g) and (width >= SELECT_WIDTH or width >= SELECT_WHOLE and width % LANE == 0)
+        return of_two(g) and (width >= SELECT_WIDTH
+                              or width >= SELECT_WHOLE and width % LANE == 0 and g.kernel[0] == 1)
     if of_two(g) and width < SELECT_CODES:
         job.joined = (job.pooled.axis[1] == width * item_size and job.indices.axis[1] == width
                       and width * g.pooled[1] >= SELECT_AREA)
