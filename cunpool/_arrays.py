@@ -123,11 +123,13 @@ def result_for(
     out: Array | None, like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int, *inputs: Array
 ) -> Array:
     """Where to put a result: in `out`, or in a new array where there is no `out` or it overlaps an input."""
-    if out is not None:
-        check_out(out, shape, dtype)
-        if not any(np.may_share_memory(out, array) for array in inputs):
-            return out
-    return empty(like, shape, dtype, count)
+    if out is None:
+        return empty(like, shape, dtype, count)
+    check_out(out, shape, dtype)
+    for array in inputs:
+        if np.may_share_memory(out, array):
+            return empty(like, shape, dtype, count)
+    return out
 
 
 def delivered(result: Array, out: Array | None) -> Array:
