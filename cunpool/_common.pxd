@@ -1,6 +1,7 @@
 # What the kernels share: element types, the geometry, an array as pointer and strides, and the job a task works on.
 # Everything here is inline, so that each extension module compiles its own copy.
 from cython.parallel cimport prange
+from libc.string cimport memset
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 cimport numpy as cnp
 
@@ -91,6 +92,14 @@ cdef extern from *:
     #define cunpool_fence() ((void) 0)
     #endif
 
+    /* Whether somebody had this before; nobody else has it from now on. */
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    #define cunpool_taken(flag) (_InterlockedExchange8((char volatile *) (flag), 1) != 0)
+    #else
+    #define cunpool_taken(flag) (__atomic_exchange_n(flag, 1, __ATOMIC_RELAXED) != 0)
+    #endif
+
     #if defined(__GNUC__)
     #define cunpool_prefetch(address) __builtin_prefetch(address)
     #define cunpool_prefetch_write(address) __builtin_prefetch(address, 1)
@@ -99,6 +108,8 @@ cdef extern from *:
     #define cunpool_prefetch_write(address) ((void) (address))
     #endif
     """
+    bint unlikely(bint) noexcept nogil  # Cython's own
+    bint cunpool_taken(uint8_t *flag) noexcept nogil
     void cunpool_prefetch(const char *address) noexcept nogil
     void cunpool_prefetch_write(const char *address) noexcept nogil
     void cunpool_copy(char *to, const char *frm, size_t size) noexcept nogil
@@ -126,6 +137,7 @@ cdef extern from *:
 
 cdef enum:
     CACHE_LINE = 64
+    MOST_TASKS = 4096       # more than any caller makes of the 256 threads that there are at most
     AHEAD = 1 << 12         # large arrays are fetched so many bytes before they are needed,
     PIECE = 64              # for so many windows at a time
 
@@ -285,17 +297,16 @@ cdef inline Py_ssize_t cells_of(const Py_ssize_t *shape) noexcept nogil:
 
 cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
     """Every task of the job. The only parallel region there is."""
-    cdef Py_ssize_t task, wrong = 0, strays = 0
+    cdef uint8_t taken[MOST_TASKS]
+    cdef Py_ssize_t wrong = 0, strays = 0
+    cdef int share
     cdef Found found
-    if threads <= 1 or job.tasks == 1:
-        found.wrong = found.strays = 0
-        for task in range(job.tasks):
-            kernel(job, task, &found, job.full.data, job.indices.data)
-        cunpool_fence()
-        return found
     threads = <int> min(<Py_ssize_t> threads, job.tasks)
-    for task in prange(job.tasks, num_threads=threads, schedule="dynamic"):
-        found = run_one(kernel, job, task)
+    memset(taken, 0, job.tasks)
+    if threads <= 1:
+        return run_share(kernel, job, 0, 1, taken)
+    for share in prange(threads, num_threads=threads, schedule="static"):
+        found = run_share(kernel, job, share, threads, taken)
         wrong += found.wrong
         strays += found.strays
     found.wrong = wrong
@@ -303,9 +314,14 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
     return found
 
 
-cdef inline Found run_one(Kernel kernel, const Job *job, Py_ssize_t task) noexcept nogil:
+cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, uint8_t *taken) noexcept nogil:
+    """A thread's own tasks, the same in each call, for it may have their arrays in its caches; then what others left."""
+    cdef Py_ssize_t first = job.tasks * share // shares, i, task
     cdef Found found
     found.wrong = found.strays = 0
-    kernel(job, task, &found, job.full.data, job.indices.data)
+    for i in range(job.tasks):
+        task = first + i if first + i < job.tasks else first + i - job.tasks
+        if not cunpool_taken(taken + task):
+            kernel(job, task, &found, job.full.data, job.indices.data)
     cunpool_fence()
     return found

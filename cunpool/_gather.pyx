@@ -24,11 +24,11 @@ cdef inlined take(const Job *job, const char *from_plane, Py_ssize_t flat, char 
     cdef uint64_t cell
     for i in range(count):
         cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
-        if cell < size:
+        if unlikely(cell >= size):
+            outside += 1
+        else:
             (<item *> (values + i * value_step))[0] = (
                 <const item *> (from_plane + offset_of(job, flat, <Py_ssize_t> cell)))[0]
-        else:
-            outside += 1
     strangers[0] += outside
 
 

@@ -10,8 +10,8 @@ from cunpool._geometry import integer
 # Below this many bytes of work for each thread, waking it costs more than it saves.
 GRAIN = 1 << 17
 
-# More threads than this are never started, whatever is asked for.
-MOST = max(8, 2 * (os.cpu_count() or 1))
+# More threads than this are never started, whatever is asked for; the kernels count on no more than 256.
+MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
 _forked = False
@@ -49,8 +49,8 @@ def set_num_threads(n: int | None) -> None:
     Parameters
     ----------
     n : int or None
-        At least 1; more than twice the processors (or 8) are not given. None goes back to what OpenMP and the processor
-        affinity allow at the time of each call (``OMP_NUM_THREADS``, threadpoolctl, taskset).
+        At least 1; more than twice the processors (or 8), or 256, are not given. None goes back to what OpenMP and the
+        processor affinity allow at the time of each call (``OMP_NUM_THREADS``, threadpoolctl, taskset).
 
     Raises
     ------
@@ -111,4 +111,4 @@ def threads_for(work: int, num_threads: int | None) -> int:
         return 1
     wanted = num_threads or _limit
     # A number asked for is given, even beyond the processors: OpenMP's own limit is what an unset number means.
-    return min(wanted or _available(), work // GRAIN)
+    return min(wanted or _available(), work // GRAIN, MOST)

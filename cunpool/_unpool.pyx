@@ -50,11 +50,11 @@ cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_s
     if low == band and span == band_span:
         for i in range(count):
             cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
-            if cell - low < span:
+            if unlikely(cell - low >= span):
+                outside += 1
+            else:
                 at = <Py_ssize_t> cell * flat if even else offset_of(job, flat, <Py_ssize_t> cell)
                 place_entry(<entry *> (out + i * out_step + at), <const entry *> (values + i * value_step))
-            else:
-                outside += 1
         strangers[0] += outside
         return
     for i in range(count):
