@@ -104,12 +104,15 @@ cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation
 cdef inline void expect_codes(Job *job, int code_size) noexcept nogil:
     """Say how wide window codes are, 0 for none, and note where each cell of a small window lies."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t code
+    cdef Py_ssize_t known, code
     cdef int axis
     job.code_size = code_size
     if code_size:
-        for code in range(256):
-            job.offsets[code] = relative(g, code) if code < cells_of(g.kernel) else -(<Py_ssize_t> 1 << 61)
+        known = min(cells_of(g.kernel), <Py_ssize_t> 256)
+        for code in range(known):
+            job.offsets[code] = relative(g, code)
+        for code in range(known, 256):
+            job.offsets[code] = -(<Py_ssize_t> 1 << 61)
         job.all_inside = True
         for axis in range(3):
             if (g.padding[axis] or not inside((g.pooled[axis] - 1) * g.stride[axis], g.kernel[axis], g.dilation[axis],
