@@ -24,7 +24,8 @@ cdef enum:
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     KEPT = 3 << 22          # and of these so many are kept at least, by several threads (one would wait for them)
                             # and of window codes (indices leave no room)
-    CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache;
+    CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache,
+    CLEAR_ADDED = 1 << 13   # or so many if numbers are added there;
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
 
 # The ways that a call can take, for the tests: what `unpool` returns is a sum of these.
@@ -230,6 +231,8 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
         if (job.lanes == 1 and job.flat == sizeof(entry) and job.full.even
                 and job.full.c == size * <Py_ssize_t> sizeof(entry)):
             together = CLEAR_SMALL if planes_bytes < CLEAR_LARGE else CLEAR_LARGE
+            if entry is half or entry is bhalf or entry is float4 or entry is float8:
+                together = max(together, <Py_ssize_t> CLEAR_ADDED)
             together = max(together // job.full.c, 1)
         while group < end:
             together = min(together, end - group)

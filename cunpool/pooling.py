@@ -38,7 +38,7 @@ def _max_pool(
         dtype = _arrays.CODES[_geometry.code_bytes(sizes[6:9])] if codes else _arrays.INT64
         indices = _arrays.empty(cells, shape, dtype, count)
     if count:
-        threads = _threads.threads_for(cells.nbytes, num_threads)
+        threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # comparing takes longer than moving
         _pool.pool(cells, values, indices, sizes, n, _KINDS[kind], codes, threads)
     if given is not cells:
         values = values.astype(given.dtype)
