@@ -269,14 +269,15 @@ cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) no
     return step
 
 
-cdef inline bint follows(const Job *job, const View *view, const Py_ssize_t *shape, Py_ssize_t item_size) noexcept nogil:
+cdef inline bint follows(const Job *job, const View *view, const Py_ssize_t *shape,
+                         Py_ssize_t item_size) noexcept nogil:
     """Whether an array is contiguous, all planes of it."""
     return (flat_stride(view, shape) == item_size and view.c == cells_of(shape) * item_size
             and (job.batch == 1 or view.n == job.channels * view.c))
 
 
 cdef inline void *aligned(void *room) noexcept nogil:
-    """Where the next cache line begins: vectors that lie in two of them take twice as long."""
+    """Where the next cache line begins: vectors that lie in two take twice as long."""
     return <void *> (<uintptr_t> room + CACHE_LINE - 1 & ~<uintptr_t> (CACHE_LINE - 1))
 
 
@@ -315,7 +316,7 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
 
 
 cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, uint8_t *taken) noexcept nogil:
-    """A thread's own tasks, the same in each call, for it may have their arrays in its caches; then what others left."""
+    """A thread's own tasks, the same in each call, for their arrays may be in its caches; then what others left."""
     cdef Py_ssize_t first = job.tasks * share // shares, i, task
     cdef Found found
     found.wrong = found.strays = 0

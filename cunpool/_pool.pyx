@@ -15,8 +15,7 @@ cdef enum:
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
     MANY = 16               # if there are so many of these
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
-    VECTOR = 64             # numbers in the widest vector; buffers have as many to spare, to begin at a cache
-                            # line, and as many again where loops go without a tail
+    VECTOR = 64             # numbers in the widest vector: buffers have as many to spare at one end, or at both
     CELLS = 4096            # cells of all these windows together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than reading this
 

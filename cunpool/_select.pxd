@@ -167,12 +167,11 @@ cdef inline cloned take_apart(char *target, const char *stage, Py_ssize_t rows, 
 cdef inline void fetch_ends(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
                             Py_ssize_t size) noexcept nogil:
     """Have the cache lines read that `stream_out` will write in part: what follows would wait for them."""
-    cdef Py_ssize_t line
     cdef const char *end
     if pitch == width:
         pitch *= lines
         lines = 1
-    for line in range(lines):
+    for _ in range(lines):
         end = target + pitch * size
         if <uintptr_t> target % CACHE_LINE:
             cunpool_prefetch_write(target)

@@ -22,8 +22,7 @@ cdef enum:
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
     RARE = 4                # the first of the rare kinds, see below
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
-    KEPT = 3 << 22          # and of these so many are kept at least, by several threads (one would wait for them)
-                            # and of window codes (indices leave no room)
+    KEPT = 3 << 22          # and of these so many are kept, where several threads write what codes say, see below
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache,
     CLEAR_ADDED = 1 << 13   # or so many if numbers are added there;
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
@@ -307,7 +306,8 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(full) == 0:
         return SCATTERED
-    # What exceeds the caches goes past them, at the cost of what was there before: so that counts twice.
+    # What exceeds the caches goes past them, at the cost of what was there before: so that counts twice. What
+    # is kept nevertheless a thread alone would have to wait for, and indices would leave no room for it.
     bytes = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size)
     job.stream = bytes >= STREAM
     job.kept = max(2 * STREAM - bytes, KEPT if codes and threads > 1 else 0)

@@ -102,7 +102,7 @@ def test_short_rows_of_codes_are_joined(rng, ways, dtype, n, kernel, planes, row
         values = random_items(rng, np.dtype(dtype), values.shape)
         expected = bits(scattered(values, indices, x.shape))
         # Where nothing is left between planes, their rows follow each other too.
-        exact = n == 1 or full[-2] == rows * wide[-2] and (n == 2 or full[0] == 1)
+        exact = n == 1 or (full[-2] == rows * wide[-2] and (n == 2 or full[0] == 1))
         many = (int(np.prod(planes)) if exact else 1) * rows * width >= 512
         for threads in (1, 3):
             ways.clear()
@@ -185,7 +185,7 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full):
     for chosen, index_format in ((codes, "window"), (indices, "plane")):
         out.fill(7)
         UNPOOL[n](values, chosen, kernel, output_size=full[1:], out=out, index_format=index_format)
-        assert bool(ways[-1] & _unpool.STREAMED) == (index_format == "window" or kernel == 2 and full[-1] >= 80)
+        assert bool(ways[-1] & _unpool.STREAMED) == (index_format == "window" or (kernel == 2 and full[-1] >= 80))
         assert np.array_equal(out.reshape(expected.shape), expected)
         assert (guarded[:31] == 7).all()
         assert (guarded[31 + x.size :] == 7).all()
