@@ -210,12 +210,12 @@ cdef inline cloned widen(const Job *job, const item1 *codes, Py_ssize_t count, i
 
 
 cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether windows lie next to each other inside the plane, in contiguous rows."""
+    """Whether windows, if there are any, lie next to each other inside the plane, in contiguous rows."""
     cdef const Geometry *g = &job.g
     cdef int axis
     for axis in range(3):
         if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1
-                or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
+                or g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
             return False
     return (cells_of(g.full) <= 0x7FFFFFFF and job.lanes == 1 and job.code_size < 2 and job.flat == item_size
             and job.pooled.axis[2] == item_size and job.indices.axis[2] == index_size)

@@ -279,9 +279,10 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
         h = row % g.pooled[1]
         rows = min(most, min(row_end - row, g.pooled[1] - h))
         cell = (d * g.kernel[0] * height + h * g.kernel[1]) * width
-        tile.stream = job.stream and into + cell * <Py_ssize_t> sizeof(entry) - job.full.data >= job.kept
         w = begin
         while w < end:
+            tile.stream = (job.stream and into + (cell + g.kernel[2] * w) * <Py_ssize_t> sizeof(entry) - job.full.data
+                           >= job.kept)
             tile.rows = rows
             tile.count = count = min(end - w, chunk)
             if not select_some(job, plane, d, h, w, &tile, full, index_type):
@@ -304,10 +305,11 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
     return True
 
 
-cdef inline bint selectable(Job *job, Py_ssize_t item_size, bint rare) noexcept nogil:
+cdef inline bint selectable(Job *job, Py_ssize_t planes, Py_ssize_t item_size, bint rare) noexcept nogil:
     """Whether selecting is worth while, for windows side by side; says too whether their rows have to be joined.
 
-    The `rare` kinds of entry, complex ones and the numbers of gradients, are compiled for windows of 2 alone.
+    So many `planes` can be one. The `rare` kinds of entry, complex ones and the numbers of gradients, are compiled for
+    windows of 2 alone.
     """
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t width = g.pooled[2]
@@ -317,22 +319,27 @@ cdef inline bint selectable(Job *job, Py_ssize_t item_size, bint rare) noexcept 
                               or width >= SELECT_WHOLE and width % LANE == 0 and g.kernel[0] == 1)
     if of_two(g) and width < SELECT_CODES:
         job.joined = (job.pooled.axis[1] == width * item_size and job.indices.axis[1] == width
-                      and width * g.pooled[1] >= SELECT_AREA)
+                      and planes * width * g.pooled[1] >= SELECT_AREA)
         return job.joined
     return (g.kernel[2] <= WIDEST and g.kernel[1] <= TALLEST and (g.kernel[2] == 2 or not rare)
             and width >= (SELECT_CODES if of_two(g) else SELECT_WIDTH))
 
 
-cdef inline void fold(Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Make one tall plane of many, where rows follow each other: window codes don't know their planes."""
-    cdef Geometry *g = &job.g
-    cdef Py_ssize_t planes = job.batch * job.channels
-    if (planes > 1 and g.full[0] == 1 and g.full[1] == g.pooled[1] * g.kernel[1]
+cdef inline Py_ssize_t foldable(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """How many planes can be one: where rows, not too long, follow each other, for window codes don't know planes."""
+    cdef const Geometry *g = &job.g
+    if (job.code_size and g.pooled[2] < SELECT_CHUNK and g.full[0] == 1 and g.full[1] == g.pooled[1] * g.kernel[1]
             and follows(job, &job.full, g.full, item_size) and follows(job, &job.pooled, g.pooled, item_size)
             and follows(job, &job.indices, g.pooled, 1)):
-        job.full.axis[1] = g.full[2] * item_size
-        job.pooled.axis[1] = g.pooled[2] * item_size
-        job.indices.axis[1] = g.pooled[2]
-        g.full[1] *= planes
-        g.pooled[1] *= planes
-        job.batch = job.channels = 1
+        return job.batch * job.channels
+    return 1
+
+
+cdef inline void fold(Job *job, Py_ssize_t planes, Py_ssize_t item_size) noexcept nogil:
+    """Make one tall plane of all."""
+    job.full.axis[1] = job.g.full[2] * item_size
+    job.pooled.axis[1] = job.g.pooled[2] * item_size
+    job.indices.axis[1] = job.g.pooled[2]
+    job.g.full[1] *= planes
+    job.g.pooled[1] *= planes
+    job.batch = job.channels = 1

@@ -9,6 +9,7 @@ STRAYED: int
 ALL_LANES: int
 SPLIT: int
 STREAMED: int
+JOINED: int
 
 def unpool(
     pooled: NDArray[Any],

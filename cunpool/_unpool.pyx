@@ -265,9 +265,7 @@ cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, ind
     for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
         if not select_rows(job, plane, 0, rows, 0, width, full, index_type):
             found.strays += 1
-            if job.code_size:
-                found.wrong += 1  # a code that is none cannot be placed anywhere else
-            else:
+            if not job.code_size:
                 found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
 
 
@@ -300,7 +298,8 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
     cdef Job job
     cdef Found found
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices), bytes
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
+    cdef Py_ssize_t bytes, planes
     cdef Kernel scattering = SCATTER[kind][codes or index_size == 8], kernel = scattering
     cdef int ways
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
@@ -309,15 +308,16 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     # What exceeds the caches goes past them, at the cost of what was there before: so that counts twice. What
     # is kept nevertheless a thread alone would have to wait for, and indices would leave no room for it.
     bytes = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size)
-    job.stream = bytes >= STREAM
     job.kept = max(2 * STREAM - bytes, KEPT if codes and threads > 1 else 0)
+    job.stream = bytes >= STREAM and job.kept < cnp.PyArray_SIZE(full) * item_size
     ways = SCATTERED
     if side_by_side(&job, item_size, index_size):
-        if codes:
-            fold(&job, item_size)
-        if selectable(&job, item_size, kind >= RARE):
+        planes = foldable(&job, item_size)
+        if selectable(&job, planes, item_size, kind >= RARE):
             kernel = SELECT[kind][not codes and index_size == 8]
             ways = SELECTED + STREAMED * job.stream + JOINED * job.joined
+            if planes > 1:
+                fold(&job, planes, item_size)
     split(&job, threads)
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
     if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
@@ -335,7 +335,9 @@ cdef Found unpool_job(Job *job, Kernel kernel, Kernel scattering, int threads) n
     if selecting:
         job.banded = False  # a plane whose indices are anywhere is scattered at once
     found = run(kernel, job, threads)
-    if found.strays and (job.banded or selecting and job.splits > 1):
+    if found.strays and selecting and job.code_size:
+        found.wrong += found.strays  # a code that is none cannot be placed anywhere else
+    elif found.strays and (job.banded or selecting and job.splits > 1):
         job.banded = False
         found.wrong = run(scattering, job, threads).wrong
     return found

@@ -90,8 +90,10 @@ def test_windows_side_by_side_are_selected_by_their_codes(rng, ways, dtype, kern
 @pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8", "D"])
 @pytest.mark.parametrize(("n", "kernel", "planes", "rows"), [(2, 2, (5, 8), 14), (2, (1, 2), (1, 1), 600),
                                                             (1, 2, (30, 20), 1), (3, (1, 2, 2), (1, 40), 15),
-                                                            (3, 2, (1, 2), 530)])  # fmt: skip
-def test_short_rows_of_codes_are_joined(rng, ways, dtype, n, kernel, planes, rows):
+                                                            (3, 2, (1, 2), 530),
+                                                            (3, (2, 1, 2), (1, 3), 600)])  # fmt: skip
+def test_short_rows_of_codes_are_joined(rng, ways, monkeypatch, dtype, n, kernel, planes, rows):
+    monkeypatch.setattr("cunpool._threads.GRAIN", 1)  # so that small arrays are split too
     for width in range(1 if rows > 1 else 2, 16):
         wide = (kernel,) * n if isinstance(kernel, int) else kernel
         size = (2 if wide[0] == 2 else 1, rows, width)[-n:]
@@ -110,6 +112,11 @@ def test_short_rows_of_codes_are_joined(rng, ways, dtype, n, kernel, planes, row
                                               num_threads=threads))  # fmt: skip
             assert bool(ways[0] & _unpool.JOINED) == many
             assert bool(ways[0] & _unpool.SELECTED) == many
+            if dtype in ("f4", "f2", "f8"):
+                backward = getattr(cu, f"max_pool{n}d_backward")
+                grads = rng.integers(-50, 50, values.shape).astype(dtype)
+                result = backward(grads, codes, full, kernel, index_format="window", num_threads=threads)
+                assert bits(result) == bits(scattered(grads, indices, x.shape))
         # Rows that are not next to each other, and planes that are not.
         apart = np.repeat(np.repeat(values, 2, -2), 2, 0)[::2, ..., ::2, :]
         assert expected == bits(UNPOOL[n](apart, codes, kernel, output_size=full, index_format="window"))
@@ -137,6 +144,19 @@ def test_a_stray_is_scattered_after_all(rng, ways, full, threads):
             stray.flat[at] = bad
             with pytest.raises(IndexError, match=f"index {bad} at"):
                 UNPOOL[len(full) - 2](values, stray, 2, output_size=full[2:], num_threads=threads)
+
+
+@pytest.mark.parametrize("index_format", ["plane", "window"])
+def test_planes_without_windows_are_zero(index_format):
+    for n, pooled_shape, size in ((2, (2, 0, 50), (1, 100)), (3, (2, 1, 0, 50), (2, 1, 100)), (2, (2, 0, 7), (1, 14))):
+        # A part of an array has strides, if it is empty too.
+        values = np.ones([s or 4 for s in pooled_shape], np.float32)[tuple(slice(s) for s in pooled_shape)]
+        indices = np.zeros([s or 4 for s in pooled_shape], np.uint8 if index_format == "window" else np.int64)[
+            tuple(slice(s) for s in pooled_shape)
+        ]
+        out = np.full((2, *size), 7, np.float32)
+        UNPOOL[n](values, indices, 2, output_size=size, index_format=index_format, out=out)
+        assert not out.any()
 
 
 def test_windows_that_are_not_selected(rng, ways):
@@ -170,25 +190,41 @@ def test_one_plane_is_split_between_threads(rng, ways, monkeypatch):
         assert ways == [_unpool.SCATTERED | _unpool.SPLIT]
 
 
-@pytest.mark.parametrize(("kernel", "full"), [(2, (30, 300, 610)), (2, (65, 300, 610)), (3, (30, 302, 761)),
-                                              (4, (2, 1601, 2003)), (2, (2, 40, 290, 301)), (2, (9000, 28, 28)),
-                                              (2, (2, 120001, 29)), (2, (3, 5000001))])  # fmt: skip
-def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full):
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("kernel", "full", "dtype"),
+    [
+        (2, (30, 300, 610), "f4"), (2, (65, 300, 610), "f4"), (3, (30, 302, 761), "f4"), (4, (2, 1601, 2003), "f4"),
+        (2, (2, 40, 290, 301), "f4"), (2, (9000, 28, 28), "f4"), (2, (2, 120001, 29), "f4"), (2, (3, 5000001), "f4"),
+        (2, (1, 15000000), "f4"), (2, (7, 2003, 2005), "u1"), (4, (7, 2003, 2005), "u1"), (2, (2, 999, 1001), "D"),
+        (2, (2000, 30, 31), "D"), ((16, 2), (3, 1610, 1701), "f8"), ((16, 4), (3, 1610, 1701), "f8"),
+        ((2, 1, 2), (2, 40, 290, 601), "f4"), ((3, 1, 2), (2, 41, 290, 601), "f4"),
+        ((2, 3, 2), (2, 40, 290, 601), "f4"), ((2, 1, 2), (2, 40, 6000, 30), "f4"),
+    ],
+)  # fmt: skip
+def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, threads):
     n = len(full) - 1
-    x = rng.integers(-100, 100, full).astype(np.float32)
+    x = rng.integers(1, 100, full).astype(np.float32)
     values, indices = POOL[n](x, kernel, return_indices=True)
     codes = POOL[n](x, kernel, return_indices=True, index_format="window")[1]
-    expected = np.zeros((full[0], int(np.prod(full[1:]))), np.float32)
+    values = values.astype(dtype)
+    expected = np.zeros((full[0], int(np.prod(full[1:]))), dtype)
     np.put_along_axis(expected, indices.reshape(full[0], -1), values.reshape(full[0], -1), 1)
-    guarded = np.full(x.size + 64, 7, np.float32)
+    guarded = np.full(x.size + 64, 7, dtype)
     out = guarded[31 : 31 + x.size].reshape(full)
     for chosen, index_format in ((codes, "window"), (indices, "plane")):
         out.fill(7)
-        UNPOOL[n](values, chosen, kernel, output_size=full[1:], out=out, index_format=index_format)
-        assert bool(ways[-1] & _unpool.STREAMED) == (index_format == "window" or (kernel == 2 and full[-1] >= 80))
+        UNPOOL[n](values, chosen, kernel, output_size=full[1:], out=out, index_format=index_format,
+                  num_threads=threads)  # fmt: skip
+        if index_format == "window":
+            assert ways[-1] & _unpool.STREAMED
         assert np.array_equal(out.reshape(expected.shape), expected)
         assert (guarded[:31] == 7).all()
         assert (guarded[31 + x.size :] == 7).all()
+    if dtype in ("f4", "f8"):
+        backward = getattr(cu, f"max_pool{n}d_backward")
+        result = backward(values, codes, full[1:], kernel, index_format="window", num_threads=threads)
+        assert np.array_equal(result.reshape(expected.shape), expected)
 
 
 def test_results_beyond_the_caches_go_past_them(rng, ways):
