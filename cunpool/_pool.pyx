@@ -488,7 +488,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     cdef Kernel kernel
     cdef Block block
     cdef Py_ssize_t index_size = 0 if indices is None else cnp.PyArray_ITEMSIZE(indices)
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), width
     cdef bint across, fits, by_twos
     job.g = geometry_of(sizes)
     job.full = view_of(full, spatial)
@@ -497,11 +497,10 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     if indices is not None:
         job.indices = view_of(indices, spatial)
     job.code_size = index_size if codes else 0
+    width = job.g.full[2]
+    job.place_steps = [job.g.dilation[0] * job.g.full[1] * width, job.g.dilation[1] * width, job.g.dilation[2]]
     if codes:
         job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
-    else:
-        job.place_steps = [job.g.dilation[0] * job.g.full[1] * job.g.full[2], job.g.dilation[1] * job.g.full[2],
-                           job.g.dilation[2]]
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
     job.stream = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM

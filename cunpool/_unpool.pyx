@@ -308,9 +308,9 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(full) == 0:
         return SCATTERED
-    # What exceeds the caches goes past them, at the cost of what was there before: so that counts twice. What
-    # is kept nevertheless a thread alone would have to wait for, and indices would leave no room for it.
     bytes = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size)
+    # What exceeds the caches goes past them, at the cost of what was there before: so that counts twice. What is kept
+    # nevertheless a thread alone would have to wait for, and indices would leave no room for it.
     job.kept = max(2 * STREAM - bytes, KEPT if codes and threads > 1 else 0)
     job.stream = bytes >= STREAM and job.kept < cnp.PyArray_SIZE(full) * item_size
     ways = SCATTERED
