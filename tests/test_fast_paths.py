@@ -179,6 +179,22 @@ def test_channels_last_goes_through_all_channels_at_once(rng, ways):
             assert ways[0] & _unpool.ALL_LANES
 
 
+def test_gradients_go_through_all_channels_at_once(rng):
+    for full, arguments in (((2, 16, 8, 10), (2,)), ((1, 33, 40, 30), (3, 2, 1)), ((1, 9, 4, 6, 6), (2,))):
+        n = len(full) - 2
+        x = np.moveaxis(rng.standard_normal((full[0], *full[2:], full[1])), -1, 1)
+        indices = POOL[n](x, *arguments, return_indices=True)[1]
+        codes = POOL[n](x, *arguments, return_indices=True, index_format="window")[1]
+        expected = np.take_along_axis(x.reshape(*full[:2], -1), indices.reshape(*full[:2], -1), 2)
+        for chosen, index_format in ((indices, "plane"), (codes, "window")):
+            backward = getattr(cu, f"max_unpool{n}d_backward")
+            result = backward(x, chosen, *arguments, index_format=index_format)
+            assert np.array_equal(result.reshape(expected.shape), expected)
+            chosen[0, 1, 1] = -1 if index_format == "plane" else 200
+            with pytest.raises(IndexError):
+                backward(x, chosen, *arguments, index_format=index_format)
+
+
 def test_one_plane_is_split_between_threads(rng, ways, monkeypatch):
     if not cu.openmp_enabled():
         monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: True)
