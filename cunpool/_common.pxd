@@ -276,6 +276,23 @@ cdef inline bint follows(const Job *job, const View *view, const Py_ssize_t *sha
             and (job.batch == 1 or view.n == job.channels * view.c))
 
 
+cdef inline bint all_follow(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Whether all arrays of the job are contiguous."""
+    return (follows(job, &job.full, job.g.full, item_size) and follows(job, &job.pooled, job.g.pooled, item_size)
+            and (job.indices.data == NULL or follows(job, &job.indices, job.g.pooled, index_size)))
+
+
+cdef inline void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Make one tall plane of all, which have to follow each other."""
+    cdef Py_ssize_t planes = job.batch * job.channels
+    job.full.axis[1] = job.g.full[2] * item_size
+    job.pooled.axis[1] = job.g.pooled[2] * item_size
+    job.indices.axis[1] = job.g.pooled[2] * index_size
+    job.g.full[1] *= planes
+    job.g.pooled[1] *= planes
+    job.batch = job.channels = 1
+
+
 cdef inline void *aligned(void *room) noexcept nogil:
     """Where the next cache line begins: vectors that lie in two take twice as long."""
     return <void *> (<uintptr_t> room + CACHE_LINE - 1 & ~<uintptr_t> (CACHE_LINE - 1))
@@ -286,6 +303,11 @@ cdef inline void fetch(const char *start, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t line
     for line in range((size + CACHE_LINE - 1) // CACHE_LINE):
         cunpool_prefetch(start + line * CACHE_LINE)
+
+
+cdef inline Py_ssize_t whole_steps(Py_ssize_t step) noexcept nogil:
+    """How many bytes ahead to fetch, in steps from one row to be worked on to the next."""
+    return (AHEAD + step - 1) // step * step
 
 
 cdef inline Py_ssize_t clamp(Py_ssize_t x, Py_ssize_t low, Py_ssize_t high) noexcept nogil:

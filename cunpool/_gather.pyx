@@ -175,7 +175,7 @@ cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
         first[k] = 2 * k if job.code_size else <uint32_t> cell
         source[k] = from_plane + cell
     if count == g.pooled[2]:
-        ahead = (AHEAD + step - 1) // step * step
+        ahead = whole_steps(step)
     if index is index4:
         if job.code_size:
             widen(job, <const item1 *> indices + w, count, wide, &beyond)

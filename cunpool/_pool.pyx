@@ -193,7 +193,7 @@ cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number
             places[rows] = place_of(job, kd, kh, 0)
             rows += 1
     if job.stream and 0 <= step - used < CACHE_LINE:
-        ahead = (AHEAD + step - 1) // step * step
+        ahead = whole_steps(step)
     compare_twos(rows, row, step, places, block.width, block.rows, ahead, best, place)
     if (target.indices == NULL or target.code_size) and target.value_row == block.width * target.value_step \
             and target.index_row == block.width * target.index_step:
@@ -457,24 +457,13 @@ cdef Kernel[12] CHANNELS = [
     <Kernel> pool_channels[bhalf], <Kernel> pool_channels[float4], <Kernel> pool_channels[float8]]
 
 
-cdef void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Make one tall plane of many, where rows follow each other and no window is cut off: short rows need that."""
-    cdef Geometry *g = &job.g
+cdef bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Whether planes can be one: where rows follow each other and no window is cut off. Short rows need that."""
+    cdef const Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
-    job.height = 0
-    if (planes == 1 or g.full[0] > 1 or g.pooled[0] > 1 or g.padding[1] or g.pooled[2] >= LINE // 4
-            or g.full[1] != g.pooled[1] * g.stride[1] or (g.kernel[1] - 1) * g.dilation[1] >= g.stride[1]
-            or planes * g.full[1] * g.full[2] > 0x7FFFFFFF
-            or not follows(job, &job.full, g.full, item_size) or not follows(job, &job.pooled, g.pooled, item_size)
-            or job.indices.data != NULL and not follows(job, &job.indices, g.pooled, index_size)):
-        return
-    job.height = g.full[1]
-    job.full.axis[1] = g.full[2] * item_size
-    job.pooled.axis[1] = g.pooled[2] * item_size
-    job.indices.axis[1] = g.pooled[2] * index_size
-    g.full[1] *= planes
-    g.pooled[1] *= planes
-    job.batch = job.channels = 1
+    return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1] and g.pooled[2] < LINE // 4
+            and g.full[1] == g.pooled[1] * g.stride[1] and (g.kernel[1] - 1) * g.dilation[1] < g.stride[1]
+            and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF and all_follow(job, item_size, index_size))
 
 
 # The ways that a call can take, for the tests: what `pool` returns is a sum of these.
@@ -505,7 +494,10 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
     job.stream = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
-    fold(&job, item_size, index_size)
+    job.height = 0
+    if foldable(&job, item_size, index_size):
+        job.height = job.g.full[1]
+        fold(&job, item_size, index_size)
     across = (job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
               or job.channels >= MANY and job.g.pooled[2] <= FEW)
     by_twos = twos(&job, item_size) and not across

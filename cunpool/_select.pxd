@@ -209,7 +209,9 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
     cdef char stage_room[3 * STAGE_SIZE + CACHE_LINE]
     cdef index4 codes_room[SELECT_CHUNK + CACHE_LINE]
-    cdef char *stage[3]     # for one depth and the next, and for joined rows that have been taken apart
+    # For one depth and the next, and for joined rows that have been taken apart.
+    cdef char *stage = <char *> aligned(stage_room)
+    cdef char *apart = stage + 2 * STAGE_SIZE
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = sizeof(entry), width = g.full[2], rows = tile.rows, used = g.kernel[2] * tile.count
     cdef Py_ssize_t rest = width - g.kernel[2] * g.pooled[2] if w + tile.count == g.pooled[2] else 0
@@ -220,9 +222,6 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef int together = 2 if wide == 2 else 3 if wide == 3 and g.kernel[1] == 3 else 1
     cdef Check check = NEAR if lines < 4 else DEEP
     cdef bint none_beyond = aim(job, plane, d, h, w, size, <index4 *> aligned(codes_room), tile, index_type)
-    for k in range(3):
-        stage[k] = <char *> aligned(stage_room) + k * STAGE_SIZE
-    k = 0
     tile.out_row = g.kernel[1] * pitch * size
     if job.joined:
         tile.count *= rows
@@ -234,9 +233,9 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             cell = base + kd * area + kh * width
             tile.first[some] = wide * k if job.code_size else <uint32_t> cell
             if job.joined:
-                tile.out[some] = stage[kd % 2] + kh * rows * used * size
+                tile.out[some] = stage + kd % 2 * STAGE_SIZE + kh * rows * used * size
             elif tile.stream:
-                tile.out[some] = stage[kd % 2] + kh * pitch * size
+                tile.out[some] = stage + kd % 2 * STAGE_SIZE + kh * pitch * size
             else:
                 tile.out[some] = target + (kd * area + kh * width) * size
             k += 1
@@ -247,11 +246,12 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
                 some = 0
         while (tile.stream or job.joined) and some == 0 and done <= kd:
             if job.joined:
-                take_apart(stage[2] if tile.stream else target + done * area * size, stage[done % 2], rows,
+                take_apart(apart if tile.stream else target + done * area * size, stage + done % 2 * STAGE_SIZE, rows,
                            g.kernel[1], used * size, width * size)
             if tile.stream:
-                stream_out(target + done * area * size, <entry *> stage[2 if job.joined else done % 2],
-                           rows * g.kernel[1], pitch, rest, width)
+                stream_out(target + done * area * size,
+                           <entry *> (apart if job.joined else stage + done % 2 * STAGE_SIZE), rows * g.kernel[1],
+                           pitch, rest, width)
             done += 1
     return none_beyond if job.code_size else tile.far < 2 and 0 <= tile.seen <= 0x7FFFFFFF
 
@@ -296,23 +296,23 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
             cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
             if used < width and not tile.stream:
                 for line in range(rows * g.kernel[1]):
-                    clear(job, into, cell + line * width + used, cell + (line + 1) * width, sizeof(entry))
+                    clear(job, into, cell + line * width + used, cell + (line + 1) * width, full)
             if h + rows == g.pooled[1]:
                 clear(job, into, cell + rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
-                      sizeof(entry))
+                      full)
     if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
-        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
+        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), full)
     return True
 
 
-cdef inline bint selectable(Job *job, Py_ssize_t planes, Py_ssize_t item_size, bint rare) noexcept nogil:
+cdef inline bint selectable(Job *job, bint tall, Py_ssize_t item_size, bint rare) noexcept nogil:
     """Whether selecting is worth while, for windows side by side; says too whether their rows have to be joined.
 
-    So many `planes` can be one. The `rare` kinds of entry, complex ones and the numbers of gradients, are compiled for
+    If `tall`, all planes will be one. The `rare` kinds of entry, complex ones and the numbers of gradients, are compiled for
     windows of 2 alone.
     """
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t width = g.pooled[2]
+    cdef Py_ssize_t width = g.pooled[2], planes = job.batch * job.channels if tall else 1
     job.joined = False
     if not job.code_size:
         return of_two(g) and (width >= SELECT_WIDTH
@@ -325,21 +325,7 @@ cdef inline bint selectable(Job *job, Py_ssize_t planes, Py_ssize_t item_size, b
             and width >= (SELECT_CODES if of_two(g) else SELECT_WIDTH))
 
 
-cdef inline Py_ssize_t foldable(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """How many planes can be one: where rows, not too long, follow each other, for window codes don't know planes."""
-    cdef const Geometry *g = &job.g
-    if (job.code_size and g.pooled[2] < SELECT_CHUNK and g.full[0] == 1 and g.full[1] == g.pooled[1] * g.kernel[1]
-            and follows(job, &job.full, g.full, item_size) and follows(job, &job.pooled, g.pooled, item_size)
-            and follows(job, &job.indices, g.pooled, 1)):
-        return job.batch * job.channels
-    return 1
-
-
-cdef inline void fold(Job *job, Py_ssize_t planes, Py_ssize_t item_size) noexcept nogil:
-    """Make one tall plane of all."""
-    job.full.axis[1] = job.g.full[2] * item_size
-    job.pooled.axis[1] = job.g.pooled[2] * item_size
-    job.indices.axis[1] = job.g.pooled[2]
-    job.g.full[1] *= planes
-    job.g.pooled[1] *= planes
-    job.batch = job.channels = 1
+cdef inline bint foldable(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Whether planes can be one: where rows, not too long, follow each other, for window codes don't know planes."""
+    return (job.code_size and job.batch * job.channels > 1 and job.g.pooled[2] < SELECT_CHUNK and job.g.full[0] == 1
+            and job.g.full[1] == job.g.pooled[1] * job.g.kernel[1] and all_follow(job, item_size, job.code_size))

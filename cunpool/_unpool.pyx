@@ -22,7 +22,7 @@ cdef enum:
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
     RARE = 4                # the first of the rare kinds, see below
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
-    KEPT = 3 << 22          # and of these so many are kept, where several threads write what codes say, see below
+    KEPT = 3 << 22          # and of these so many are kept, where several threads write what codes say
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache,
     CLEAR_ADDED = 1 << 13   # or so many if numbers are added there;
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
@@ -157,7 +157,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     cdef const char *indices = plane_of(&job.indices, job.channels, plane)
     cdef const char *row_values
     cdef const char *row_indices
-    cdef Py_ssize_t width = g.pooled[2], height = g.pooled[1], size = job.lanes * sizeof(entry)
+    cdef Py_ssize_t width = g.pooled[2], height = g.pooled[1]
     cdef Py_ssize_t value_step = flat_stride(&job.pooled, g.pooled), index_step = flat_stride(&job.indices, g.pooled)
     cdef Py_ssize_t d, h, w, i, part, count, outside = 0
     cdef Py_ssize_t band[2]
@@ -165,11 +165,8 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     band[1] = cells_of(g.full)
     if high <= low:
         return 0
-    if clearing and job.lanes == 1 and job.flat and job.flat != sizeof(entry):
-        for i in range(low, high):  # as in the planes of a photograph: calling `memset` takes longer
-            (<entry *> (out + i * job.flat))[0] = zero_of(full)
-    elif clearing:
-        clear(job, out, low, high, size)
+    if clearing:
+        clear(job, out, low, high, full)
     if not job.banded and job.lanes == 1 and value_step and index_step and not job.code_size:
         return put_row(job, out, values, value_step, indices, index_step, cells_of(g.pooled), low, high, 0, band[1],
                        full, index_type)
@@ -239,7 +236,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
         while group < end:
             together = min(together, end - group)
             if together > 1:
-                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, sizeof(entry))
+                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, full)
             if together > 1 and simple:
                 outside += put_planes(job, group, group + together, full, index_type)
             else:
@@ -296,31 +293,36 @@ SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8]]
 SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
 
 
+cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
+    """Say how many bytes of the result go past the caches: what exceeds them, and as much again that it would displace.
+
+    What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
+    """
+    job.kept = max(2 * STREAM - results - inputs, KEPT if job.code_size and threads > 1 else 0)
+    job.stream = results + inputs >= STREAM and job.kept < results
+
+
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
            int spatial, int kind, bint codes, int threads):
     """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
     cdef Job job
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
-    cdef Py_ssize_t bytes, planes
+    cdef bint tall
     cdef Kernel scattering = SCATTER[kind][codes or index_size == 8], kernel = scattering
     cdef int ways
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(full) == 0:
         return SCATTERED
-    bytes = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size)
-    # What exceeds the caches goes past them, at the cost of what was there before: so that counts twice. What is kept
-    # nevertheless a thread alone would have to wait for, and indices would leave no room for it.
-    job.kept = max(2 * STREAM - bytes, KEPT if codes and threads > 1 else 0)
-    job.stream = bytes >= STREAM and job.kept < cnp.PyArray_SIZE(full) * item_size
+    past_caches(&job, cnp.PyArray_SIZE(full) * item_size, cnp.PyArray_SIZE(pooled) * (item_size + index_size), threads)
     ways = SCATTERED
     if side_by_side(&job, item_size, index_size):
-        planes = foldable(&job, item_size)
-        if selectable(&job, planes, item_size, kind >= RARE):
+        tall = foldable(&job, item_size)
+        if selectable(&job, tall, item_size, kind >= RARE):
             kernel = SELECT[kind][not codes and index_size == 8]
             ways = SELECTED + STREAMED * job.stream + JOINED * job.joined
-            if planes > 1:
-                fold(&job, planes, item_size)
+            if tall:
+                fold(&job, item_size, index_size)
     split(&job, threads)
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
     if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
