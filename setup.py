@@ -32,7 +32,11 @@ SANITIZE = [
     "-fwrapv",
 ]
 
-SANITIZED, COVERED = (os.environ.get(f"CUNPOOL_{name}") == "1" for name in ("SANITIZE", "COVERAGE"))
+# For .ci/checked: every block that the kernels write is held against its buffer, and conditions are counted.
+CHECKED = ["-DCUNPOOL_CHECKED", "-O1", "-g", "-fwrapv"]
+
+# What a build is for, if it is no ordinary one: the variable that asks for it, and its flags.
+CHECKS = {"CUNPOOL_SANITIZE": SANITIZE, "CUNPOOL_COVERAGE": COVERAGE, "CUNPOOL_CHECKED": CHECKED}
 
 DIRECTIVES = {
     "language_level": 3,
@@ -65,7 +69,7 @@ class BuildExt(build_ext):
     def build_extensions(self) -> None:
         compile_args, candidates = flags(self.compiler.compiler_type)
         openmp = self.find_openmp(candidates)
-        checks = SANITIZE if SANITIZED else COVERAGE if COVERED else []
+        checks = [flag for name, flags in CHECKS.items() if os.environ.get(name) == "1" for flag in flags]
         if checks:
             compile_args = [*checks, "-DCUNPOOL_NO_CLONES"]
         link_args = self.link_args(openmp or []) + checks
@@ -149,7 +153,7 @@ setup(
         [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")],
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
-        emit_linenums=COVERED,
+        emit_linenums=os.environ.get("CUNPOOL_COVERAGE") == "1",
     ),
     cmdclass={"build_ext": BuildExt},
 )

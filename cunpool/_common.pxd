@@ -100,6 +100,60 @@ cdef extern from *:
     #define cunpool_taken(flag) (__atomic_exchange_n(flag, 1, __ATOMIC_RELAXED) != 0)
     #endif
 
+    /* A checked build ends the process where a block does not fit its buffer, and counts each condition that picks a
+       way or sizes a block: how often it did not hold, and how often it did. A section of the module holds all of
+       them, those that were never met too. */
+    #if defined(CUNPOOL_CHECKED)
+    #include <stdio.h>
+    #include <stdlib.h>
+    struct cunpool_condition { const char *name; long long times[2]; char rest[40]; };
+    extern struct cunpool_condition __start_cunpool_met[], __stop_cunpool_met[];
+    #pragma weak __start_cunpool_met
+    #pragma weak __stop_cunpool_met
+    #define cunpool_conditions() ((long) (__stop_cunpool_met - __start_cunpool_met))
+    #define cunpool_condition(i) __start_cunpool_met[i]
+    #define cunpool_met(what, condition) __extension__ ({ \
+        static struct cunpool_condition here \
+            __attribute__((section("cunpool_met"), used, aligned(64))) = {what, {0, 0}, ""}; \
+        int holds = (condition) != 0; \
+        __atomic_fetch_add(&here.times[holds], 1, __ATOMIC_RELAXED); \
+        holds; })
+    #define cunpool_check(condition) \
+        ((condition) ? (void) 0 : (fprintf(stderr, "cunpool: %s:%d: %s\\n", __FILE__, __LINE__, #condition), abort()))
+    #else
+    struct cunpool_condition { const char *name; long long times[2]; };
+    static struct cunpool_condition cunpool_none;
+    #define cunpool_conditions() 0L
+    #define cunpool_condition(i) cunpool_none
+    #define cunpool_met(what, condition) (condition)
+    #define cunpool_check(condition) ((void) 0)
+    #endif
+
+    /* Whoever calls may have told the processor to take tiny numbers for zeros. Then they would compare as equal in the
+       caller's share and not in the others': every share computes exactly, and leaves things as they were. */
+    #if defined(__GNUC__) && defined(__x86_64__)
+    #define cunpool_exact() cunpool_control(0)
+    static inline unsigned cunpool_control(unsigned before) {
+        unsigned now = _mm_getcsr();
+        if (before ? before != now : (now & 0x8040) != 0)
+            _mm_setcsr(before ? before : now & ~0x8040u);
+        return now;
+    }
+    #elif defined(__GNUC__) && defined(__aarch64__)
+    #define cunpool_exact() cunpool_control(1)
+    static inline unsigned cunpool_control(unsigned before) {
+        uint64_t now, wanted;
+        __asm__ volatile("mrs %0, fpcr" : "=r"(now));
+        wanted = (now & ~(uint64_t) 0x01080000) | (before & 0x01080000);
+        if (wanted != now)
+            __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
+        return (unsigned) now;
+    }
+    #else
+    #define cunpool_exact() 0u
+    #define cunpool_control(before) ((void) (before))
+    #endif
+
     #if defined(__GNUC__)
     #define cunpool_prefetch(address) __builtin_prefetch(address)
     #define cunpool_prefetch_write(address) __builtin_prefetch(address, 1)
@@ -110,6 +164,15 @@ cdef extern from *:
     """
     bint unlikely(bint) noexcept nogil  # Cython's own
     bint cunpool_taken(uint8_t *flag) noexcept nogil
+    struct cunpool_condition:
+        const char *name
+        long long times[2]
+    long cunpool_conditions() noexcept nogil
+    cunpool_condition condition_at "cunpool_condition"(long) noexcept nogil
+    bint met "cunpool_met"(const char *what, bint condition) noexcept nogil
+    void must "cunpool_check"(bint) noexcept nogil
+    unsigned cunpool_exact() noexcept nogil
+    void cunpool_control(unsigned before) noexcept nogil
     void cunpool_prefetch(const char *address) noexcept nogil
     void cunpool_prefetch_write(const char *address) noexcept nogil
     void cunpool_copy(char *to, const char *frm, size_t size) noexcept nogil
@@ -324,6 +387,7 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
     cdef Py_ssize_t wrong = 0, strays = 0
     cdef int share
     cdef Found found
+    must(job.tasks <= MOST_TASKS)
     threads = <int> min(<Py_ssize_t> threads, job.tasks)
     memset(taken, 0, job.tasks)
     if threads <= 1:
@@ -340,6 +404,7 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
 cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, uint8_t *taken) noexcept nogil:
     """A thread's own tasks, the same in each call, for their arrays may be in its caches; then what others left."""
     cdef Py_ssize_t first = job.tasks * share // shares, i, task
+    cdef unsigned control = cunpool_exact()
     cdef Found found
     found.wrong = found.strays = 0
     for i in range(job.tasks):
@@ -347,4 +412,18 @@ cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares
         if not cunpool_taken(taken + task):
             kernel(job, task, &found, job.full.data, job.indices.data)
     cunpool_fence()
+    cunpool_control(control)
     return found
+
+
+cdef inline dict conditions_met():
+    """How often each condition of this module did not hold, and did: of a checked build; else nothing."""
+    cdef dict met_so_far = {}
+    cdef cunpool_condition condition
+    cdef long i
+    for i in range(cunpool_conditions()):
+        condition = condition_at(i)
+        name = condition.name.decode()
+        no, yes = met_so_far.get(name, (0, 0))
+        met_so_far[name] = no + condition.times[0], yes + condition.times[1]
+    return met_so_far

@@ -194,6 +194,7 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
             for kw in range(g.kernel[2]):
                 w = start[2] + kw * g.dilation[2]
                 if 0 <= w < g.full[2]:
+                    must(taps.count < TAPS)
                     taps.cells[taps.count] = (plane + d * job.full.axis[0] + h * job.full.axis[1]
                                               + w * job.full.axis[2])
                     taps.places[taps.count] = place_of(job, kd, kh, kw)

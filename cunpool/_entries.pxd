@@ -68,8 +68,12 @@ cdef inline void place_entry(entry *target, const entry *value) noexcept nogil:
 
 
 cdef inline entry alone(entry value) noexcept nogil:
-    """What `place_entry` leaves where nothing was before: 0 + -0 is 0."""
-    if entry is half or entry is bhalf:
+    """What `place_entry` leaves where nothing was before: 0 + -0 is 0, and a NaN is a quiet one."""
+    if entry is half:
+        value.bits = value.bits & 0x8000 | 0x7E00 if value.bits & 0x7FFF > 0x7C00 else value.bits
+        value.bits = 0 if value.bits == 0x8000 else value.bits
+    elif entry is bhalf:
+        value.bits = value.bits | 0x40 if value.bits & 0x7FFF > 0x7F80 else value.bits
         value.bits = 0 if value.bits == 0x8000 else value.bits
     elif entry is float4 or entry is float8:
         value = value + 0

@@ -243,12 +243,13 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED
-    picking = (cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES
-               and side_by_side(&job, item_size, index_size) and of_two(&job.g) and job.g.pooled[2] >= PICK_WIDTH)
+    picking = (met("arrays worth reading through", cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES)
+               and met("windows side by side", side_by_side(&job, item_size, index_size))
+               and met("windows of two", of_two(&job.g)) and met("rows worth picking", job.g.pooled[2] >= PICK_WIDTH))
     if picking:
         kernel = PICK[kind][not codes and index_size == 8]
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
-    if cnp.PyArray_SIZE(pooled) * item_size <= GIL_BYTES:
+    if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= GIL_BYTES:
         found = run(kernel, &job, threads)
     else:
         with nogil:
@@ -256,3 +257,8 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     if found.wrong:
         return 0
     return (PICKED if picking else GATHERED) + STRAYED * (found.strays > 0)
+
+
+def conditions():
+    """How often each condition of a way did not hold, and did: counted by a checked build alone."""
+    return conditions_met()

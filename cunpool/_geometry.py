@@ -145,6 +145,8 @@ def pooling(
         raise ValueError(
             f"the windows do not fit: pooling {full} would give {pooled}, and every size must be at least 1"
         )
+    if math.prod(kernel) > LARGEST:
+        raise OverflowError(f"a window must have at most 2**60 cells, got kernel_size {kernel_size}")
     steps = [math.prod(full[axis + 1 :]) for axis in range(n)]
     span = sum(d * (k - 1) * step for d, k, step in zip(dilations, kernel, steps, strict=True))
     if codes:

@@ -22,8 +22,9 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
     job.lanes = 1
-    if (job.channels >= LANES and job.flat and job.full.c == item_size and job.pooled.c == item_size
-            and job.indices.c == index_size):
+    if (met("channels enough to go together", job.channels >= LANES)
+            and met("channels that are neighbours", job.flat and job.full.c == item_size and job.pooled.c == item_size
+                    and job.indices.c == index_size)):
         job.lanes = job.channels
     job.banded = job.stream = False
     expect_codes(job, index_size if codes else 0)
@@ -83,8 +84,8 @@ cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
     cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = cells_of(job.g.full), row
     cdef Py_ssize_t band[2]
     # Where the padding in front holds more than one layer of windows, these begin together, and rows in no order.
-    if (rows < job.splits or part == 0 or part == job.splits
-            or job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0]):
+    if (part == 0 or part == job.splits or met("fewer rows than parts of a plane", rows < job.splits)
+            or met("layers that begin together", job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0])):
         return size * part // job.splits
     row = rows * part // job.splits
     band_of(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, band)
@@ -221,8 +222,9 @@ cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t i
         if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1
                 or g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
             return False
-    return (cells_of(g.full) <= 0x7FFFFFFF and job.lanes == 1 and job.code_size < 2 and job.flat == item_size
-            and job.pooled.axis[2] == item_size and job.indices.axis[2] == index_size)
+    return (cells_of(g.full) <= 0x7FFFFFFF and met("planes one by one", job.lanes == 1)
+            and met("no codes of two bytes", job.code_size < 2) and met("contiguous planes", job.flat == item_size)
+            and met("contiguous rows", job.pooled.axis[2] == item_size and job.indices.axis[2] == index_size))
 
 
 cdef inline bint of_two(const Geometry *g) noexcept nogil:

@@ -106,6 +106,7 @@ cdef cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_s
         for i in range(lines):
             (<index8 *> (indices + i * index_step))[0] = base + i * stride + place[i]
     elif target.stream:
+        must(lines <= LINE)
         write_places(line, base, stride, lines, place)
         cunpool_stream(indices, <const char *> line, lines * sizeof(index8))
     else:
@@ -160,6 +161,24 @@ cdef struct Block:
     bint whole              # whether these are all rows from the first to the last, as they lie in memory
 
 
+cdef inline Py_ssize_t over_of(const Geometry *g) noexcept nogil:
+    """How many cells of each phase a row's last window reaches beyond its own."""
+    return (g.kernel[2] - 1) * g.dilation[2] // g.stride[2]
+
+
+cdef inline Py_ssize_t phase_length(const Geometry *g, const Block *block) noexcept nogil:
+    """How many cells of a block are dealt to each phase of a row; of a whole block, to each phase of a layer."""
+    if block.whole:
+        return (block.rows * block.pitch + over_of(g)
+                + ((g.kernel[1] - 1) * g.dilation[1] * g.full[2] + g.stride[2] - 1) // g.stride[2])
+    return block.rows * block.pitch
+
+
+cdef inline Py_ssize_t dealt_cells(const Geometry *g, const Block *block) noexcept nogil:
+    """How many cells of a block are dealt out in all: what a buffer needs, where it is sized and where it is filled."""
+    return g.kernel[0] * (1 if block.whole else g.kernel[1]) * g.stride[2] * phase_length(g, block)
+
+
 cdef bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
     """Whether windows are of 2, inside the array and next to each other, in contiguous rows that fill vectors."""
     cdef const Geometry *g = &job.g
@@ -169,7 +188,8 @@ cdef bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
             return False
         if (g.pooled[axis] - 1) * g.stride[axis] + g.kernel[axis] > g.full[axis]:
             return False
-    return g.kernel[2] == 2 and g.stride[2] == 2 and g.pooled[2] >= VECTOR_ROW and job.full.axis[2] == size
+    return (g.kernel[2] == 2 and g.stride[2] == 2 and met("rows of windows of two", g.pooled[2] >= VECTOR_ROW)
+            and met("contiguous rows of windows of two", job.full.axis[2] == size))
 
 
 cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
@@ -186,6 +206,7 @@ cdef void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number
     cdef Py_ssize_t step = g.stride[1] * job.full.axis[1], ahead = 0, kd, kh, i
     cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * <Py_ssize_t> sizeof(number)
     cdef int rows = 0
+    must(block.rows * block.width <= LINE)
     for kd in range(g.kernel[0]):
         for kh in range(g.kernel[1]):
             row[rows] = (from_plane + (block.d * g.stride[0] + kd) * job.full.axis[0]
@@ -221,14 +242,13 @@ cdef void pool_block(const Job *job, Py_ssize_t plane, const Block *block, numbe
     cdef Py_ssize_t *at = [block.d, block.h, block.w]
     cdef Py_ssize_t start[3]
     cdef Py_ssize_t stride = g.stride[2], step = job.full.axis[2], lines = block.rows * block.pitch
-    cdef Py_ssize_t over = (g.kernel[2] - 1) * g.dilation[2] // stride, length = lines
+    cdef Py_ssize_t length = phase_length(g, block)
     cdef Py_ssize_t kd, kh, kw, d, h, i, low, high, first, tap
     cdef number *phases = cells
     for i in range(3):
         start[i] = at[i] * g.stride[i] - g.padding[i]
     first = start[2]
-    if block.whole:
-        length += ((g.kernel[1] - 1) * g.dilation[1] * g.full[2] + stride - 1) // stride + over
+    must(lines <= LINE and dealt_cells(g, block) <= CELLS and cells_of(g.kernel) <= TAPS)
     taps.count = 0
     for kd in range(g.kernel[0]):
         d = start[0] + kd * g.dilation[0]
@@ -295,6 +315,7 @@ cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t 
     cdef Py_ssize_t *at = [d, h, w]
     cdef Py_ssize_t start[3]
     cdef Py_ssize_t stride = 0 if along_channels else job.g.stride[2], i
+    must(lines <= LINE)
     for i in range(3):
         start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
     compare_large(job, plane_of(&job.full, job.channels, plane), start, stride,
@@ -305,32 +326,43 @@ cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t 
 cdef bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept nogil:
     """Whether the windows are such that blocks of them fit the buffers, and how many windows of a row, and rows, do."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t stride = g.stride[2], over = (g.kernel[2] - 1) * g.dilation[2] // stride, share, reach
+    cdef Py_ssize_t stride = g.stride[2], over = over_of(g), share
+    cdef Block whole
     cdef int axis
     for axis in range(3):
         # Where dilation is wide a window may miss the array altogether.
-        if 2 * g.padding[axis] > 0 and g.dilation[axis] > 1 or g.stride[axis] > LINE:
+        if met("a dilated window in padding", 2 * g.padding[axis] > 0 and g.dilation[axis] > 1):
             return False
-    if cells_of(g.kernel) > TAPS or over > LINE // 2:
+        if met("a stride beyond the buffers", g.stride[axis] > LINE):
+            return False
+    if met("a window of many cells", cells_of(g.kernel) > TAPS) or met("a window far wider than its stride",
+                                                                         over > LINE // 2):
         return False
     share = min(<Py_ssize_t> LINE, CELLS // (g.kernel[0] * g.kernel[1] * stride))
-    if share < 2 * over + 16:
+    if met("buffers too short for a row's end", share < 2 * over + 16):
         return False
     # Long rows in equal parts.
     block.width = share - over
     block.width = (g.pooled[2] + block.width - 1) // block.width
     block.width = (g.pooled[2] + block.width - 1) // block.width
     block.pitch = block.width + over
-    block.rows = share // block.pitch if block.width == g.pooled[2] else 1
+    block.rows = 1
+    if met("rows that fit a block", block.width == g.pooled[2]):
+        block.rows = share // block.pitch
+    block.whole = False
     # Short rows: deal them all out in one go, those between the windows too.
-    reach = ((g.kernel[1] - 1) * g.dilation[1] * g.full[2] + stride - 1) // stride + over
-    share = min(<Py_ssize_t> LINE, CELLS // (g.kernel[0] * stride) - reach) // max(g.stride[1] * g.full[2] // stride, 1)
-    block.whole = (share >= 2 and g.pooled[2] <= SHORT and g.stride[1] * g.full[2] % stride == 0
-                   and block.pitch <= g.stride[1] * g.full[2] // stride
-                   and flat_stride(&job.full, g.full) == size)
-    if block.whole:
-        block.pitch = g.stride[1] * g.full[2] // stride
-        block.rows = share
+    whole = block[0]
+    whole.whole = True
+    whole.pitch = g.stride[1] * g.full[2] // stride
+    whole.rows = 0
+    share = CELLS // (g.kernel[0] * stride) - phase_length(g, &whole)
+    whole.rows = min(<Py_ssize_t> LINE, share) // max(whole.pitch, 1)
+    if (block.width == g.pooled[2] and met("rows short enough to be dealt out whole", g.pooled[2] <= SHORT)
+            and met("blocks of two whole rows", whole.rows >= 2)
+            and met("rows of whole strides", g.stride[1] * g.full[2] % stride == 0)
+            and met("windows within their row", block.pitch <= whole.pitch)
+            and met("rows that follow each other", flat_stride(&job.full, g.full) == size)):
+        block[0] = whole
     return True
 
 
@@ -362,9 +394,10 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
                 block.rows = min(LINE // block.width, min(end - line, g.pooled[1] - block.h))
             pool_twos(job, plane, &block, full)
         elif fits:
-            # The last part of a long row is shorter than the others.
-            block.pitch = most.pitch if block.width == most.width else block.width + most.pitch - most.width
-            if most.rows > 1 and row_inside(g, block.d, block.h):
+            # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
+            block.pitch = block.width + over_of(g)
+            if most.rows > 1 and met("a row of windows inside", row_inside(g, block.d, block.h)):
+                block.pitch = most.pitch
                 while (block.rows < most.rows and line + block.rows < end and block.h + block.rows < g.pooled[1]
                         and row_inside(g, block.d, block.h + block.rows)):
                     block.rows += 1
@@ -379,7 +412,8 @@ cdef void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *f
     """One task: some rows of windows, each in all channels: for arrays with the channels last, and for small planes."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
-    cdef bint large = most == 0 or cells_of(g.kernel) > TAPS
+    cdef bint large = (met("a window larger than the buffers, across channels", most == 0)
+                       or met("a window of many cells, across channels", cells_of(g.kernel) > TAPS))
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, part, count, w
     most = LINE if large else most
     parts = (job.channels + most - 1) // most
@@ -414,6 +448,7 @@ cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
     cdef Py_ssize_t w, i, base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2]
     cdef bint after_inside = False
+    must(count <= LINE)
     for w in range(g.pooled[2]):
         if inside(start[2], g.kernel[2], g.dilation[2], g.full[2]):
             if after_inside:
@@ -431,6 +466,7 @@ cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
             compare_window(&taps, count, best, place)
             write(&target, base, 0, count, best, place)
         else:
+            must(taps.count * count <= CELLS)
             dealt = taps
             for i in range(taps.count):
                 take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, count)
@@ -461,9 +497,12 @@ cdef bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) 
     """Whether planes can be one: where rows follow each other and no window is cut off. Short rows need that."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
-    return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1] and g.pooled[2] < LINE // 4
-            and g.full[1] == g.pooled[1] * g.stride[1] and (g.kernel[1] - 1) * g.dilation[1] < g.stride[1]
-            and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF and all_follow(job, item_size, index_size))
+    return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
+            and met("rows short enough to be joined", g.pooled[2] < LINE // 4)
+            and met("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
+            and met("windows within their plane", (g.kernel[1] - 1) * g.dilation[1] < g.stride[1])
+            and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
+            and met("planes that follow each other", all_follow(job, item_size, index_size)))
 
 
 # The ways that a call can take, for the tests: what `pool` returns is a sum of these.
@@ -492,21 +531,28 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
-    job.stream = cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM
+    job.stream = met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
+                     + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     job.height = 0
     if foldable(&job, item_size, index_size):
         job.height = job.g.full[1]
         fold(&job, item_size, index_size)
-    across = (job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2])
-              or job.channels >= MANY and job.g.pooled[2] <= FEW)
+    across = (met("channels closer than columns", job.channels > 1 and abs(job.full.c) < abs(job.full.axis[2]))
+              or met("many channels of few windows", job.channels >= MANY and job.g.pooled[2] <= FEW))
     by_twos = twos(&job, item_size) and not across
     fits = blocks(&job, item_size, &block)
     kernel = CHANNELS[kind] if across else ROWS[kind]
-    if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
+    if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
+            <= GIL_BYTES // item_size):
         run(kernel, &job, threads)
     else:
         with nogil:
             run(kernel, &job, threads)
     return (JOINED * (job.height > 0) + ACROSS * across + STREAMED * job.stream + LARGE * (not fits)
             + TWOS * by_twos + WHOLE * (fits and not across and not by_twos and block.whole))
+
+
+def conditions():
+    """How often each condition of a way did not hold, and did: counted by a checked build alone."""
+    return conditions_met()

@@ -223,6 +223,9 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Check check = NEAR if lines < 4 else DEEP
     cdef bint none_beyond = aim(job, plane, d, h, w, size, <index4 *> aligned(codes_room), tile, index_type)
     tile.out_row = g.kernel[1] * pitch * size
+    must(not job.code_size or rows * tile.count <= SELECT_CHUNK)
+    must(not job.joined or g.kernel[1] * rows * used * size <= STAGE_SIZE)
+    must(not tile.stream or g.kernel[1] * rows * pitch * size <= STAGE_SIZE)
     if job.joined:
         tile.count *= rows
         tile.rows = 1
@@ -308,24 +311,30 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
 cdef inline bint selectable(Job *job, bint tall, Py_ssize_t item_size, bint rare) noexcept nogil:
     """Whether selecting is worth while, for windows side by side; says too whether their rows have to be joined.
 
-    If `tall`, all planes will be one. The `rare` kinds of entry, complex ones and the numbers of gradients, are compiled for
-    windows of 2 alone.
+    If `tall`, all planes will be one. The `rare` kinds of entry, complex ones and the numbers of gradients, are
+    compiled for windows of 2 alone.
     """
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t width = g.pooled[2], planes = job.batch * job.channels if tall else 1
     job.joined = False
     if not job.code_size:
-        return of_two(g) and (width >= SELECT_WIDTH
-                              or width >= SELECT_WHOLE and width % LANE == 0 and g.kernel[0] == 1)
-    if of_two(g) and width < SELECT_CODES:
-        job.joined = (job.pooled.axis[1] == width * item_size and job.indices.axis[1] == width
-                      and planes * width * g.pooled[1] >= SELECT_AREA)
+        return met("windows of two", of_two(g)) and (
+            met("rows worth selecting", width >= SELECT_WIDTH)
+            or met("rows of whole vectors", width >= SELECT_WHOLE and width % LANE == 0) and g.kernel[0] == 1)
+    if of_two(g) and met("short rows of codes", width < SELECT_CODES):
+        job.joined = (met("rows of codes that follow each other",
+                          job.pooled.axis[1] == width * item_size and job.indices.axis[1] == width)
+                      and met("an area worth joining", planes * width * g.pooled[1] >= SELECT_AREA))
         return job.joined
-    return (g.kernel[2] <= WIDEST and g.kernel[1] <= TALLEST and (g.kernel[2] == 2 or not rare)
-            and width >= (SELECT_CODES if of_two(g) else SELECT_WIDTH))
+    return (met("windows narrow enough to be selected", g.kernel[2] <= WIDEST)
+            and met("windows low enough to be selected", g.kernel[1] <= TALLEST)
+            and (g.kernel[2] == 2 or met("entries of the common kinds", not rare))
+            and met("rows of codes worth selecting", width >= (SELECT_CODES if of_two(g) else SELECT_WIDTH)))
 
 
 cdef inline bint foldable(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Whether planes can be one: where rows, not too long, follow each other, for window codes don't know planes."""
-    return (job.code_size and job.batch * job.channels > 1 and job.g.pooled[2] < SELECT_CHUNK and job.g.full[0] == 1
-            and job.g.full[1] == job.g.pooled[1] * job.g.kernel[1] and all_follow(job, item_size, job.code_size))
+    return (job.code_size and job.batch * job.channels > 1 and job.g.full[0] == 1
+            and met("rows of codes short enough to be joined", job.g.pooled[2] < SELECT_CHUNK)
+            and met("windows of whole planes", job.g.full[1] == job.g.pooled[1] * job.g.kernel[1])
+            and met("planes that follow each other", all_follow(job, item_size, job.code_size)))

@@ -135,6 +135,7 @@ cdef Py_ssize_t put_short_rows(const Job *job, char *out, const char *values, Py
         h = 0
         while h < job.g.pooled[1]:
             rows = min(job.g.pooled[1] - h, most)
+            must(rows * width <= DECODED)
             decode_rows(job, codes + d * job.indices.axis[0] + h * job.indices.axis[1], d, h, 0, rows, width, cells)
             outside += put_row(job, out, values + d * job.pooled.axis[0] + h * job.pooled.axis[1], value_step,
                                <const char *> cells, sizeof(index8), rows * width, 0, size, 0, size, full,
@@ -170,7 +171,8 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     if not job.banded and job.lanes == 1 and value_step and index_step and not job.code_size:
         return put_row(job, out, values, value_step, indices, index_step, cells_of(g.pooled), low, high, 0, band[1],
                        full, index_type)
-    if not job.banded and job.lanes == 1 and value_step and job.code_size and 0 < width < DECODED // 2:
+    if (job.splits == 1 and job.lanes == 1 and value_step and job.code_size and width
+            and met("rows of codes to be decoded together", width < DECODED // 2)):
         return put_short_rows(job, out, values, value_step, indices, full)
     for d in range(g.pooled[0]):
         for h in range(height):
@@ -235,7 +237,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
             together = max(together // job.full.c, 1)
         while group < end:
             together = min(together, end - group)
-            if together > 1:
+            if met("planes cleared together", together > 1):
                 clear(job, plane_of(&job.full, job.channels, group), 0, together * size, full)
             if together > 1 and simple:
                 outside += put_planes(job, group, group + together, full, index_type)
@@ -299,7 +301,8 @@ cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threa
     What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
     """
     job.kept = max(2 * STREAM - results - inputs, KEPT if job.code_size and threads > 1 else 0)
-    job.stream = results + inputs >= STREAM and job.kept < results
+    job.stream = (met("arrays beyond the caches", results + inputs >= STREAM)
+                  and met("results beyond what is kept", job.kept < results))
 
 
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
@@ -325,7 +328,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
                 fold(&job, item_size, index_size)
     split(&job, threads)
     ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
-    if cnp.PyArray_SIZE(full) * item_size <= GIL_BYTES:
+    if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= GIL_BYTES:
         found = unpool_job(&job, kernel, scattering, threads)
     else:
         with nogil:
@@ -340,9 +343,14 @@ cdef Found unpool_job(Job *job, Kernel kernel, Kernel scattering, int threads) n
     if selecting:
         job.banded = False  # a plane whose indices are anywhere is scattered at once
     found = run(kernel, job, threads)
-    if found.strays and selecting and job.code_size:
+    if found.strays and job.code_size:
         found.wrong += found.strays  # a code that is none cannot be placed anywhere else
     elif found.strays and (job.banded or selecting and job.splits > 1):
         job.banded = False
         found.wrong = run(scattering, job, threads).wrong
     return found
+
+
+def conditions():
+    """How often each condition of a way did not hold, and did: counted by a checked build alone."""
+    return conditions_met()

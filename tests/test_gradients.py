@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 import reference
@@ -140,3 +141,26 @@ def test_other_byte_orders(rng):
     assert np.array_equal(out, expected)
     with pytest.raises(TypeError, match="out must have the dtype"):
         cu.max_pool1d_backward(grad, indices, (12,), 2, out=expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "signalling", "quiet"),
+    [("e", 0x7D01, 0x7E00), (ml_dtypes.bfloat16, 0x7F81, 0x7FC1), ("f4", 0x7F800001, 0x7FC00001)],
+)
+@pytest.mark.parametrize("index_format", ["plane", "window"])
+def test_a_signalling_nan_becomes_the_same_quiet_one_on_every_way(dtype, signalling, quiet, index_format):
+    x = np.zeros((2, 64, 128), dtype)
+    bits_of = np.dtype(f"u{x.itemsize}")
+    x[:, ::2, ::2] = 1
+    values, indices = cu.max_pool2d(x, 2, return_indices=True, index_format=index_format)
+    grad = values.copy()
+    grad.view(bits_of)[:, 5, 7] = signalling
+    stray = indices.copy()
+    if index_format == "plane":
+        stray[0, 0, 0] = stray[0, 31, 63]  # out of its window: this plane is scattered, where numbers are added
+    results = [
+        cu.max_pool2d_backward(grad, places, x.shape, 2, index_format=index_format, num_threads=threads)
+        for places in (indices, stray)
+        for threads in (1, 2)
+    ]
+    assert {int(result.view(bits_of)[plane, 10, 14]) for result in results for plane in (0, 1)} == {quiet}

@@ -194,3 +194,41 @@ def test_several_layers_of_windows_over_one_of_cells(rng):
     for arguments in (((2, 1, 4), 1, (1, 0, 2)), ((2, 2, 2), (1, 2, 2), (1, 0, 0)), ((3, 1, 2), (1, 1, 2), (1, 0, 0))):
         for full in ((2, 9, 1, 2, 6), (1, 3, 1, 4, 40), (20, 1, 1, 2, 4)):
             agree(random_numbers(rng, np.dtype("e"), full), 3, arguments)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "full", "arguments"),
+    [
+        ("u1", (224, 224), (3, 8, 1)),
+        ("f8", (64, 128), ((16, 1), 8, (8, 0))),
+        ("f8", (20, 110, 110), (3, 5, 1)),
+        ("f4", (40, 240), ((3, 3), (2, 8), (1, 1))),
+        ("f4", (9, 9, 60), ((3, 3, 1), (1, 2, 2), (1, 1, 0))),
+    ],
+)
+def test_rows_over_an_edge_where_whole_rows_are_dealt_out_together(rng, dtype, full, arguments):
+    # Rows inside the plane are as far apart in the buffers as in memory; those over its edge have no room for that.
+    agree(random_numbers(rng, np.dtype(dtype), (2, *full)), len(full), arguments)
+
+
+@pytest.mark.parametrize("kernel", [(2**22, 2**21, 2**21), (2**22, 2**22, 2**20), (2**25, 2**20, 2**19 + 3)])
+def test_windows_with_more_cells_than_can_be_counted(kernel):
+    padding = tuple(k // 2 for k in kernel)
+    with pytest.raises(OverflowError, match=r"at most 2\*\*60 cells"):
+        cu.max_pool3d(np.zeros((1, 1, 1, 1)), kernel, 1, padding)
+
+
+def test_tiny_numbers_are_not_zeros_whatever_the_calling_thread_does(rng):
+    torch = pytest.importorskip("torch")
+    x = (rng.integers(1, 200, (2, 64, 64, 64)) * 2.0**-149).astype("f4")
+    expected = cu.max_pool2d(x, 3, 2, 1, return_indices=True, num_threads=1)
+    gradient = cu.max_pool2d_backward(*expected, x.shape, 3, 2, 1, num_threads=1)
+    assert torch.set_flush_denormal(True)
+    try:
+        for threads in (1, 2, 3):
+            result = cu.max_pool2d(x, 3, 2, 1, return_indices=True, num_threads=threads)
+            assert list(map(bits, result)) == list(map(bits, expected))
+            assert bits(cu.max_pool2d_backward(*result, x.shape, 3, 2, 1, num_threads=threads)) == bits(gradient)
+        assert (torch.tensor([2.0**-149]) + 0).item() == 0  # the caller's own setting is as it was
+    finally:
+        torch.set_flush_denormal(False)

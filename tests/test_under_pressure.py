@@ -216,3 +216,28 @@ def test_readers_while_indices_change(rng):
         thread.join()
     assert (around[0] == 7).all()
     assert (around[2] == 7).all()
+
+
+@pytest.mark.parametrize("call", ["many values into few cells", "a large window over few cells"])
+def test_other_threads_run_while_much_is_done_for_a_small_result(call):
+    values, places = (np.broadcast_to(zero, (1, 2**29)) for zero in (np.float32(0), np.int64(0)))
+    beats, done = [], threading.Event()
+
+    def beat():
+        while not done.wait(0.001):
+            beats.append(time.perf_counter())
+
+    other = threading.Thread(target=beat)
+    other.start()
+    while not beats:
+        time.sleep(0.001)
+    start = time.perf_counter()
+    if call == "many values into few cells":
+        cu.max_unpool1d(values, places, 1, 1, (2**29 - 20) // 2, output_size=(20,))
+    else:
+        for _ in range(5):
+            cu.max_pool2d(np.ones((4, 60, 60), np.uint8), 120, 1, 60)
+    end = time.perf_counter()
+    done.set()
+    other.join()
+    assert sum(start < beat < end for beat in beats) > 10 or end - start < 0.05
