@@ -13,9 +13,10 @@ from cunpool import _memory
 
 Array = npt.NDArray[Any]
 
-INT64 = np.dtype(np.int64)
+INT64, INT32 = np.dtype(np.int64), np.dtype(np.int32)
 CODES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 ITEM_SIZES = (1, 2, 4, 8, 16)
+NO_CHOICE = "index_dtype is for places in the plane: a window's size says how large its codes are"
 # What stands for bfloat16 where ml_dtypes need not be installed.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 
@@ -36,6 +37,8 @@ def _number(dtype: np.dtype[Any]) -> str | None:
         return "bf2"
     if dtype.name == "float16":
         return "f2"
+    if dtype.kind == "b":
+        return "u1"
     name = f"{dtype.kind}{dtype.itemsize}"
     return name if dtype.kind in "iu" or name in ("f4", "f8") else None
 
@@ -56,8 +59,7 @@ def numbers(value: npt.ArrayLike) -> tuple[Array, str]:
     kind = _number(array.dtype)
     if kind is None:
         raise TypeError(
-            f"input must be of integers or of float16, bfloat16, float32 or float64, got {array.dtype}"
-            + ("; pool array.view(numpy.uint8)" if array.dtype == bool else "")
+            f"input must be of integers or bool, or of float16, bfloat16, float32 or float64, got {array.dtype}"
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), kind
 
@@ -119,13 +121,31 @@ def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int)
     return np.empty_like(like, dtype, "K", False, shape)
 
 
+def index_dtype(asked: npt.DTypeLike | None, cells: int, name: str = "index_dtype") -> np.dtype[Any]:
+    """How to store places among so many `cells`: as int64, or as int32 where that is asked for."""
+    dtype = INT64 if asked is None else np.dtype(asked)
+    if dtype == INT64:
+        return INT64
+    if dtype != INT32:
+        raise TypeError(f"{name} must be int64 or int32, got {dtype}")
+    if cells > 1 << 31:
+        raise OverflowError(f"int32 indices are for at most 2**31 cells, got {cells}: take int64")
+    return INT32
+
+
 def result_for(
-    out: Array | None, like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int, *inputs: Array
+    out: Array | None,
+    like: Array,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    count: int,
+    *inputs: Array,
+    name: str = "out",
 ) -> Array:
     """Where to put a result: in `out`, or in a new array where there is no `out` or it overlaps an input."""
     if out is None:
         return empty(like, shape, dtype, count)
-    check_out(out, shape, dtype)
+    check_out(out, shape, dtype, name)
     for array in inputs:
         if np.may_share_memory(out, array):
             return empty(like, shape, dtype, count)
@@ -140,18 +160,18 @@ def delivered(result: Array, out: Array | None) -> Array:
     return out
 
 
-def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out") -> Array:
     """`out`, if the result can be written there."""
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"out must be a numpy array, got {type(out).__name__}")
+        raise TypeError(f"{name} must be a numpy array, got {type(out).__name__}")
     if out.dtype != dtype:
-        raise TypeError(f"out must have the dtype of the result, {dtype}, got {out.dtype}")
+        raise TypeError(f"{name} must have the dtype of the result, {dtype}, got {out.dtype}")
     if out.shape != shape:
-        raise ValueError(f"out must have the shape of the result, {shape}, got {out.shape}")
+        raise ValueError(f"{name} must have the shape of the result, {shape}, got {out.shape}")
     if not out.flags.writeable:
-        raise ValueError("out must be writeable, got a read-only array")
+        raise ValueError(f"{name} must be writeable, got a read-only array")
     if not out.flags.c_contiguous and _may_overlap_itself(out):
-        raise ValueError(f"out must not overlap itself in memory, got strides {out.strides} for shape {out.shape}")
+        raise ValueError(f"{name} must not overlap itself in memory, got strides {out.strides} for shape {out.shape}")
     return out
 
 

@@ -20,6 +20,10 @@ padding : int or sequence of int
 index_format : {"plane", "window"}
     What `indices` are: places in the plane of the output, or window codes: places in the window, counted in raster
     order, as uint8, or as uint16 for windows of more than 256 cells.""",
+    "index_dtype": """\
+index_dtype : dtype, optional
+    numpy.int32 for indices in half the memory, where they count through at most 2**31 cells; numpy.int64 by default.
+    Window codes have no choice.""",
     "dilation": """\
 dilation : int or sequence of int
     Step from one cell of a window to the next. It enters the default size, and what window codes mean.""",

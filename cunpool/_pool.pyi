@@ -1,6 +1,8 @@
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
+
+Pair = TypeVar("Pair", bound=tuple[NDArray[Any], NDArray[Any]])
 
 KINDS: tuple[str, ...]
 JOINED: int
@@ -21,3 +23,4 @@ def pool(
     threads: int,
 ) -> int: ...
 def conditions() -> dict[str, tuple[int, int]]: ...
+def named(pair: type[Pair], values: NDArray[Any], indices: NDArray[Any]) -> Pair: ...

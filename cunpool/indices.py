@@ -117,6 +117,7 @@ def convert_indices(
     stride: Size | None = None,
     padding: Size = 0,
     dilation: Size = 1,
+    index_dtype: npt.DTypeLike | None = None,
 ) -> Array:
     """The indices of a max pooling, in another format.
 
@@ -147,22 +148,24 @@ def convert_indices(
         At most half of `kernel_size`.
     dilation : int or sequence of int
         Step from one cell of a window to the next.
+    {index_dtype}
 
     Returns
     -------
     numpy.ndarray
-        A new C-contiguous array of the shape of `indices`; of uint8 or uint16 for ``"window"``, else of int64.
+        A new C-contiguous array of the shape of `indices`; of uint8 or uint16 for ``"window"``, else of `index_dtype`.
 
     Raises
     ------
     IndexError
         If an index is not that of a cell of its own window, in its own plane. The first one is named.
     TypeError
-        If the dtype of `indices` is of the wrong kind.
+        If the dtype of `indices` is of the wrong kind, or `index_dtype` another, or given for ``"window"``.
     ValueError
         If a format is unknown, if shapes or sizes do not fit, or if a window has too many positions for ``"window"``.
     OverflowError
-        If the input has more than 2**60 cells, or a window spans 2**31 cells of its plane or more.
+        If the input has more than 2**60 cells, a window spans 2**31 cells of its plane or more, or `target` counts
+        beyond what int32 has room for.
 
     See Also
     --------
@@ -196,6 +199,8 @@ def convert_indices(
     for name in (source, target):
         if name not in _FORMATS:
             raise ValueError(f"source and target must be among {', '.join(map(repr, _FORMATS))}, got {name!r}")
+    if target == "window" and index_dtype is not None:
+        raise TypeError(_arrays.NO_CHOICE)
     given = np.asarray(indices)
     values = np.array(_arrays.integers(given, given.shape), np.int64, order="C")
     window = _geometry.window(kernel_size, stride, padding, dilation)
@@ -205,6 +210,8 @@ def convert_indices(
     count = math.prod(kernel)
     if "window" in (source, target):
         code = _arrays.CODES[_geometry.code_bytes(kernel)]
+    if target != "window":
+        dtype = _arrays.index_dtype(index_dtype, _planes(target, lead, windows)[2])
 
     # From the source to places in a plane. What is wrong becomes 0 on the way, so that the next step can take it.
     first, step, end = (0, 1, count) if source == "window" else _planes(source, lead, windows)
@@ -235,4 +242,4 @@ def convert_indices(
     if target == "window":
         return np.ascontiguousarray(positions, code)
     first, step, _ = _planes(target, lead, windows)
-    return np.ascontiguousarray(places * step + first, np.int64)
+    return np.ascontiguousarray(places * step + first, dtype)

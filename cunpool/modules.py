@@ -10,6 +10,7 @@ import numpy.typing as npt
 from cunpool import _geometry, pooling, unpooling
 from cunpool._arrays import Array
 from cunpool._geometry import Size
+from cunpool._signatures import Pair
 
 
 class _MaxPool:
@@ -27,6 +28,7 @@ class _MaxPool:
         ceil_mode: bool = False,
         *,
         index_format: str = "plane",
+        index_dtype: npt.DTypeLike | None = None,
     ) -> None:
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
@@ -35,9 +37,10 @@ class _MaxPool:
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
         self.index_format = index_format
+        self.index_dtype = index_dtype
         _geometry.is_window(index_format)
 
-    def __call__(self, input: npt.ArrayLike) -> Any:
+    def __call__(self, input: npt.ArrayLike, *, out: Array | Pair | None = None) -> Any:
         """Pool `input`; an array, or with `return_indices` a pair of them."""
         return type(self)._function(
             input,
@@ -48,6 +51,8 @@ class _MaxPool:
             self.ceil_mode,
             self.return_indices,
             index_format=self.index_format,
+            index_dtype=self.index_dtype,
+            out=out,
         )
 
     def __repr__(self) -> str:
@@ -127,9 +132,9 @@ class MaxPool2d(_MaxPool):
 
     Parameters
     ----------
-    kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format
+    kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format, index_dtype
         As for `cunpool.max_pool2d`, and kept as attributes under the same names. What does not fit raises its error
-        when the module is called.
+        when the module is called. The call takes `out`, as the function does.
 
     References
     ----------
@@ -142,7 +147,7 @@ class MaxPool2d(_MaxPool):
     >>> pool
     MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)
     >>> pool(np.array([[[1, 2], [4, 3]]]))
-    (array([[[4]]]), array([[[2]]]))
+    MaxPoolResult(values=array([[[4]]]), indices=array([[[2]]]))
     """
 
     _function = staticmethod(pooling.max_pool2d)

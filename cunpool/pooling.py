@@ -13,9 +13,13 @@ from cunpool import _arrays, _geometry, _pool, _threads, _unpool, unpooling
 from cunpool._arrays import Array
 from cunpool._docs import shares
 from cunpool._geometry import Size, Window
+from cunpool._signatures import MaxPoolResult, Pair, overloaded
 
 _KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
 _ADDED = {name: number for number, name in enumerate(_unpool.KINDS)}
+
+# How long NumPy may look for a byte that two arrays share, before they count as overlapping.
+_SEARCH = 1 << 16
 
 
 def _max_pool(
@@ -25,24 +29,92 @@ def _max_pool(
     ceil_mode: bool,
     return_indices: bool,
     index_format: str,
+    index_dtype: npt.DTypeLike | None,
+    out: Array | Pair | None,
     num_threads: int | None,
-) -> Array | tuple[Array, Array]:
+) -> Array | MaxPoolResult:
     """Pooling over `n` spatial axes."""
     given = np.asarray(input)
     cells, kind = _arrays.numbers(given)
     codes = index_format != "plane" and _geometry.is_window(index_format)
     shape, count, sizes = _geometry.pooling(n, cells.shape, *_geometry.window(*window), bool(ceil_mode), codes)
-    values = _arrays.empty(cells, shape, cells.dtype, count)
-    indices = None
-    if return_indices:
-        dtype = _arrays.CODES[_geometry.code_bytes(sizes[6:9])] if codes else _arrays.INT64
-        indices = _arrays.empty(cells, shape, dtype, count)
+    pair = (None, None) if out is None else _pair(out, bool(return_indices))
+    dtype: np.dtype[Any] | None = _arrays.INT64
+    if codes or index_dtype is not None or out is not None:
+        dtype = _index_dtype(index_dtype, pair[1], codes, sizes, bool(return_indices))
+    if not return_indices:
+        dtype = None
+    if out is None:  # a short cut for small calls
+        values = _arrays.empty(cells, shape, cells.dtype, count)
+        indices = None if dtype is None else _arrays.empty(cells, shape, dtype, count)
+    else:
+        values, indices = _into(pair, given, cells, shape, dtype, count)
     if count:
         threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # comparing takes longer than moving
         _pool.pool(cells, values, indices, sizes, n, _KINDS[kind], codes, threads)
-    if given is not cells:
+    if given is not cells:  # in another byte order
         values = values.astype(given.dtype)
-    return values if indices is None else (values, indices)
+    if out is not None:
+        values = _arrays.delivered(values, pair[0])
+    if indices is None:
+        return values
+    return _pool.named(MaxPoolResult, values, indices if out is None else _arrays.delivered(indices, pair[1]))
+
+
+def _pair(out: object, return_indices: bool) -> Pair:
+    """The arrays for values and indices, either of which may be None; whether they will do is not looked at."""
+    if not return_indices:
+        if isinstance(out, tuple):
+            raise ValueError("out must be one array without return_indices, got a tuple")
+        return out, None  # type: ignore[return-value]
+    if not isinstance(out, tuple):
+        raise TypeError(
+            "out must be a tuple with return_indices, of an array or None for the values and one for the indices, "
+            f"got {type(out).__name__}"
+        )
+    if len(out) != 2:
+        raise ValueError(f"out must have two entries with return_indices, values and indices, got {len(out)}")
+    return out
+
+
+def _index_dtype(
+    asked: npt.DTypeLike | None, given: Array | None, codes: bool, sizes: _geometry.Sizes, return_indices: bool
+) -> np.dtype[Any]:
+    """How indices are stored: as `asked`, or as a `given` array has them."""
+    stored = given.dtype if isinstance(given, np.ndarray) else None
+    if codes:
+        if asked is not None:
+            raise TypeError(_arrays.NO_CHOICE)
+        size = _geometry.code_bytes(sizes[6:9])
+        return _arrays.CODES[2 if stored == _arrays.CODES[2] else size]
+    cells = math.prod(sizes[:3]) if return_indices else 0
+    if asked is None and stored is not None:
+        return _arrays.index_dtype(stored, cells, "the dtype of out[1]")
+    return _arrays.index_dtype(asked, cells)
+
+
+def _into(
+    pair: Pair, given: Array, cells: Array, shape: _geometry.Shape, dtype: np.dtype[Any] | None, count: int
+) -> tuple[Array, Array | None]:
+    """Where to put values and, unless their `dtype` is None, indices: in these arrays, or in new ones."""
+    into, beside = pair
+    name = "out" if dtype is None else "out[0]"
+    if given is not cells and into is not None:
+        _arrays.check_out(into, shape, given.dtype, name)
+        values = _arrays.empty(cells, shape, cells.dtype, count)
+    else:
+        values = _arrays.result_for(into, cells, shape, cells.dtype, count, cells, name=name)
+    if dtype is None:
+        return values, None
+    indices = _arrays.result_for(beside, cells, shape, dtype, count, cells, name="out[1]")
+    if into is not None and beside is not None and _overlap(into, beside):
+        raise ValueError("out[0] and out[1] must not overlap in memory")
+    return values, indices
+
+
+def _overlap(a: Array, b: Array) -> bool:
+    """Whether two arrays share a byte; they may lie in turn, as the fields of one array do."""
+    return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_SEARCH)  # type: ignore[arg-type]
 
 
 def _max_pool_backward(
@@ -77,6 +149,7 @@ def _max_pool_backward(
     return _arrays.delivered(result, out)
 
 
+@overloaded
 @shares
 def max_pool1d(
     input: npt.ArrayLike,
@@ -88,8 +161,10 @@ def max_pool1d(
     return_indices: bool = False,
     *,
     index_format: str = "plane",
+    index_dtype: npt.DTypeLike | None = None,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Any:  # an array, or two: `return_indices` says
+) -> Array | MaxPoolResult:
     """The maxima of sliding windows along one axis, and where they were.
 
     See `max_pool2d`, of which this is the case of one spatial axis: shapes are (N, C, L) or (C, L).
@@ -98,12 +173,13 @@ def max_pool1d(
     --------
     >>> import numpy as np, cunpool as cu
     >>> cu.max_pool1d(np.array([[[3, 1, 4, 1, 5, 9, 2, 6]]]), 2, return_indices=True)
-    (array([[[3, 4, 9, 6]]]), array([[[0, 2, 5, 7]]]))
+    MaxPoolResult(values=array([[[3, 4, 9, 6]]]), indices=array([[[0, 2, 5, 7]]]))
     """
     window = kernel_size, stride, padding, dilation
-    return _max_pool(1, input, window, ceil_mode, return_indices, index_format, num_threads)
+    return _max_pool(1, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
 
 
+@overloaded
 @shares
 def max_pool2d(
     input: npt.ArrayLike,
@@ -115,15 +191,17 @@ def max_pool2d(
     return_indices: bool = False,
     *,
     index_format: str = "plane",
+    index_dtype: npt.DTypeLike | None = None,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Any:  # an array, or two: `return_indices` says
+) -> Array | MaxPoolResult:
     """The maxima of sliding windows over two axes, and where they were.
 
     Parameters
     ----------
     input : array_like
-        Of shape (N, C, H, W) or (C, H, W), of integers or of float16, bfloat16, float32 or float64. N and C may be 0.
-        Any strides.
+        Of shape (N, C, H, W) or (C, H, W), of integers or bool, or of float16, bfloat16, float32 or float64. N and C
+        may be 0. Any strides. Of bool, a window's maximum is whether any of it is True.
     {window}
         At most half of `kernel_size`. The padding never wins.
     dilation : int or sequence of int
@@ -133,25 +211,33 @@ def max_pool2d(
     return_indices : bool
         Whether to return the indices too.
     {index_format}
+    {index_dtype}
+    out : numpy.ndarray, or with `return_indices` a tuple of two, optional
+        Array for the values, of their shape and dtype, or with `return_indices` arrays for values and indices, either
+        of which may be None. Any strides, any memory; if one overlaps `input`, the result is right all the same. The
+        dtype of the array for the indices says how they are stored: int64 or int32, or as window codes uint8 or uint16.
     {num_threads}
 
     Returns
     -------
     values : numpy.ndarray
-        The maxima, of the dtype of `input`, laid out in memory as `input` is.
-    indices : numpy.ndarray of int64, uint8 or uint16
+        The maxima, of the dtype of `input`, laid out in memory as `input` is; or what was given as `out`.
+    indices : numpy.ndarray of int64, int32, uint8 or uint16
         Only with `return_indices`: the place of each maximum in its plane of `input`, counted in raster order, or in
         its window (see `index_format`). Of equal maxima it is the first. A NaN beats every number, and of several the
-        last one is named.
+        last one is named. The pair is a named tuple: it unpacks, and has `values` and `indices`.
 
     Raises
     ------
     TypeError
-        If `input` has another dtype.
+        If `input` has another dtype, or `index_dtype` is another or at odds with `index_format` or `out`, or `out` is
+        no array of the dtype of the result, or one array with `return_indices`.
     ValueError
-        If shapes or sizes do not fit, or a window has too many cells for a window code.
+        If shapes or sizes do not fit, or a window has too many cells for a window code, or `out` is of another shape or
+        read-only, or two arrays without `return_indices`, or two that overlap in memory.
     OverflowError
-        If a window spans 2**31 cells of its plane or more, and `indices` are to be places in the plane.
+        If a window spans 2**31 cells of its plane or more, and `indices` are to be places in the plane; or if they are
+        to be int32, and a plane has more than 2**31 cells.
 
     See Also
     --------
@@ -176,11 +262,20 @@ def max_pool2d(
     array([[[[4., 7.]]]], dtype=float32)
     >>> indices
     array([[[[4, 7]]]])
+
+    Into arrays that are there already, and with indices of 4 bytes:
+
+    >>> out = np.empty((1, 1, 1, 2), np.float32), np.empty((1, 1, 1, 2), np.int32)
+    >>> cu.max_pool2d(x, 2, return_indices=True, out=out).indices is out[1]
+    True
+    >>> out[1]
+    array([[[[4, 7]]]], dtype=int32)
     """
     window = kernel_size, stride, padding, dilation
-    return _max_pool(2, input, window, ceil_mode, return_indices, index_format, num_threads)
+    return _max_pool(2, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
 
 
+@overloaded
 @shares
 def max_pool3d(
     input: npt.ArrayLike,
@@ -192,8 +287,10 @@ def max_pool3d(
     return_indices: bool = False,
     *,
     index_format: str = "plane",
+    index_dtype: npt.DTypeLike | None = None,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Any:  # an array, or two: `return_indices` says
+) -> Array | MaxPoolResult:
     """The maxima of sliding windows over three axes, and where they were.
 
     See `max_pool2d`, of which this is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
@@ -201,11 +298,11 @@ def max_pool3d(
     Examples
     --------
     >>> import numpy as np, cunpool as cu
-    >>> cu.max_pool3d(np.arange(8).reshape(1, 1, 2, 2, 2), 2, return_indices=True)
-    (array([[[[[7]]]]]), array([[[[[7]]]]]))
+    >>> cu.max_pool3d(np.arange(8).reshape(1, 1, 2, 2, 2), 2, return_indices=True).indices
+    array([[[[[7]]]]])
     """
     window = kernel_size, stride, padding, dilation
-    return _max_pool(3, input, window, ceil_mode, return_indices, index_format, num_threads)
+    return _max_pool(3, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
 
 
 @shares

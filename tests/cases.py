@@ -34,7 +34,9 @@ def random_items(rng, dtype, shape) -> np.ndarray:
 
 
 def random_numbers(rng, dtype, shape) -> np.ndarray:
-    """Numbers with many ties, and in floats some NaN, infinities and negative zeros."""
+    """Numbers with many ties, and in floats some NaN, infinities and negative zeros; or bools, few of them True."""
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.2
     if dtype.kind in "iu":
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         pool = np.array([low, low + 1, 0, 1, 2, high - 1, high], dtype)

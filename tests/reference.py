@@ -33,6 +33,8 @@ def beats(cell, best) -> bool:
 
 
 def lowest(dtype):
+    if dtype.kind == "b":
+        return False
     return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(-np.inf)
 
 

@@ -157,7 +157,6 @@ def zeros(*shape, dtype=float):
         ((zeros(2, 4, 4), 2), {"dilation": 0}),
         ((zeros(2, 4, 4), 5), {}),
         ((zeros(4, 4), 2), {}),
-        ((zeros(2, 4, 4, dtype=bool), 2), {}),
         ((zeros(2, 4, 4, dtype=complex), 2), {}),
         ((zeros(2, 4, 4), 2), {"num_threads": 0}),
         ((zeros(2, 4, 4), 2), {"num_threads": 1.0}),

@@ -54,7 +54,8 @@ def test_the_layers_import_downwards_alone():
         "_arrays": {"_memory"},
         "_threads": {"_geometry", "_runtime"},
         "unpooling": {"_geometry", "_arrays", "_threads", "_unpool", "_gather", "_docs"},
-        "pooling": {"_geometry", "_arrays", "_threads", "_pool", "_unpool", "unpooling", "_docs"},
+        "_signatures": {"_geometry", "_arrays"},
+        "pooling": {"_geometry", "_arrays", "_threads", "_pool", "_unpool", "unpooling", "_docs", "_signatures"},
         "indices": {"_geometry", "_arrays", "_docs"},
     }
     for name, allowed in below.items():

@@ -83,6 +83,38 @@ def test_index_dtypes(rng, dtype):
         assert np.array_equal(cu.convert_indices(given, source, target, input_size=(2, 4), kernel_size=2), expected)
 
 
+def test_int32_where_it_is_asked_for(rng):
+    for n in (1, 2, 3):
+        shape, indices, window = random_case(rng, n)
+        where = dict(window, input_size=shape[-n:])
+        for source, target in itertools.product(FORMATS, LINEAR):
+            given = cu.convert_indices(indices, "plane", source, **where)
+            wide = cu.convert_indices(given, source, target, **where)
+            for kind in (np.int32, np.int64):
+                result = cu.convert_indices(given, source, target, **where, index_dtype=kind)
+                assert result.dtype == kind
+                assert np.array_equal(result, wide)
+        with pytest.raises(TypeError, match="index_dtype is for places in the plane"):
+            cu.convert_indices(indices, "plane", "window", **where, index_dtype=np.int32)
+        with pytest.raises(TypeError, match="index_dtype must be int64 or int32, got uint8"):
+            cu.convert_indices(indices, "plane", "onnx", **where, index_dtype=np.uint8)
+
+
+def test_int32_has_to_have_room_for_all_of_a_format():
+    indices = np.zeros((2, 1, 1), np.int64)
+    for size, fits in (((2**30,), True), ((2**30 + 1,), False)):
+        where = {"input_size": size, "kernel_size": 1, "stride": size}
+        for target in ("onnx", "tf", "tf_batch"):
+            if fits:
+                result = cu.convert_indices(indices, "plane", target, **where, index_dtype=np.int32)
+                assert np.array_equal(result, cu.convert_indices(indices, "plane", target, **where))
+            else:
+                lines = indices[:, 0] if target == "tf" else indices  # two channels: "tf" counts no batch
+                with pytest.raises(OverflowError, match=r"at most 2\*\*31 cells"):
+                    cu.convert_indices(lines, "plane", target, **where, index_dtype=np.int32)
+        assert cu.convert_indices(indices, "plane", "plane", **where, index_dtype=np.int32).dtype == np.int32
+
+
 def test_a_list_will_do():
     assert cu.convert_indices([[1, 2]], "plane", "window", input_size=(4,), kernel_size=2).tolist() == [[1, 0]]
 

@@ -18,6 +18,9 @@ def test_modules_are_the_functions(rng, n):
     z = unpool(y, indices, output_size=x.shape)
     assert bits(z) == bits(UNPOOL[n](y, indices, 3, 2, 1, x.shape))
     assert unpool(y, indices, x.shape, out=z) is z
+    assert pool(x, out=(y, None)).values is y
+    narrow = getattr(cu, f"MaxPool{n}d")(3, 2, 1, return_indices=True, index_dtype=np.int32)(x)
+    assert bits(narrow.indices) == bits(indices.astype(np.int32))
     assert bits(getattr(cu, f"MaxPool{n}d")(3, 2, 0, 1, False, True)(x)) == bits(POOL[n](x, 3, 2, ceil_mode=True))
 
 
@@ -25,7 +28,7 @@ def test_attributes_and_reprs_are_pytorchs():
     pool = cu.MaxPool2d(3, padding=1, dilation=(1, 2), return_indices=True, ceil_mode=True)
     assert vars(pool) == {
         "kernel_size": 3, "stride": 3, "padding": 1, "dilation": (1, 2), "return_indices": True, "ceil_mode": True,
-        "index_format": "plane",
+        "index_format": "plane", "index_dtype": None,
     }  # fmt: skip
     assert repr(pool) == "MaxPool2d(kernel_size=3, stride=3, padding=1, dilation=(1, 2), ceil_mode=True)"
     assert repr(cu.MaxPool1d(2)) == "MaxPool1d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)"
