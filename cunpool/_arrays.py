@@ -164,6 +164,8 @@ def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any], name: s
     """`out`, if the result can be written there."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, got {type(out).__name__}")
+    if type(out) is not np.ndarray and isinstance(out, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array, of which the mask would stay as it is: pass its data")
     if out.dtype != dtype:
         raise TypeError(f"{name} must have the dtype of the result, {dtype}, got {out.dtype}")
     if out.shape != shape:

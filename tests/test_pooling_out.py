@@ -173,6 +173,13 @@ def test_what_is_refused(error, match, keywords):
         assert array is None or np.array_equal(array, old)
 
 
+def test_masked_arrays_are_no_place_for_results():
+    masked = np.ma.masked_array(results()[0], mask=True)
+    for out, keywords in ((masked, {}), ((masked, None), {"return_indices": True})):
+        with pytest.raises(TypeError, match="must not be a masked array"):
+            cu.max_pool2d(X, 2, out=out, **keywords)
+
+
 def test_out_that_overlaps_the_input(rng):
     for dtype in ("f4", "i8", ">f8", "?"):
         plain = random_numbers(rng, np.dtype(dtype).newbyteorder("="), (2, 12, 12)).astype(dtype)
