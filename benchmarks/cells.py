@@ -89,13 +89,13 @@ def cells() -> list[Cell]:
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
         chosen += [Cell(op, full, layout="channels last") for full in [(1, 64, 64, 64), *LARGER[:3]]]
         chosen += [Cell(op, full, 3, 2, 1, layout="channels last") for full in OVERLAPPING[:2]]
-    chosen += [Cell("unpool", full, out=True) for full in LARGER]
+    chosen += [Cell(op, full, out=True) for op in ("unpool", "pool") for full in LARGER]
     chosen += [Cell("unpool", full, format="window", out=True) for full in [*LARGER, GRADIENTS[-1]]]
     chosen += [Cell("pool", full, format="window") for full in [*LARGER, GRADIENTS[-1]]]
     for op in ("unpool gradient", "pool gradient"):
         chosen += [Cell(op, full) for full in GRADIENTS]
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
-    chosen += [Cell("unpool", full, index="int32") for full in LARGER]
+    chosen += [Cell(op, full, index="int32") for op in ("unpool", "pool") for full in LARGER]
     return chosen
 
 

@@ -36,7 +36,9 @@ def cunpool(threads: int) -> Callable[[Cell, Arrays], Call | None]:
         x, size, style = arrays["x"], cell.full[2:], {"index_format": cell.format}
         if cell.op == "pool":
             pool = getattr(cu, f"max_pool{cell.n}d")
-            return lambda: pool(x, *window, return_indices=True, **style)
+            kind = None if cell.index == "int64" else cell.index
+            both = (np.empty(cell.pooled, x.dtype), np.empty(cell.pooled, cell.index)) if cell.out else None
+            return lambda: pool(x, *window, return_indices=True, index_dtype=kind, out=both, **style)
         indices = arrays["codes" if cell.format == "window" else "indices"]
         if cell.op == "unpool gradient":
             unpool_backward = getattr(cu, f"max_unpool{cell.n}d_backward")
@@ -61,6 +63,11 @@ def torch(threads: int) -> Callable[[Cell, Arrays], Call | None]:
         window = cell.kernel, cell.stride, cell.padding
         x = torch.from_numpy(arrays["x"])
         if cell.op == "pool":
+            if cell.out:
+                if cell.n != 2:
+                    return None
+                both = torch.empty(cell.pooled), torch.empty(cell.pooled, dtype=torch.int64)
+                return lambda: torch._C._nn.max_pool2d_with_indices(x, *window, out=both)
             pool = getattr(F, f"max_pool{cell.n}d")
             return lambda: pool(x, *window, return_indices=True)
         # PyTorch takes int64 alone: where the cell has int32 indices, it is timed with its own.
@@ -120,15 +127,18 @@ def onnxruntime(threads: int) -> Callable[[Cell, Arrays], Call | None]:
         onnx.checker.check_model(model)
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         if cell.out:
-            out = np.empty(cell.full, np.float32)
+            out = {"y": np.empty(cell.pooled if cell.op == "pool" else cell.full, np.float32)}
+            if cell.op == "pool":
+                out["i"] = np.empty(cell.pooled, np.int64)
             binding = session.io_binding()
             for name, array in feed.items():
                 binding.bind_cpu_input(name, array)
-            binding.bind_output("y", "cpu", 0, np.float32, cell.full, out.ctypes.data)
+            for name, array in out.items():
+                binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
 
-            def bound() -> np.ndarray:
+            def bound() -> tuple[np.ndarray, ...]:
                 session.run_with_iobinding(binding)
-                return out
+                return tuple(out.values())
 
             return bound
         if cell.op == "unpool":
