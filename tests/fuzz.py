@@ -198,7 +198,7 @@ def refused(call, *errors) -> Exception:
 
 def pool(rng) -> None:
     w = Window(rng, int(rng.integers(1, 4)))
-    dtype = one_of(rng, INTEGERS + FLOATS + [np.dtype(">f4"), np.dtype(">i2")])
+    dtype = one_of(rng, INTEGERS + FLOATS + [np.dtype(">f4"), np.dtype(">i2"), np.dtype(bool)])
     plain = random_numbers(rng, dtype.newbyteorder("="), w.shape + w.full).astype(dtype)
     x = strided(rng, plain)
     values, indices = reference.max_pool(plain, w.n, w.kernel, w.stride, w.padding, w.dilation, w.ceil)
@@ -213,6 +213,28 @@ def pool(rng) -> None:
     same(result[0], values.astype(dtype), f"values of max_pool, window codes, {what}")
     same(np.where(right, result[1], np.uint8(0)), codes, f"codes of max_pool {what}")
     same(x, plain, f"max_pool changed its input {what}")
+    # Into given arrays, over the input perhaps; what is not given is made.
+    kind = one_of(rng, [np.dtype(c) for c in ("i4", "i8", "u1", "u2")])
+    style = {"index_format": "window" if kind.kind == "u" else "plane"}
+    places, (again,) = some_out(rng, w, indices.shape, kind, x)
+    into, (again,) = some_out(rng, w, values.shape, dtype, again) if again is x else (None, (again,))
+    if places is None and kind == np.int32:
+        style["index_dtype"] = one_of(rng, ("i4", np.int32))
+    what = f"max_pool {what} into {into and into.strides} and {kind} {places and places.strides}"
+    out = tuple(array if array is None else array.array for array in (into, places))
+    result = POOL[w.n](again, *arguments, return_indices=True, num_threads=threads(rng), out=out, **style)
+    same(result[0], values.astype(dtype), f"values of {what}")
+    if kind.kind == "u" and places is None:
+        kind = np.dtype(np.uint8)
+    hold(result[1].dtype == kind, f"{result[1].dtype}: {what}")
+    if style["index_format"] == "plane":
+        same(result[1], indices.astype(kind), f"indices of {what}")
+    else:
+        same(np.where(right, result[1], kind.type(0)), codes.astype(kind), f"codes of {what}")
+    for guarded, array in zip((into, places), result, strict=True):
+        if guarded is not None:
+            hold(array is guarded.array, f"out was not returned: {what}")
+            guarded.check()
 
 
 def overlapped(rng, out: Guarded, array):
