@@ -5,9 +5,9 @@ the caller's arguments to `_geometry`, which knows integers alone and answers fo
 dtypes, shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a
 kernel (`_unpool`, `_gather`, `_pool`; Cython, what they share is in the `.pxd` files). Kernels assume valid arguments,
 check the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a
-kernel keeps no pointer beyond its call. `_signatures` is for type checkers alone. `indices` converts between formats of indices, with `_geometry`, `_arrays` and
-no kernel. `torch` and `dask` hand their arrays to the front ends; they have to be imported by name, for they import
-PyTorch and Dask.
+kernel keeps no pointer beyond its call. `_signatures` says for type checkers what pooling returns. `indices` converts
+between formats of indices, with `_geometry`, `_arrays` and no kernel. `torch` and `dask` hand their arrays to the front
+ends; they have to be imported by name, for they import PyTorch and Dask.
 """
 
 from cunpool import _checkout

@@ -84,23 +84,28 @@ cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ss
     return ((d * g.stride[0] - g.padding[0]) * height + row) * g.full[2] + w * g.stride[2] - g.padding[2]
 
 
+cdef inlined write_few(index4 *indices, uint32_t first, uint32_t stride, Py_ssize_t at, Py_ssize_t lines,
+                       const int32_t *place) noexcept nogil:
+    """`write_places` from window `at` on. The low 32 bits are all that is stored: twice as many fit a vector."""
+    cdef Py_ssize_t i
+    for i in range(at, at + lines):
+        indices[i] = <index4> (first + stride * <uint32_t> i + <uint32_t> place[i])
+
+
 cdef inlined write_places(index *indices, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
                           const int32_t *place) noexcept nogil:
-    cdef Py_ssize_t i, whole = 0
-    cdef uint32_t low = <uint32_t> base, step = <uint32_t> stride, k
+    cdef Py_ssize_t i
     if index is index8:
         for i in range(lines):
             indices[i] = base + i * stride + place[i]
-        return
-    # The low 32 bits are all that is stored, and twice as many fit a vector. Short rows go by small vectors.
-    if lines < 16:
-        while whole + 4 <= lines:
-            for k in range(4):
-                indices[whole + k] = <index4> (low + step * k + <uint32_t> place[whole + k])
-            low += 4 * step
-            whole += 4
-    for i in range(lines - whole):
-        indices[whole + i] = <index4> (low + step * <uint32_t> i + <uint32_t> place[whole + i])
+    elif lines >= 16 or lines < 4:
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, lines, place)
+    elif lines >= 8:  # short rows by small vectors, which may overlap
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, 8, place)
+        write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 8, 8, place)
+    else:
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, 4, place)
+        write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 4, 4, place)
 
 
 cdef inlined store_places(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
