@@ -269,11 +269,13 @@ cdef struct Job:
     Py_ssize_t kept         # all but so many bytes of them
     bint joined             # whether short rows of window codes are selected as one
     bint banded             # whether an index is expected among the rows of its own window
+    const void *way         # what belongs to the way taken alone
 
 cdef struct Found:
     # What a task met. Nobody raises inside a parallel region.
     Py_ssize_t wrong        # indices outside their planes
     Py_ssize_t strays       # indices outside their windows, where the kernel counted on windows
+    Py_ssize_t failed       # tasks that got no memory
 
 # One task of a job. The last two are `full.data` and `indices.data`: they carry the element types of each instance.
 ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexcept nogil
@@ -385,7 +387,7 @@ cdef inline Py_ssize_t cells_of(const Py_ssize_t *shape) noexcept nogil:
 cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
     """Every task of the job. The only parallel region there is."""
     cdef uint8_t taken[MOST_TASKS]
-    cdef Py_ssize_t wrong = 0, strays = 0
+    cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
     cdef int share
     cdef Found found
     must(job.tasks <= MOST_TASKS)
@@ -397,8 +399,10 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
         found = run_share(kernel, job, share, threads, taken)
         wrong += found.wrong
         strays += found.strays
+        failed += found.failed
     found.wrong = wrong
     found.strays = strays
+    found.failed = failed
     return found
 
 
@@ -407,7 +411,7 @@ cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares
     cdef Py_ssize_t first = job.tasks * share // shares, i, task
     cdef unsigned control = cunpool_exact()
     cdef Found found
-    found.wrong = found.strays = 0
+    found.wrong = found.strays = found.failed = 0
     for i in range(job.tasks):
         task = first + i if first + i < job.tasks else first + i - job.tasks
         if not cunpool_taken(taken + task):

@@ -201,7 +201,7 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
                     taps.count += 1
 
 
-cdef inline cloned compare_large(const Job *job, const char *plane, const Py_ssize_t *start, Py_ssize_t stride,
+cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize_t *start, Py_ssize_t stride,
                                  Py_ssize_t step, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
     """The maxima of windows of any size, some of them perhaps over the edge, and their places: cell after cell."""
     cdef const Geometry *g = &job.g

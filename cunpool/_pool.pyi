@@ -11,6 +11,7 @@ STREAMED: int
 LARGE: int
 WHOLE: int
 TWOS: int
+REACHED: int
 
 def pool(
     full: NDArray[Any],

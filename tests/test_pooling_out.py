@@ -66,7 +66,8 @@ def test_int32_in_every_way_of_pooling(rng, monkeypatch, threads):
     cases = [((3, 5, 16, width), arguments) for width in range(3, 45) for arguments in ((2,), (3, 1), (2, (2, 1)))]
     cases += [((3, 5, 16, 200), (2,)), ((3, 5, 17, 201), (2,)), ((1, 2, 4, 5, 34), (2,)), ((3, 5, 9, 11), (3, 2, 1)),
               ((2, 17, 9, 11), (3, 2, 1)), ((2, 3, 30, 131), (3, 2, 1)), ((2, 3, 12, 13), (7, 2)), ((2, 3, 50), (2,)),
-              ((1, 2, 9, 1500), ((2, 2), (1, 2))), ((1, 2, 9, 3000), ((3, 2), (1, 2)))]  # fmt: skip
+              ((1, 2, 9, 1500), ((2, 2), (1, 2))), ((1, 2, 9, 3000), ((3, 2), (1, 2))),
+              ((2, 3, 2, 2), (2, 1, 1, 3))]  # fmt: skip
     for full, arguments in cases:
         n = len(full) - 2
         x = random_numbers(rng, np.dtype("f4"), full)
@@ -78,7 +79,7 @@ def test_int32_in_every_way_of_pooling(rng, monkeypatch, threads):
             )
             assert bits(narrow.values) == bits(wide.values)
             assert bits(narrow.indices) == bits(wide.indices.astype(np.int32)), (full, arguments)
-    for way in (_pool.JOINED, _pool.ACROSS, _pool.LARGE, _pool.WHOLE, _pool.TWOS):
+    for way in (_pool.JOINED, _pool.ACROSS, _pool.LARGE, _pool.WHOLE, _pool.TWOS, _pool.REACHED):
         assert {bool(taken & way) for taken in ways} == {False, True}
 
 

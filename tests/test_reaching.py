@@ -1,0 +1,154 @@
+"""Pooling by packing, reaching and taking: any order in memory, any window, blocks of any size."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import reference
+from cases import FLOATS, INTEGERS, POOL, bits, random_numbers
+
+import cunpool as cu
+from cunpool import _pool, pooling
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    taken, pool = [], _pool.pool
+
+    def told(*arguments):
+        taken.append(pool(*arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(pooling._pool, "pool", told)
+    return taken
+
+
+def cell_by_cell(x, n, kernel, stride, padding=0, dilation=1):
+    """Values and indices of windows, by NumPy: one cell of all windows after the other."""
+    axes = [reference.each(v, n) for v in (kernel, stride, padding, dilation)]
+    full = x.shape[-n:]
+    pooled = tuple(reference.pooled_size(size, *(a[i] for a in axes), False) for i, size in enumerate(full))
+    values = indices = None
+    for taps in np.ndindex(*axes[0]):
+        places, inside = np.zeros(pooled, np.int64), np.ones(pooled, bool)
+        for i, tap in enumerate(taps):
+            at = np.arange(pooled[i]) * axes[1][i] - axes[2][i] + tap * axes[3][i]
+            at = at.reshape((-1,) + (1,) * (n - 1 - i))
+            inside = inside & (at >= 0) & (at < full[i])
+            places = places * full[i] + at
+        places = np.where(inside, places, 0)
+        cells = x.reshape(*x.shape[:-n], -1)[..., places]
+        here = np.broadcast_to(places, cells.shape)
+        if values is None:
+            values, indices, begun = cells, here, np.broadcast_to(inside, cells.shape)
+            continue
+        later = inside & ((cells > values) | (cells != cells) | ~begun)
+        values, indices, begun = np.where(later, cells, values), np.where(later, here, indices), begun | inside
+    return values, indices
+
+
+ORDERS = {
+    "rows": lambda x: x,
+    "channels last": lambda x: np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1),
+    "Fortran": np.asfortranarray,
+    "columns": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
+    "reversed": lambda x: x[..., ::-1].copy()[..., ::-1],
+    "every second": lambda x: np.repeat(x, 2, -1)[..., ::2],
+    "channels between": lambda x: np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
+def test_every_dtype_in_every_order(rng, ways, dtype, order):
+    for full, arguments in (((2, 3, 12, 13), (4, 1, 2)), ((1, 3, 5, 6, 7), ((2, 5, 3), (1, 1, 2), (1, 2, 1)))):
+        n = len(full) - 2
+        plain = random_numbers(rng, dtype, full)
+        x = ORDERS[order](plain)
+        ways.clear()
+        result = POOL[n](x, *arguments, return_indices=True)
+        codes = POOL[n](x, *arguments, return_indices=True, index_format="window")
+        small = POOL[n](x, *arguments, return_indices=True, index_dtype=np.int32)
+        alone = POOL[n](x, *arguments)
+        assert ways == [_pool.REACHED] * 4
+        values, indices = reference.max_pool(plain, n, *arguments)
+        assert [bits(r) for r in (result[0], codes[0], small[0], alone)] == [bits(values)] * 4
+        assert bits(result[1]) == bits(indices)
+        assert np.array_equal(small[1], indices)
+        assert np.array_equal(
+            cu.convert_indices(
+                codes[1],
+                "window",
+                "plane",
+                input_size=full[2:],
+                **dict(zip(("kernel_size", "stride", "padding"), arguments, strict=False)),
+            ),
+            indices,
+        )
+
+
+@pytest.mark.parametrize("order", ["rows", "channels last", "columns"])
+@pytest.mark.parametrize(
+    ("dtype", "full", "arguments"),
+    [
+        ("u1", (1, 1, 150, 450), (31, 1, 15)),  # several blocks along both axes, codes of two bytes
+        ("u1", (1, 1, 60, 300), ((16, 16), 1, 8)),  # 256 cells: the last whose codes take one byte
+        ("u1", (1, 2, 60, 400), ((1, 257), 1, (0, 128))),  # and 257
+        ("f4", (1, 3, 120, 300), (7, 2, 3)),
+        ("f4", (1, 70, 40, 50), (5, 1, 2)),
+        ("f8", (1, 1, 90, 150), (13, 3, 6, 2)),
+        ("i2", (1, 2, 150, 250), ((2, 40), (1, 7), (1, 20))),
+        ("e", (1, 2, 600, 90), ((40, 2), (7, 1), (20, 1))),
+        ("f4", (1, 1, 20, 30, 40), (5, 1, 2)),
+        ("u1", (1, 2, 30, 40, 50), ((2, 3, 2), 2)),
+        ("f4", (1, 1, 2, 50000), ((1, 20000), (1, 2500))),  # a window beyond a block: one of its own size
+    ],
+)
+def test_blocks_and_their_edges(rng, ways, dtype, full, arguments, order):
+    n = len(full) - 2
+    plain = rng.integers(0, 100, full).astype(dtype)
+    if plain.dtype.kind == "f":
+        plain.flat[rng.integers(0, plain.size, 5)] = np.nan
+        plain.flat[rng.integers(0, plain.size, 50)] = -np.inf
+        plain[..., : full[-1] // 3] = -np.inf
+    else:
+        plain[..., : full[-1] // 3] = np.iinfo(dtype).min
+    x = ORDERS[order](plain)
+    if arguments[0] == (1, 20000):
+        strided = np.lib.stride_tricks.sliding_window_view(plain, 20000, -1)[..., ::2500, :]
+        values = np.where(np.isnan(strided).any(-1), np.nan, np.nanmax(strided, -1)).astype(dtype)
+        last_nan = 19999 - np.isnan(strided[..., ::-1]).argmax(-1)
+        at = np.where(np.isnan(values), last_nan, (strided == values[..., None]).argmax(-1))
+        indices = np.arange(at.shape[-1]) * 2500 + at + np.arange(full[2])[:, None] * full[3]
+    else:
+        values, indices = cell_by_cell(plain, n, *arguments)
+    for threads in (1, 3):
+        result = POOL[n](x, *arguments, return_indices=True, num_threads=threads)
+        assert np.array_equal(result[0], values, equal_nan=plain.dtype.kind == "f")
+        assert np.array_equal(result[1], indices)
+        alone = POOL[n](x, *arguments, num_threads=threads)
+        assert bits(alone) == bits(result[0])
+    coded, plain = ways[0], ways[1]
+    assert plain == _pool.REACHED
+    # With indices, 25 cells in many channels that are neighbours are compared as they lie.
+    assert coded == (_pool.ACROSS if full[1] == 70 and order == "channels last" else _pool.REACHED)
+
+
+@pytest.mark.parametrize("dtype", ["e", ml_dtypes.bfloat16], ids=str)
+def test_half_precision_keeps_every_bit(dtype):
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.dtype(dtype)).reshape(1, 1, 256, 256)
+    assert bits(cu.max_pool2d(every, 1, 1)) == bits(every)
+    # A window of two whose other cell is the lowest number keeps the first: every number but NaN beats or equals that.
+    pairs = np.empty((1, 1, 256, 512), every.dtype)
+    pairs[..., ::2], pairs[..., 1::2] = every, -np.inf
+    assert bits(cu.max_pool2d(pairs, (1, 2))) == bits(every)
+
+
+def test_a_window_larger_than_any_block_is_looked_at_cell_by_cell(ways):
+    x = np.zeros((1, 3000, 3000), np.uint8)
+    x[0, 2999, 2999] = 7
+    values, indices = cu.max_pool2d(x, 2500, 500, return_indices=True)
+    assert ways == [_pool.LARGE]
+    assert values[0].tolist() == [[0, 0], [0, 7]]
+    assert indices[0].tolist() == [[0, 500], [500 * 3000, 2999 * 3000 + 2999]]
