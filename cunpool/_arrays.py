@@ -20,6 +20,9 @@ NO_CHOICE = "index_dtype is for places in the plane: a window's size says how la
 # What stands for bfloat16 where ml_dtypes need not be installed.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 
+# How many candidates NumPy may go through to see whether memory is shared: milliseconds.
+SEARCHED = 100_000
+
 # From this many bytes on, results lie in recycled memory; below, the C library recycles well enough.
 RECYCLED = 1 << 20
 
@@ -43,9 +46,29 @@ def _number(dtype: np.dtype[Any]) -> str | None:
     return name if dtype.kind in "iu" or name in ("f4", "f8") else None
 
 
+def array_of(value: npt.ArrayLike, name: str) -> Array:
+    """`value` as an array, without a copy where there is memory to share."""
+    return value if type(value) is np.ndarray else _converted(value, name)
+
+
+def _converted(value: Any, name: str) -> Array:
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array, whose mask would be lost: give {name}.filled(...)")
+    try:
+        return np.asarray(value)
+    except (RuntimeError, TypeError, ValueError) as error:
+        if type(value).__module__.partition(".")[0] == "torch":
+            raise TypeError(
+                f"{name} must be an array, got a torch.Tensor that NumPy cannot read: use cunpool.torch, which takes "
+                "tensors and knows gradients"
+            ) from error
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{name} must be an array, or what numpy.asarray makes one of: {error}") from error
+
+
 def items(value: npt.ArrayLike, name: str = "input") -> Array:
     """The input of an unpooling, or of its gradient."""
-    array = np.asarray(value)
+    array = array_of(value, name)
     if not _moves(array.dtype):
         raise TypeError(
             f"{name} must have a dtype of 1, 2, 4, 8 or 16 bytes that is not an object or a string, got {array.dtype}"
@@ -55,7 +78,7 @@ def items(value: npt.ArrayLike, name: str = "input") -> Array:
 
 def numbers(value: npt.ArrayLike) -> tuple[Array, str]:
     """The input of a pooling, in the machine's byte order, and the kernels' name for its kind of number."""
-    array = np.asarray(value)
+    array = array_of(value, "input")
     kind = _number(array.dtype)
     if kind is None:
         raise TypeError(
@@ -66,7 +89,7 @@ def numbers(value: npt.ArrayLike) -> tuple[Array, str]:
 
 def reals(value: npt.ArrayLike, name: str) -> tuple[Array, str]:
     """Floating numbers in the machine's byte order, and the kernels' name for their kind."""
-    array = np.asarray(value)
+    array = array_of(value, name)
     kind = _number(array.dtype)
     if kind is None or "f" not in kind:
         raise TypeError(f"{name} must be of float16, bfloat16, float32 or float64, got {array.dtype}")
@@ -75,26 +98,32 @@ def reals(value: npt.ArrayLike, name: str) -> tuple[Array, str]:
 
 def integers(value: npt.ArrayLike, shape: tuple[int, ...], name: str = "input") -> Array:
     """The indices of an unpooling, as int32 or int64; a uint64 beyond int64 turns negative, and is caught as such."""
-    array = np.asarray(value)
-    if array.dtype is not INT64:
-        array = _as_signed(array)
+    array = array_of(value, "indices")
     if array.shape != shape:
-        raise ValueError(f"indices must have the shape of {name}, {shape}, got {array.shape}")
-    return array
+        raise _bad_shape(array, shape, name)
+    return array if array.dtype is INT64 else _as_signed(array)
 
 
 def codes(value: npt.ArrayLike, shape: tuple[int, ...], size: int, name: str = "input") -> Array | None:
     """Window codes of `size` bytes each; None where some integer among them is too large, or negative."""
-    array = np.asarray(value)
+    array = array_of(value, "indices")
+    if array.shape != shape:
+        raise _bad_shape(array, shape, name)
     if array.dtype != CODES[size]:
         _check_integers(array)
         small = array.astype(CODES[size])
         if not np.array_equal(small, array):
             return None
         array = small
-    if array.shape != shape:
-        raise ValueError(f"indices must have the shape of {name}, {shape}, got {array.shape}")
     return array
+
+
+def _bad_shape(array: Array, shape: tuple[int, ...], name: str) -> Exception:
+    """The error for indices of another shape than `shape`, that of the argument `name`."""
+    hint = ""
+    if name == "input" and array.ndim == len(shape) and array.shape[0] == shape[0]:
+        hint = "; if input comes from another unpooling, that one needs output_size=indices.shape, of these indices"
+    return ValueError(f"indices must have the shape of {name}, {shape}, got {array.shape}{hint}")
 
 
 def _check_integers(array: Array) -> None:
@@ -139,15 +168,18 @@ def result_for(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     count: int,
-    *inputs: Array,
+    *inputs: npt.ArrayLike,
     name: str = "out",
 ) -> Array:
-    """Where to put a result: in `out`, or in a new array where there is no `out` or it overlaps an input."""
+    """Where to put a result: in `out`, or in a new array where there is no `out` or it overlaps an input.
+
+    The `inputs` are what the caller gave: an error is told from them, and has to find them as they were.
+    """
     if out is None:
         return empty(like, shape, dtype, count)
     check_out(out, shape, dtype, name)
     for array in inputs:
-        if np.may_share_memory(out, array):
+        if np.may_share_memory(out, np.asarray(array)):
             return empty(like, shape, dtype, count)
     return out
 
@@ -165,7 +197,7 @@ def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any], name: s
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, got {type(out).__name__}")
     if type(out) is not np.ndarray and isinstance(out, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array, of which the mask would stay as it is: pass its data")
+        raise TypeError(f"{name} must not be a masked array, which would keep its old mask: give {name}.data")
     if out.dtype != dtype:
         raise TypeError(f"{name} must have the dtype of the result, {dtype}, got {out.dtype}")
     if out.shape != shape:
@@ -178,12 +210,32 @@ def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any], name: s
 
 
 def _may_overlap_itself(array: Array) -> bool:
-    """Whether some axis takes steps shorter than all that lies inside it."""
+    """Whether two entries share a byte; also where that takes too long to find out."""
     reach = array.itemsize
     for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < reach:
-            return array.size > 0
+            return array.size > 0 and _overlaps_itself(array)
         reach += stride * (size - 1)
+    return False
+
+
+def _overlaps_itself(array: Array) -> bool:
+    """Whether two entries of an array that is not empty share a byte.
+
+    Two entries that differ along the first axis lie in different halves of it, or both in one; what happens in the
+    smaller half happens in the larger one as well.
+    """
+    while array.ndim:
+        if len(array) == 1:
+            array = array[0]
+            continue
+        half = len(array) // 2
+        try:
+            if np.shares_memory(array[:half], array[half:], max_work=SEARCHED):  # type: ignore[arg-type]
+                return True
+        except RuntimeError:  # numpy.exceptions.TooHardError; its module depends on NumPy's version
+            return True
+        array = array[half:]
     return False
 
 
@@ -194,7 +246,7 @@ def unravel(flat: Array, shape: tuple[int, ...]) -> list[Array]:
 
 def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...]) -> IndexError:
     """The error for the first window code, in raster order, that names no cell of the plane."""
-    array = np.asarray(codes)
+    array = array_of(codes, "indices")
     full, pooled, kernel, stride, padding, dilation = (sizes[i + 3 - n : i + 3] for i in range(0, 18, 3))
     cells = math.prod(kernel)
     beyond = (array < 0) | (array >= cells)
@@ -218,7 +270,7 @@ def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...]) -> IndexError
 
 def bad_index(indices: npt.ArrayLike, full: tuple[int, ...]) -> IndexError:
     """The error for the first index, in raster order, that lies outside a plane of size `full`."""
-    array = np.asarray(indices)
+    array = array_of(indices, "indices")
     cells = int(np.prod(full, dtype=object))
     wrong = (array < 0) | (array >= cells)
     size = " x ".join(map(str, full))

@@ -35,25 +35,59 @@ def integer(name: str, value: object) -> int:
     """`value` as an int; a bool is refused, for it is an argument that slipped a place."""
     if type(value) is int:
         return value
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an integer or a sequence of integers, got {value!r}")
-    return index(value)
+    return _index(value, f"{name} must be an integer", value)
 
 
 def hashable(name: str, value: Size) -> int | Shape:
     """`value` as something that the caches below can hold; equal values of other types must not pass for integers."""
     if type(value) is int:
         return value
-    return entries(name, value) if isinstance(value, Iterable) else integer(name, value)
+    rule = f"{name} must be an integer or a sequence of integers"
+    return _all(value, rule) if _iterable(value) else _index(value, rule, value)
 
 
 def entries(name: str, value: Any) -> Shape:
     """The integers in `value`."""
     if type(value) is tuple and [*map(type, value)].count(int) == len(value):
         return value
-    if not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a sequence of integers, got {value!r}")
-    return tuple([integer(name, entry) for entry in value])
+    rule = f"{name} must be a sequence of integers"
+    if not _iterable(value):
+        raise TypeError(f"{rule}, got {shown(value)}")
+    return _all(value, rule)
+
+
+def flag(name: str, value: object) -> bool:
+    """`value` as a bool; a string or a size is an argument that slipped a place."""
+    if value is True or value is False:
+        return value
+    if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):  # NumPy's have both names
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {shown(value)}")
+
+
+def _iterable(value: object) -> bool:
+    """Whether there is something to go through: not in an array without axes, which says that there is."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) != 0
+
+
+def _all(values: Any, rule: str) -> Shape:
+    return tuple([value if type(value) is int else _index(value, rule, values) for value in values])
+
+
+def _index(value: object, rule: str, given: object) -> int:
+    """`value`, an entry of what was `given`, as an int."""
+    if not isinstance(value, bool):
+        try:
+            return index(value)  # type: ignore[arg-type]
+        except TypeError:  # what it says names neither the argument nor the value
+            pass
+    raise TypeError(f"{rule}, got {shown(given)}")
+
+
+def shown(value: object) -> str:
+    """`value` for a message, which a long one would drown."""
+    text = repr(value)
+    return text if len(text) <= 80 and "\n" not in text else f"an object of type {type(value).__name__}"
 
 
 def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> Fixed:
@@ -80,10 +114,13 @@ def per_axis(n: int, name: str, value: int | Shape, least: int) -> Shape:
     return sizes
 
 
-def spatial(n: int, shape: Shape) -> Shape:
+def spatial(n: int, shape: Shape, name: str = "input") -> Shape:
     """The trailing `n` axes of (N, C, *spatial) or (C, *spatial)."""
     if len(shape) not in (n + 1, n + 2):
-        raise ValueError(f"input must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {shape}")
+        remedy = f"; give one plane alone its C: {name}[None]" if len(shape) == n else ""
+        raise ValueError(
+            f"{name} must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {shape}{remedy}"
+        )
     return shape[-n:]
 
 
@@ -102,8 +139,8 @@ FORMATS = ("plane", "window")
 
 def is_window(index_format: str) -> bool:
     """Whether indices are window codes."""
-    if index_format not in FORMATS:
-        raise ValueError(f"index_format must be one of {FORMATS}, got {index_format!r}")
+    if not isinstance(index_format, str) or index_format not in FORMATS:
+        raise ValueError(f"index_format must be one of {FORMATS}, got {shown(index_format)}")
     return index_format == "window"
 
 
@@ -179,8 +216,9 @@ def unpooling(
     padding: int | Shape,
     dilation: int | Shape,
     output_size: Shape | None,
+    name: str = "output_size",
 ) -> Geometry:
-    """What unpooling `shape` gives."""
+    """What unpooling `shape` gives; messages call the size that is asked for by its `name`."""
     pooled = spatial(n, shape)
     kernel = per_axis(n, "kernel_size", kernel_size, 1)
     strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
@@ -191,7 +229,7 @@ def unpooling(
         for size, k, s, p, d in zip(pooled, kernel, strides, pads, dilations, strict=True)
     )
     if output_size is not None:
-        full = _explicit(n, full, strides, output_size)
+        full = _explicit(shape, full, strides, output_size, name)
     least = 1 if math.prod(shape) else 0
     if min(full) < least:
         raise ValueError(f"the output would have size {full}, and every size must be at least {least}")
@@ -201,16 +239,24 @@ def unpooling(
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 
 
-def _explicit(n: int, default: Shape, stride: Shape, output_size: Shape) -> Shape:
+def _explicit(shape: Shape, default: Shape, stride: Shape, output_size: Shape, name: str) -> Shape:
     """The caller's output size, which has to lie strictly within one stride of the default."""
-    if len(output_size) not in (n, n + 2):
-        raise ValueError(
-            f"output_size must have {n} entries, the spatial ones, or {n + 2}, with N and C in front, got {output_size}"
-        )
+    n = len(default)
+    if len(output_size) not in (n, n + 2, len(shape)):
+        whole = f"{len(shape)}, with {'C' if len(shape) == n + 1 else 'N and C'} in front"
+        raise ValueError(f"{name} must have {n} entries, the spatial ones, or {whole}, got {output_size}")
     sizes = output_size[-n:]
     if not all(d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)):
         raise ValueError(
-            f"output_size must lie within one stride {stride} of the default size {default}, exclusive, on every axis, "
+            f"{name} must lie within one stride {stride} of the default size {default}, exclusive, on every axis, "
             f"got {sizes}"
         )
     return sizes
+
+
+def unpooled_to(n: int, indices_shape: Shape, grad_shape: Shape, window: Fixed) -> Geometry:
+    """What unpooling with such indices gives, which has to be `grad_shape`."""
+    full = spatial(n, grad_shape, "grad_output")
+    if len(indices_shape) != len(grad_shape) or indices_shape[:-n] != grad_shape[:-n]:
+        raise ValueError(f"indices must have the N and C of grad_output, {grad_shape}, got {indices_shape}")
+    return unpooling(n, indices_shape, *window, full, "the spatial size of grad_output")

@@ -201,7 +201,7 @@ def convert_indices(
             raise ValueError(f"source and target must be among {', '.join(map(repr, _FORMATS))}, got {name!r}")
     if target == "window" and index_dtype is not None:
         raise TypeError(_arrays.NO_CHOICE)
-    given = np.asarray(indices)
+    given = _arrays.array_of(indices, "indices")
     values = np.array(_arrays.integers(given, given.shape), np.int64, order="C")
     window = _geometry.window(kernel_size, stride, padding, dilation)
     windows = _pooling(values.shape, _geometry.entries("input_size", input_size), window)

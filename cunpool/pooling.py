@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
-import numpy as np
 import numpy.typing as npt
 
 from cunpool import _arrays, _geometry, _pool, _threads, _unpool, unpooling
@@ -34,14 +33,16 @@ def _max_pool(
     num_threads: int | None,
 ) -> Array | MaxPoolResult:
     """Pooling over `n` spatial axes."""
-    given = np.asarray(input)
+    given = _arrays.array_of(input, "input")
     cells, kind = _arrays.numbers(given)
     codes = index_format != "plane" and _geometry.is_window(index_format)
-    shape, count, sizes = _geometry.pooling(n, cells.shape, *_geometry.window(*window), bool(ceil_mode), codes)
-    pair = (None, None) if out is None else _pair(out, bool(return_indices))
+    ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
+    return_indices = _geometry.flag("return_indices", return_indices)
+    shape, count, sizes = _geometry.pooling(n, cells.shape, *_geometry.window(*window), ceil_mode, codes)
+    pair = (None, None) if out is None else _pair(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
     if codes or index_dtype is not None or out is not None:
-        dtype = _index_dtype(index_dtype, pair[1], codes, sizes, bool(return_indices))
+        dtype = _index_dtype(index_dtype, pair[1], codes, sizes, return_indices)
     if not return_indices:
         dtype = None
     if out is None:  # a short cut for small calls
@@ -128,7 +129,7 @@ def _max_pool_backward(
     num_threads: int | None,
 ) -> Array:
     """The gradient of pooling over `n` spatial axes: unpooling, but that values that meet are added."""
-    given = np.asarray(grad_output)
+    given = _arrays.array_of(grad_output, "grad_output")
     values, kind = _arrays.reals(given, "grad_output")
     codes = _geometry.is_window(index_format)
     shape = _geometry.entries("input_size", input_size)
@@ -140,7 +141,7 @@ def _max_pool_backward(
     swapped = given is not values  # in another byte order
     if swapped and out is not None:
         _arrays.check_out(out, shape, given.dtype)
-    result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, count, values, places)
+    result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, count, values, indices)
     threads = _threads.threads_for(count * values.itemsize, num_threads)
     if not _unpool.unpool(values, places, result, sizes, n, _ADDED[kind], codes, threads):
         raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, shape[-n:])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import SupportsIndex
 
-import numpy as np
 import numpy.typing as npt
 
 from cunpool import _arrays, _gather, _geometry, _threads, _unpool
@@ -39,7 +38,7 @@ def _max_unpool(
     if out is None:  # a short cut for small calls
         result = _arrays.empty(values, shape, values.dtype, count)
     else:
-        result = _arrays.result_for(out, values, shape, values.dtype, count, values, places)
+        result = _arrays.result_for(out, values, shape, values.dtype, count, values, indices)
     threads = _threads.threads_for(count * values.itemsize, num_threads)
     if not _unpool.unpool(values, places, result, sizes, n, _KINDS[values.itemsize], codes, threads):
         raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, shape[-n:])
@@ -70,15 +69,14 @@ def _max_unpool_backward(
     """The gradient of unpooling over `n` spatial axes."""
     full = _arrays.items(grad_output, "grad_output")
     codes = _geometry.is_window(index_format)
-    shape = np.shape(indices)
-    if len(shape) != full.ndim or shape[:-n] != full.shape[:-n]:
-        raise ValueError(f"indices must have the N and C of grad_output, {full.shape}, got {shape}")
-    _, _, sizes = _geometry.unpooling(n, shape, *_geometry.window(*window), full.shape[-n:])
-    places = places_of(indices, shape, codes, n, sizes, "indices")
-    result = _arrays.result_for(out, full, shape, full.dtype, places.size, full, places)
+    given = _arrays.array_of(indices, "indices")
+    shape = given.shape
+    _, _, sizes = _geometry.unpooled_to(n, shape, full.shape, _geometry.window(*window))
+    places = places_of(given, shape, codes, n, sizes, "indices")
+    result = _arrays.result_for(out, full, shape, full.dtype, places.size, full, given)
     threads = _threads.threads_for(full.nbytes, num_threads)
     if not _gather.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
-        raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, full.shape[-n:])
+        raise _arrays.bad_code(given, n, sizes) if codes else _arrays.bad_index(given, full.shape[-n:])
     return _arrays.delivered(result, out)
 
 

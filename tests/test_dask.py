@@ -177,7 +177,7 @@ def test_pooling_is_refused_when_the_graph_is_built(arguments, options):
         (zeros(2, 4, 4), zeros(2, 4, 4, dtype=int), {"padding": True}),
         (zeros(2, 4, 4), zeros(2, 4, 4, dtype=int), {"output_size": (8, 10)}),
         (zeros(2, 4, 4), zeros(2, 4, 4, dtype=int), {"output_size": 8}),
-        (zeros(2, 4, 4), zeros(2, 4, 4, dtype=int), {"output_size": (8, 8, 8)}),
+        (zeros(2, 4, 4), zeros(2, 4, 4, dtype=int), {"output_size": (8, 8, 8, 8, 8)}),
         (zeros(2, 4, 4), zeros(2, 4, 4, dtype=int), {"num_threads": 0}),
         (zeros(2, 4, 4), zeros(2, 4, 5, dtype=int), {}),
         (zeros(2, 4, 4), zeros(1, 2, 4, 4, dtype=int), {}),

@@ -211,6 +211,80 @@ def test_out_that_overlaps_an_input(rng):
     assert np.array_equal(cu.max_unpool2d(same, same, 1, out=same), expected)
 
 
+def test_out_that_overlaps_indices_which_are_converted():
+    """Only the copy is read by the kernels, but an error is told from the indices themselves."""
+    for dtype, bad in (("u4", 4_000_000_000), (">i8", 99), ("u2", 999)):
+        memory = np.zeros((1, 4, 4), dtype)
+        indices = memory[:, 2:, 2:]
+        indices[...] = [[0, 1], [2, bad]]
+        with pytest.raises(IndexError, match=rf"index {bad} at position \(0, 1, 1\)"):
+            cu.max_unpool2d(np.ones((1, 2, 2), dtype), indices, 2, out=memory)
+        with pytest.raises(IndexError, match=rf"index {bad} at position \(0, 1, 1\)"):
+            cu.max_unpool2d_backward(np.ones((1, 4, 4), dtype), indices, 2, out=indices)
+        with pytest.raises(IndexError, match=rf"window code {bad} at position \(0, 1, 1\)"):
+            cu.max_unpool2d(np.ones((1, 2, 2), dtype), indices, 2, out=memory, index_format="window")
+    memory = np.zeros((1, 4, 4), np.float32)
+    indices = memory.view(np.uint32)[:, 2:, 2:]
+    indices[...] = [[0, 1], [2, 77]]
+    with pytest.raises(IndexError, match=r"index 77 at position \(0, 1, 1\)"):
+        cu.max_pool2d_backward(np.ones((1, 2, 2), np.float32), indices, (4, 4), 2, out=memory)
+
+
+def slow_overlap(array: np.ndarray) -> bool:
+    """Whether two entries share a byte, counted."""
+    starts = sum(np.ix_(*(np.arange(n) * s for n, s in zip(array.shape, array.strides, strict=True))))
+    bytes_ = (starts.reshape(-1, 1) + np.arange(array.itemsize)).ravel()
+    return len(np.unique(bytes_)) < bytes_.size
+
+
+def test_whether_an_array_overlaps_itself_is_its_definition(rng):
+    answers = []
+    for _ in range(3000):
+        axes = int(rng.integers(1, 5))
+        shape, strides = rng.integers(1, 5, axes).tolist(), rng.integers(-24, 25, axes).tolist()
+        array = np.lib.stride_tricks.as_strided(np.zeros(1000, f"V{rng.choice([1, 2, 4, 8])}")[400:], shape, strides)
+        expected = slow_overlap(array)
+        assert cu._arrays._may_overlap_itself(array) == expected, (shape, strides, array.itemsize)
+        answers.append((expected, cu._arrays._overlaps_itself(array)))
+    assert set(answers) == {(True, True), (False, False)}
+    assert min(sum(expected for expected, _ in answers), sum(not expected for expected, _ in answers)) > 500
+
+
+def test_an_out_whose_axes_interleave_is_taken():
+    out = np.lib.stride_tricks.as_strided(np.zeros(8, np.float32), (1, 3, 2), (32, 8, 12))
+    assert cu.max_unpool2d(np.ones((1, 3, 1), np.float32), [[[1], [3], [4]]], (1, 2), out=out) is out
+    assert out.tolist() == [[[0, 1], [0, 1], [1, 0]]]
+
+
+def test_an_overlap_that_takes_too_long_to_find_is_assumed(monkeypatch):
+    def gives_up(*_, max_work):
+        assert max_work == cu._arrays.SEARCHED
+        raise getattr(np, "exceptions", np).TooHardError
+
+    monkeypatch.setattr(np, "shares_memory", gives_up)
+    out = np.lib.stride_tricks.as_strided(np.zeros(8, np.float32), (1, 3, 2), (32, 8, 12))
+    with pytest.raises(ValueError, match="must not overlap itself"):
+        cu.max_unpool2d(np.ones((1, 3, 1), np.float32), np.zeros((1, 3, 1), int), (1, 2), out=out)
+
+
+def test_masked_arrays_are_refused(rng):
+    values, indices = np.ones((1, 2, 2)), np.array([[[0, 3], [8, 11]]])
+    full, mask = np.ones((1, 4, 4)), np.ma.masked_array
+    for call, name in (
+        (lambda: cu.max_unpool2d(mask(values), indices, 2), "input"),
+        (lambda: cu.max_unpool2d(values, mask(indices), 2), "indices"),
+        (lambda: cu.max_unpool2d(values, mask(indices), 2, index_format="window"), "indices"),
+        (lambda: cu.max_unpool2d(values, indices, 2, out=mask(full)), "out"),
+        (lambda: cu.max_unpool2d_backward(mask(full), indices, 2), "grad_output"),
+        (lambda: cu.max_unpool2d_backward(full, mask(indices), 2), "indices"),
+        (lambda: cu.max_pool2d(mask(full), 2), "input"),
+        (lambda: cu.max_pool2d_backward(mask(values), indices, (4, 4), 2), "grad_output"),
+        (lambda: cu.convert_indices(mask(indices), "plane", "onnx", input_size=(4, 4), kernel_size=2), "indices"),
+    ):
+        with pytest.raises(TypeError, match=f"{name} must not be a masked array, .*: give {name}[.]"):
+            call()
+
+
 @pytest.mark.parametrize(
     ("error", "out"),
     [
@@ -332,11 +406,14 @@ def test_other_dtypes_are_refused(x):
         (TypeError, {"kernel_size": 2, "output_size": 4}),
         (TypeError, {"kernel_size": 2, "output_size": (4.0, 4)}),
         (ValueError, {"kernel_size": 2, "output_size": (4,)}),
-        (ValueError, {"kernel_size": 2, "output_size": (1, 4, 4)}),
+        (ValueError, {"kernel_size": 2, "output_size": (1, 1, 1, 4, 4)}),
         (ValueError, {"kernel_size": 2, "output_size": (4, 6)}),
         (ValueError, {"kernel_size": 2, "output_size": (2, 4)}),
         (ValueError, {"kernel_size": 2, "output_size": (-4, 4)}),
         ((ValueError, OverflowError), {"kernel_size": 2, "output_size": (2**64, 4)}),
+        (TypeError, {"kernel_size": np.array([[2, 2]])}),
+        (TypeError, {"kernel_size": np.array(2.0)}),
+        (TypeError, {"kernel_size": np.array(True)}),
         ((ValueError, OverflowError, MemoryError), {"kernel_size": 2**31}),
         ((ValueError, OverflowError, MemoryError), {"kernel_size": 2**40}),
         ((ValueError, OverflowError, MemoryError), {"kernel_size": 2, "stride": 2**60}),
@@ -350,6 +427,54 @@ def test_bad_geometry(error, keywords):
     cu.max_unpool2d(np.ones((1, 2, 2)), np.zeros((1, 2, 2), int), (2, 2), output_size=(4, 4))
     with pytest.raises(error):
         cu.max_unpool2d(np.ones((1, 2, 2)), np.zeros((1, 2, 2), int), **keywords)
+
+
+def test_sizes_of_any_kind_of_integer():
+    values, indices = np.ones((1, 2, 2)), np.array([[[0, 2], [8, 10]]])
+    expected = bits(cu.max_unpool2d(values, indices, 2))
+    for size in (
+        np.array(2),
+        np.int8(2),
+        np.array([2, 2]),
+        [np.array(2), 2],
+        iter((2, 2)),
+        range(2, 4, 2),
+        np.uint64(2),
+    ):
+        if isinstance(size, range):
+            size = (*size, *size)
+        assert bits(cu.max_unpool2d(values, indices, size)) == expected
+        assert bits(cu.max_unpool2d(values, indices, 2, np.array(2), np.array(0), dilation=np.array(1))) == expected
+    pooled = cu.max_pool2d(np.ones((1, 4, 4)), np.array(2), return_indices=np.bool_(True), ceil_mode=0)
+    assert pooled[0].shape == (1, 2, 2)
+
+
+def test_an_output_size_without_n():
+    values, indices = np.ones((3, 2, 2)), np.broadcast_to([[0, 2], [10, 12]], (3, 2, 2))
+    expected = bits(cu.max_unpool2d(values, indices, 2, output_size=(5, 5)))
+    for size in ((3, 5, 5), [3, 5, 5], (1, 3, 5, 5), np.array([3, 5, 5])):
+        assert bits(cu.max_unpool2d(values, indices, 2, output_size=size)) == expected
+        assert bits(cu.MaxUnpool2d(2)(values, indices, size)) == expected
+    for n, shape in ((1, (2, 3)), (3, (2, 3, 3, 3))):
+        x = np.arange(np.prod(shape), dtype=float).reshape(shape)
+        pooled = POOL[n](x, 2, return_indices=True)
+        assert UNPOOL[n](*pooled, 2, output_size=shape).shape == shape
+    with pytest.raises(ValueError, match="2 entries, the spatial ones, or 4, with N and C in front"):
+        cu.max_unpool2d(values[None], indices[None], 2, output_size=(3, 5, 5))
+    with pytest.raises(ValueError, match="2 entries, the spatial ones, or 3, with C in front"):
+        cu.max_unpool2d(values, indices, 2, output_size=(5,))
+
+
+def test_the_next_levels_error_names_output_size():
+    x = -np.arange(3 * 11 * 11.0).reshape(3, 11, 11)
+    y1, indices1 = cu.max_pool2d(x, 2, return_indices=True)
+    y2, indices2 = cu.max_pool2d(y1, 2, return_indices=True)
+    z1 = cu.max_unpool2d(y2, indices2, 2)
+    for given, index_format in ((indices1, "plane"), (indices1 % 4, "window")):
+        with pytest.raises(ValueError, match=r"\(3, 4, 4\), got \(3, 5, 5\); .* that one needs output_size=indices.sh"):
+            cu.max_unpool2d(z1, given, 2, index_format=index_format)
+    z1 = cu.max_unpool2d(y2, indices2, 2, output_size=indices1.shape)
+    assert cu.max_unpool2d(z1, indices1, 2, output_size=x.shape).shape == x.shape
 
 
 def test_bad_shapes():

@@ -208,6 +208,21 @@ def test_duplicates_and_threads(rng):
         assert np.array_equal(result, expected)
 
 
+def test_the_shape_of_codes_comes_first():
+    """Of what does not belong to the values, no code is looked at: the report would broadcast it over all of them."""
+    values, full = np.ones((1, 2, 4)), np.ones((1, 4, 8))
+    for shape in ((1, 2, 3), (1, 1, 4), (1, 2, 1), (2, 4), (1, 1, 2, 4), (1,), (3, 2, 4)):
+        for codes in (np.full(shape, -1), np.full(shape, 9, np.uint8), np.zeros(shape, np.int64)):
+            with pytest.raises(ValueError, match=r"indices must have the shape of input, \(1, 2, 4\)"):
+                cu.max_unpool2d(values, codes, 2, index_format="window")
+            with pytest.raises(ValueError, match=r"indices must have the shape of grad_output, \(1, 2, 4\)"):
+                cu.max_pool2d_backward(values, codes, (4, 8), 2, index_format="window")
+            with pytest.raises(
+                ValueError, match=r"indices must have the N and C of|the spatial size of grad_output must"
+            ):
+                cu.max_unpool2d_backward(full, codes, 2, index_format="window")
+
+
 def test_an_unknown_format():
     for call in (
         lambda: cu.max_pool2d(np.zeros((1, 4, 4)), 2, index_format="onnx"),
