@@ -16,7 +16,7 @@ __path__ = _checkout.compiled(__path__)
 
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
 from cunpool.indices import convert_indices
-from cunpool.memory import empty_cache, get_cache_limit, set_cache_limit
+from cunpool.memory import cache_info, empty_cache, get_cache_limit, set_cache_limit
 from cunpool.modules import (
     MaxPool1d,
     MaxPool2d,
@@ -52,6 +52,7 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
     "__version__",
+    "cache_info",
     "convert_indices",
     "empty_cache",
     "get_cache_limit",

@@ -2,8 +2,9 @@
 
 The pages of a new array cost more than the work on it: the system has to find and zero each one. So large results get
 their memory from here, through NumPy's allocation hooks (NEP 49). An array gives its memory back when NumPy frees it:
-when nothing refers to it any more, no view either. All of this happens under the GIL, which is its lock.
+when nothing refers to it any more, no view either. A lock guards what is kept, and no Python code runs under it.
 """
+cimport cython
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
@@ -30,6 +31,7 @@ cdef extern from *:
     """
     #if defined(__linux__)
     #include <sys/mman.h>
+    #include <unistd.h>
     /* One fault for 2 MiB instead of one for 4 KiB, where the system grants it. */
     static void cunpool_huge(char *start, size_t size) {
         size_t page = (size_t) 1 << 21;
@@ -37,26 +39,41 @@ cdef extern from *:
         if (first + page <= start + size)
             madvise(first, (start + size - first) / page * page, MADV_HUGEPAGE);
     }
+    /* The system may take these pages when it is short of memory, until they are written again. */
+    static void cunpool_offer(char *start, size_t size) {
+    #ifdef MADV_FREE
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
+        madvise(first, (start + size - first) / page * page, MADV_FREE);
+    #endif
+    }
     #else
     static void cunpool_huge(char *start, size_t size) { (void) start; (void) size; }
+    static void cunpool_offer(char *start, size_t size) { (void) start; (void) size; }
     #endif
     """
     void cunpool_huge(char *start, size_t size) noexcept
+    void cunpool_offer(char *start, size_t size) noexcept
 
 cdef enum:
     ALIGNMENT = 64          # a cache line, and the widest vector
     COLOUR = 512            # arrays that are worked on together should not begin at the same place in a page:
     COLOURS = 7             # a processor takes a load for a match of a store whose last 12 bits are the same
     BLOCKS = 64             # how many blocks are kept at most
+    OFFERED = 1 << 24       # offering a block of so many bytes takes some hundredths of filling it; of fewer, more
 
 cdef struct Block:          # lies in front of the array's memory
     void *start             # what the C library gave
     size_t capacity         # bytes for an array
 
+cdef cython.pymutex lock    # for all that follows; no two functions of this module take it in turn
 cdef Block *kept[BLOCKS]    # the oldest first
 cdef int count = 0
 cdef size_t total = 0       # bytes in these
 cdef size_t limit = 0
+cdef bint offering = False  # whether the system may take what is kept, see `cunpool_offer`
+cdef size_t hits = 0
+cdef size_t misses = 0
 cdef int colour = 0
 
 
@@ -86,28 +103,44 @@ cdef void shrink(size_t size) noexcept:
         PyMem_RawFree(forget(0).start)
 
 
-cdef void *take(void *_, size_t size) noexcept:
-    """Memory for `size` bytes: the tightest of the kept blocks that wastes no more than a quarter, or new."""
-    global colour
-    cdef Block *block
-    cdef void *start
-    cdef size_t room = size + (COLOURS + 1) * COLOUR
+cdef Block *reuse(size_t size) noexcept:
+    """The tightest of the kept blocks for `size` bytes that wastes no more than a quarter, or NULL."""
+    global hits, misses
     cdef int best = -1, i
     for i in range(count):
         if size <= kept[i].capacity <= size + size // 4 and (best < 0 or kept[i].capacity < kept[best].capacity):
             best = i
-    if best >= 0:
-        return data_of(forget(best))
+    if best < 0:
+        misses += 1
+        return NULL
+    hits += 1
+    return forget(best)
+
+
+cdef void *take(void *_, size_t size) noexcept:
+    """Memory for `size` bytes: of a kept block, or new."""
+    global colour
+    cdef Block *block
+    cdef void *start
+    cdef size_t room = size + (COLOURS + 1) * COLOUR
+    cdef int shift
+    with lock:
+        block = reuse(size)
+        if block == NULL:
+            colour = (colour + 2) % COLOURS
+        shift = (colour + 1) * COLOUR
+    if block != NULL:
+        return data_of(block)
     if room < size:
         return NULL  # unreached: NumPy has refused such sizes before
     start = PyMem_RawMalloc(room)
     if start == NULL:
-        shrink(0)
+        with lock:
+            shrink(0)
         start = PyMem_RawMalloc(room)
         if start == NULL:
             return NULL
-    colour = (colour + 2) % COLOURS
-    block = <Block *> (<char *> start - <uintptr_t> start % ALIGNMENT + (colour + 1) * COLOUR)
+    block = <Block *> (<char *> start - <uintptr_t> start % ALIGNMENT + shift)
     block.start = start
     block.capacity = size
     cunpool_huge(<char *> data_of(block), size)
@@ -131,15 +164,18 @@ cdef void give_back(void *_, void *data, size_t size) noexcept:
     if data == NULL:
         return  # unreached: NumPy gives back what it got
     block = block_of(data)
-    if block.capacity > limit:
-        PyMem_RawFree(block.start)
-        return
-    shrink(limit - block.capacity)
-    if count == BLOCKS:
-        PyMem_RawFree(forget(0).start)
-    kept[count] = block
-    count += 1
-    total += block.capacity
+    with lock:
+        if block.capacity > limit:
+            PyMem_RawFree(block.start)
+            return
+        shrink(limit - block.capacity)
+        if count == BLOCKS:
+            PyMem_RawFree(forget(0).start)
+        if offering and block.capacity >= OFFERED:
+            cunpool_offer(<char *> data, block.capacity)
+        kept[count] = block
+        count += 1
+        total += block.capacity
 
 
 cdef void *resize(void *_, void *data, size_t size) noexcept:
@@ -174,18 +210,27 @@ def empty(make, *arguments):
 def set_limit(size_t size):
     """How many bytes are kept at most; what is beyond goes back to the system now."""
     global limit
-    limit = size
-    shrink(size)
+    with lock:
+        limit = size
+        shrink(size)
 
 
-def get_limit():
-    return limit
+def offer(bint wanted):
+    """Whether the system may take the pages of what is kept from now on."""
+    global offering
+    with lock:
+        offering = wanted
 
 
-def kept_bytes():
-    return total
+def info():
+    """Bytes kept now and at most, and how often memory was used again and was not."""
+    cdef size_t now, most, again, new
+    with lock:
+        now, most, again, new = total, limit, hits, misses
+    return now, most, again, new
 
 
 def release():
     """Give all of it back to the system now."""
-    shrink(0)
+    with lock:
+        shrink(0)

@@ -8,6 +8,12 @@ cdef extern from *:
     #else
     #define CUNPOOL_OPENMP 0
     #define omp_get_max_threads() 1
+    #define omp_get_num_procs() 1
+    #endif
+    #if CUNPOOL_OPENMP >= 201307
+    #define CUNPOOL_BINDS (omp_get_proc_bind() != omp_proc_bind_false)
+    #else
+    #define CUNPOOL_BINDS 0
     #endif
     #if defined(__clang__)
     #define CUNPOOL_COMPILER "Clang " __clang_version__
@@ -21,7 +27,9 @@ cdef extern from *:
     """
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
+    const int CUNPOOL_BINDS
     int omp_get_max_threads() noexcept nogil
+    int omp_get_num_procs() noexcept nogil
 
 
 def openmp_version():
@@ -32,6 +40,16 @@ def openmp_version():
 def openmp_threads():
     """How many threads OpenMP would give to a parallel region opened now."""
     return omp_get_max_threads()
+
+
+def openmp_processors():
+    """How many processors OpenMP has for its threads; where it binds them, the calling thread's affinity has fewer."""
+    return omp_get_num_procs()
+
+
+def openmp_binds():
+    """Whether OpenMP keeps each thread on processors of its own (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY)."""
+    return bool(CUNPOOL_BINDS)
 
 
 def compiler():

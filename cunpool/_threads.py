@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from threading import Lock
 
-from cunpool import _runtime
+from cunpool import _cgroups, _runtime, _say
 from cunpool._geometry import integer
 
 # Below this many bytes of work for each thread, waking it costs more than it saves.
@@ -15,6 +16,16 @@ MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
 _forked = False
+
+# What has been said once is a lock that stays locked: then no two threads say it.
+_said_fork = Lock()
+_said_serial = Lock()
+
+FORKED = (
+    "this process was forked after cunpool had been imported, so its calls use one thread: OpenMP's threads do not "
+    "survive a fork. Import cunpool after the fork, or start workers by 'spawn' or 'forkserver'"
+)
+SERIAL = "cunpool was built without OpenMP, so its calls use one thread: 'cunpool info' tells of the build"
 
 
 def _after_fork() -> None:
@@ -36,11 +47,13 @@ def _positive(name: str, value: object) -> int:
 
 
 def _available() -> int:
-    """What OpenMP and the processor affinity allow now: both can change between calls."""
+    """What OpenMP, the processor affinity and the container allow now: the first two can change between calls."""
     threads = _runtime.openmp_threads()
-    if hasattr(os, "sched_getaffinity"):
+    if _runtime.openmp_binds():  # this thread too, so that its own affinity is one place among several
+        threads = min(threads, _runtime.openmp_processors())
+    elif hasattr(os, "sched_getaffinity"):
         threads = min(threads, len(os.sched_getaffinity(0)))
-    return threads
+    return min(threads, _cgroups.processors() or threads)
 
 
 def set_num_threads(n: int | None) -> None:
@@ -50,7 +63,8 @@ def set_num_threads(n: int | None) -> None:
     ----------
     n : int or None
         At least 1; more than twice the processors (or 8), or 256, are not given. None goes back to what OpenMP and the
-        processor affinity allow at the time of each call (``OMP_NUM_THREADS``, threadpoolctl, taskset).
+        processor affinity allow at the time of each call (``OMP_NUM_THREADS``, threadpoolctl, taskset), and no more
+        than the processors that the container is given the time of (control groups' CPU limit, rounded up).
 
     Raises
     ------
@@ -61,6 +75,10 @@ def set_num_threads(n: int | None) -> None:
     -----
     Other libraries' threads are left alone: OpenMP's own setting is read, never written.
 
+    In a process that was forked after cunpool had been imported every call is serial, whatever is set, for OpenMP's
+    threads do not survive a fork. A server that imports the application before it forks its workers (gunicorn's
+    ``--preload``) should import cunpool, and whatever else uses OpenMP, in the workers.
+
     Examples
     --------
     >>> import cunpool as cu
@@ -70,7 +88,10 @@ def set_num_threads(n: int | None) -> None:
     >>> cu.set_num_threads(None)
     """
     global _limit
-    _limit = None if n is None else _positive("n", n)
+    limit = None if n is None else _positive("n", n)
+    if limit is not None and limit > 1 and _forked:
+        _say_once(_said_fork, FORKED)
+    _limit = limit
 
 
 def get_num_threads() -> int:
@@ -79,8 +100,8 @@ def get_num_threads() -> int:
     Returns
     -------
     int
-        What `set_num_threads` set, or else what OpenMP and the processor affinity allow. 1 in a serial build, and in a
-        forked child, where GNU OpenMP cannot run.
+        What `set_num_threads` set, or else what OpenMP, the processor affinity and the container allow. 1 in a serial
+        build, and in a forked child, where GNU OpenMP cannot run.
 
     Examples
     --------
@@ -107,8 +128,21 @@ def threads_for(work: int, num_threads: int | None) -> int:
     """How many threads to use for `work` bytes where the caller wants `num_threads`."""
     if num_threads is not None:
         num_threads = _positive("num_threads", num_threads)
-    if work < 2 * GRAIN or _forked or not openmp_enabled():
+    if work < 2 * GRAIN:
+        return 1
+    if not openmp_enabled():
+        if (num_threads or _limit or 1) > 1:
+            _say_once(_said_serial, SERIAL)
+        return 1
+    if _forked:
+        if num_threads is not None and num_threads > 1:
+            _say_once(_said_fork, FORKED)
         return 1
     wanted = num_threads or _limit
     # A number asked for is given, even beyond the processors: OpenMP's own limit is what an unset number means.
     return min(wanted or _available(), work // GRAIN, MOST)
+
+
+def _say_once(said: Lock, message: str) -> None:
+    if said.acquire(blocking=False):
+        _say.warn(message)

@@ -3,16 +3,77 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
+import warnings
+from typing import NamedTuple
 
-from cunpool import _memory
+from cunpool import _cgroups, _memory
 from cunpool._geometry import integer
 
-# An eighth of the machine, and no more than 512 MiB: enough for the results of a large network's layers.
-DEFAULT_LIMIT = 1 << 29
-if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-    DEFAULT_LIMIT = min(DEFAULT_LIMIT, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+__all__ = ["CacheInfo", "cache_info", "empty_cache", "get_cache_limit", "set_cache_limit"]
 
-_memory.set_limit(DEFAULT_LIMIT)
+# Enough for the results of a large network's layers; where there is little memory, a sixteenth of it.
+MOST = 1 << 28
+SHARE = 16
+UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
+
+
+class CacheInfo(NamedTuple):
+    """What `cache_info` tells."""
+
+    kept: int
+    limit: int
+    hits: int
+    misses: int
+
+
+def _memories() -> list[int]:
+    """The sizes, in bytes, of what there is to take memory from: the machine, the container, the addresses."""
+    sizes = []
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    container = _cgroups.memory()
+    if container is not None:
+        sizes.append(container)
+    if hasattr(os, "fork"):  # where there is the module as well
+        import resource
+
+        addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if addresses != resource.RLIM_INFINITY:
+            sizes.append(addresses)
+    return sizes
+
+
+def _default() -> int:
+    return min([MOST, *(size // SHARE for size in _memories())])
+
+
+def _from_environment() -> int | None:
+    """``CUNPOOL_CACHE_LIMIT``, in bytes; None where it is not set, or nonsense."""
+    text = os.environ.get("CUNPOOL_CACHE_LIMIT", "").strip()
+    found = re.fullmatch(r"([0-9]+)\s*([KMG]?)(?:i?B)?", text, re.ASCII | re.IGNORECASE)
+    if found and int(found[1]) << UNITS[found[2].upper()] <= sys.maxsize:
+        return int(found[1]) << UNITS[found[2].upper()]
+    if text:
+        warnings.warn(
+            f"CUNPOOL_CACHE_LIMIT must be a number of bytes, such as 1000000, 64M or 1G, got {text!r}: "
+            f"the default of {_default()} bytes holds",
+            stacklevel=2,
+        )
+    return None
+
+
+def _start() -> None:
+    """What holds from the import on."""
+    chosen = _from_environment()
+    _memory.set_limit(_default() if chosen is None else chosen)
+    # A container that takes too much is killed, so there the system may have back what is kept. It is not free.
+    container = _cgroups.memory()
+    _memory.offer(container is not None and container <= min(_memories()))
+
+
+_start()
 
 
 def set_cache_limit(nbytes: int) -> None:
@@ -21,19 +82,27 @@ def set_cache_limit(nbytes: int) -> None:
     Parameters
     ----------
     nbytes : int
-        In bytes, for the whole process; 0 turns recycling off. By default 512 MiB, or an eighth of the machine's memory
-        where that is less. What is kept beyond `nbytes` goes back to the system at once.
+        In bytes, for the whole process; 0 turns recycling off. What is kept beyond `nbytes` goes back to the system at
+        once. By default it is 256 MiB, or a sixteenth of the machine's memory, of the container's (control groups) or
+        of the addresses that the process may use (``ulimit -v``), whichever is the least when cunpool is imported. The
+        environment variable ``CUNPOOL_CACHE_LIMIT``, read at the same time, is another default: bytes, or with K, M or
+        G, units of 1024, 1024**2 or 1024**3 of them.
 
     Raises
     ------
     TypeError, ValueError
         If `nbytes` is not an integer, or negative.
+    OverflowError
+        If `nbytes` is more than ``sys.maxsize``.
 
     Notes
     -----
     Results of a megabyte and more lie in memory that is handed on once NumPy has freed it, which it does when neither
     the array nor any view of it is left. The system has to find and zero every page of new memory, and that takes
     longer than unpooling does. The arrays are ordinary ones that own their data (NEP 49).
+
+    Each process keeps its own: eight workers keep up to eight times as much. In a container with a limit on memory, the
+    system may take the pages of large kept blocks back when it is short of memory, where it can (Linux).
 
     Examples
     --------
@@ -47,11 +116,13 @@ def set_cache_limit(nbytes: int) -> None:
     size = integer("nbytes", nbytes)
     if size < 0:
         raise ValueError(f"nbytes must be at least 0, got {size}")
+    if size > sys.maxsize:
+        raise OverflowError(f"nbytes must be at most sys.maxsize, {sys.maxsize}, got {size}")
     _memory.set_limit(size)
 
 
 def get_cache_limit() -> int:
-    """Return how many bytes of dropped results' memory are kept at most.
+    """Return how many bytes of dropped results' memory are kept at most, in this process.
 
     Examples
     --------
@@ -59,7 +130,28 @@ def get_cache_limit() -> int:
     >>> cu.get_cache_limit() > 0
     True
     """
-    return int(_memory.get_limit())
+    return cache_info().limit
+
+
+def cache_info() -> CacheInfo:
+    """Return what is kept of dropped results' memory in this process, and how often it was of use.
+
+    Returns
+    -------
+    CacheInfo
+        A named tuple: `kept` and `limit`, in bytes, now and at most; `hits` and `misses`, how many results of a
+        megabyte and more got memory that had been kept, and how many got new memory, since cunpool was imported.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> before = cu.cache_info()
+    >>> result = cu.max_pool2d(np.zeros((1, 2048, 2048), np.float32), 2)
+    >>> now = cu.cache_info()
+    >>> now.hits + now.misses - before.hits - before.misses
+    1
+    """
+    return CacheInfo(*_memory.info())
 
 
 def empty_cache() -> None:

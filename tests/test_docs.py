@@ -15,7 +15,7 @@ import cunpool as cu
 README = Path(__file__).parent.parent / "README.md"
 
 
-@pytest.mark.parametrize("name", ["_threads", "indices", "modules", "pooling", "unpooling"])
+@pytest.mark.parametrize("name", ["_threads", "indices", "memory", "modules", "pooling", "unpooling"])
 def test_docstring_examples(name):
     module = importlib.import_module(f"cunpool.{name}")
     result = doctest.testmod(module)

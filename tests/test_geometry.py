@@ -52,7 +52,10 @@ def test_the_layers_import_downwards_alone():
     below = {
         "_geometry": set(),
         "_arrays": {"_memory"},
-        "_threads": {"_geometry", "_runtime"},
+        "_cgroups": set(),
+        "_say": set(),
+        "_threads": {"_geometry", "_runtime", "_cgroups", "_say"},
+        "memory": {"_geometry", "_memory", "_cgroups"},
         "unpooling": {"_geometry", "_arrays", "_threads", "_unpool", "_gather", "_docs"},
         "_signatures": {"_geometry", "_arrays"},
         "pooling": {"_geometry", "_arrays", "_threads", "_pool", "_unpool", "unpooling", "_docs", "_signatures"},

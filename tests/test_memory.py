@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +12,7 @@ import numpy as np
 import pytest
 
 import cunpool as cu
-from cunpool import _memory
+from cunpool import _cgroups, _memory, memory
 
 MB = 1 << 20
 
@@ -39,10 +42,10 @@ def test_the_memory_of_a_dropped_result_is_used_again(pooled):
     assert first.base is None
     assert first.flags.owndata
     del first
-    assert _memory.kept_bytes() >= 4 * MB
+    assert cu.cache_info().kept >= 4 * MB
     again = cu.max_unpool2d(*pooled, 2)
     assert address(again) == where
-    assert _memory.kept_bytes() == 0
+    assert cu.cache_info().kept == 0
 
 
 def test_memory_that_something_can_still_see_is_not(pooled):
@@ -65,21 +68,218 @@ def test_no_more_is_kept_than_the_limit(rng, pooled):
     cu.set_cache_limit(10 * MB)
     kept = [cu.max_unpool2d(*pooled, 2) for _ in range(5)]
     kept.clear()
-    assert 4 * MB <= _memory.kept_bytes() <= 10 * MB
+    assert 4 * MB <= cu.cache_info().kept <= 10 * MB
     cu.set_cache_limit(5 * MB)
-    assert _memory.kept_bytes() <= 5 * MB
+    assert cu.cache_info().kept <= 5 * MB
     cu.empty_cache()
-    assert _memory.kept_bytes() == 0
+    assert cu.cache_info().kept == 0
     cu.set_cache_limit(0)
     cu.max_unpool2d(*pooled, 2)
-    assert _memory.kept_bytes() == 0
+    assert cu.cache_info().kept == 0
 
 
 def test_many_sizes_do_not_pile_up(rng):
     cu.set_cache_limit(1 << 40)
     for size in range(600, 700):
         cu.max_unpool1d(np.ones((1, size * 1000), np.float32), np.zeros((1, size * 1000), np.int32), 1)
-    assert _memory.kept_bytes() < 64 * 3 * MB + 1
+    assert cu.cache_info().kept < 64 * 3 * MB + 1
+
+
+def block(size: int) -> np.ndarray:
+    return _memory.empty(np.empty, (size,), np.dtype(np.uint8))
+
+
+def kept() -> int:
+    return cu.cache_info().kept
+
+
+def test_memory_is_used_again_as_far_as_a_quarter_is_wasted():
+    size = 4 * MB
+    for capacity, again in ((size - 1, False), (size, True), (size + size // 4, True), (size + size // 4 + 1, False)):
+        cu.empty_cache()
+        del (first := [block(capacity)])[:]
+        assert kept() == capacity
+        result = block(size)
+        assert kept() == (0 if again else capacity), capacity
+        del result, first
+        assert kept() == (capacity if again else capacity + size)
+
+
+def test_the_tightest_memory_is_used():
+    sizes = [4 * MB + 3000, 4 * MB + 1000, 4 * MB + 2000, 4 * MB - 1]
+    for order in (sizes, sizes[::-1], sizes[2:] + sizes[:2]):
+        cu.empty_cache()
+        held = [block(size) for size in order]
+        while held:
+            del held[0]
+        results = []
+        for size in sorted(sizes)[1:]:
+            before = kept()
+            results.append(block(4 * MB))
+            assert before - kept() == size
+        results.append(block(4 * MB))
+        assert kept() == 4 * MB - 1
+        results.clear()
+
+
+def test_the_oldest_memory_goes_first():
+    cu.set_cache_limit(12 * MB)
+    for size in (2 * MB, 4 * MB, 3 * MB):
+        block(size)
+    assert kept() == 9 * MB
+    block(8 * MB)  # there is room for it beside one of three, and the third is the youngest
+    assert kept() == 11 * MB
+    third = block(3 * MB)
+    assert kept() == 8 * MB
+    del third
+    cu.set_cache_limit(5 * MB)
+    assert kept() == 3 * MB
+    block(5 * MB + 1)  # more than the limit, which costs the others nothing
+    assert kept() == 3 * MB
+
+
+def test_no_more_than_64_are_kept_and_the_oldest_goes():
+    cu.set_cache_limit(1 << 30)
+    sizes = [MB + 300_000 * i for i in range(4)] + [MB] * 61
+    held = [block(size) for size in sizes]
+    while held:
+        del held[0]
+    assert kept() == sum(sizes[1:])
+
+
+def test_resizing_moves_what_there_is_and_keeps_the_rest():
+    array = block(4 * MB)
+    array[...] = np.arange(4 * MB) % 251
+    expected = array.tobytes()
+    array.resize(8 * MB, refcheck=False)
+    assert kept() == 4 * MB
+    assert array[: 4 * MB].tobytes() == expected
+    assert not array[4 * MB :].any()
+    array.resize(3 * MB, refcheck=False)
+    assert array.tobytes() == expected[: 3 * MB]
+    assert kept() == 12 * MB
+    with pytest.raises(MemoryError):
+        array.resize(2**55, refcheck=False)
+    assert array.tobytes() == expected[: 3 * MB]
+    assert kept() == 0  # all of it made room, in vain
+    array[...] = 1
+    del array
+    assert kept() == 3 * MB
+
+
+def test_numpys_own_arrays_are_numpys_after_a_memory_error():
+    with pytest.raises(MemoryError):
+        cu.max_unpool1d(np.broadcast_to(np.float32(1), (1, 2**46)), np.broadcast_to(0, (1, 2**46)), 2)
+    before = cu.cache_info()
+    del (own := [np.empty(4 * MB, np.uint8)])[:]
+    assert cu.cache_info() == before
+    assert not own
+
+
+def test_hits_and_misses(pooled):
+    before = cu.cache_info()
+    assert before.kept == 0
+    result = cu.max_unpool2d(*pooled, 2)
+    assert cu.cache_info() == (0, before.limit, before.hits, before.misses + 1)
+    del result
+    assert cu.cache_info() == (4 * MB, before.limit, before.hits, before.misses + 1)
+    result = cu.max_unpool2d(*pooled, 2)
+    assert cu.cache_info() == (0, before.limit, before.hits + 1, before.misses + 1)
+    cu.max_pool2d(result[:, :2, :8, :8], 2)  # a small one is the C library's
+    assert cu.cache_info().misses == before.misses + 1
+
+
+def lazily_free() -> int:
+    """Bytes that the system may take back."""
+    lines = Path("/proc/self/smaps").read_text().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("LazyFree"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs /proc")
+def test_a_container_may_have_back_what_is_kept():
+    for wanted in (True, False, True):
+        cu.empty_cache()
+        _memory.offer(wanted)
+        try:
+            array = block(32 * MB)
+            array[...] = 7
+            small = block(2 * MB)
+            small[...] = 7
+            before = lazily_free()
+            del small
+            assert lazily_free() == before
+            del array
+            assert (lazily_free() - before > 30 * MB) == wanted
+        finally:
+            _memory.offer(False)
+        array = block(32 * MB)
+        array[...] = 5
+        assert (array == 5).all()
+
+
+def limits(code: str = "", **environment: str) -> str:
+    """The limit that a fresh process comes up with, and what it says on the way."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport cunpool as cu; print(cu.get_cache_limit())"], check=True, text=True,
+        capture_output=True, env={**os.environ, **environment},
+    )  # fmt: skip
+    return run.stdout.strip() + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0), ("1000", 1000), ("64M", 64 * MB), (" 3 k ", 3072), ("2GiB", 2 << 30), ("5mb", 5 * MB), ("", None)],
+)
+def test_the_limit_in_the_environment(monkeypatch, text, expected):
+    monkeypatch.setenv("CUNPOOL_CACHE_LIMIT", text)
+    assert memory._from_environment() == expected
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "1.5G", "64 T", "9" * 30, "8589934592G"])
+def test_a_bad_limit_in_the_environment_is_said(monkeypatch, text):
+    monkeypatch.setenv("CUNPOOL_CACHE_LIMIT", text)
+    with pytest.warns(UserWarning, match=f"must be a number of bytes, such as 1000000, 64M or 1G, got '{text}'"):
+        assert memory._from_environment() is None
+
+
+def test_the_environment_is_read_at_import():
+    assert limits(CUNPOOL_CACHE_LIMIT="64M") == str(64 * MB)
+    default = limits(CUNPOOL_CACHE_LIMIT="")
+    said = limits(CUNPOOL_CACHE_LIMIT="much")
+    assert said.startswith(default)
+    assert "CUNPOOL_CACHE_LIMIT must be a number of bytes" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limits")
+def test_few_addresses_make_a_small_cache():
+    code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))"
+    assert int(limits(code, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", CUNPOOL_CACHE_LIMIT="")) == 1 << 27
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"), [([], 1 << 28), ([1 << 40], 1 << 28), ([1 << 40, 1 << 30], 1 << 26), ([0], 0)]
+)
+def test_the_default_is_a_share_of_the_least(monkeypatch, sizes, expected):
+    monkeypatch.setattr(memory, "_memories", lambda: sizes)
+    assert memory._default() == expected
+
+
+def test_a_containers_limit_counts(monkeypatch, tmp_path):
+    folder = tmp_path / "sys" / "fs" / "cgroup"
+    folder.mkdir(parents=True)
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text("0::/\n")
+    (folder / "memory.max").write_text(f"{512 * MB}\n")
+    monkeypatch.setattr(_cgroups, "ROOT", tmp_path)
+    monkeypatch.delenv("CUNPOOL_CACHE_LIMIT", raising=False)
+    offered = []
+    monkeypatch.setattr(_memory, "offer", offered.append)
+    memory._start()
+    assert cu.get_cache_limit() == 32 * MB
+    (folder / "memory.max").write_text("max\n")
+    memory._start()
+    assert cu.get_cache_limit() > 32 * MB
+    assert offered == [True, False]
 
 
 def test_zeros_are_zeros():
@@ -95,8 +295,18 @@ def test_zeros_are_zeros():
 def test_a_negative_limit(bad):
     with pytest.raises(ValueError, match="at least 0"):
         cu.set_cache_limit(bad)
-    with pytest.raises(TypeError):
-        cu.set_cache_limit(1.5)
+    for wrong in (1.5, None, "64M", True):
+        with pytest.raises(TypeError, match="nbytes must be an integer, got"):
+            cu.set_cache_limit(wrong)
+
+
+def test_the_largest_limit():
+    cu.set_cache_limit(sys.maxsize)
+    assert cu.get_cache_limit() == sys.maxsize
+    for large in (sys.maxsize + 1, 2**64, 2**70):
+        with pytest.raises(OverflowError, match=r"nbytes must be at most sys[.]maxsize, "):
+            cu.set_cache_limit(large)
+    assert cu.get_cache_limit() == sys.maxsize
 
 
 def test_arrays_are_numpys_own(pooled):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -33,18 +34,60 @@ def test_the_setting_is_kept():
     assert _threads.threads_for(LARGE, None) == 3
     assert _threads.threads_for(LARGE, 2) == 2
     cu.set_num_threads(None)
-    assert cu.get_num_threads() == min(len(os.sched_getaffinity(0)), _threads._runtime.openmp_threads())
+    assert cu.get_num_threads() == min(len(os.sched_getaffinity(0)), _runtime.openmp_threads())
 
 
-def test_a_serial_build_has_one_thread(monkeypatch):
+@pytest.fixture
+def nothing_said(monkeypatch):
+    """What is said once may be said again."""
+    for name in ("_said_fork", "_said_serial"):
+        monkeypatch.setattr(_threads, name, threading.Lock())
+
+
+def test_a_serial_build_has_one_thread(monkeypatch, nothing_said):
     monkeypatch.setattr(_threads, "openmp_enabled", lambda: False)
-    assert cu.get_num_threads() == _threads.threads_for(LARGE, 8) == 1
+    assert cu.get_num_threads() == _threads.threads_for(LARGE, None) == _threads.threads_for(LARGE, 1) == 1
+    assert _threads.threads_for(1, 8) == 1
+    with pytest.warns(UserWarning, match="built without OpenMP, so its calls use one thread"):
+        assert _threads.threads_for(LARGE, 8) == 1
+    assert _threads.threads_for(LARGE, 8) == 1  # which a second warning would end
 
 
-@pytest.mark.parametrize(("error", "n"), [(ValueError, 0), (ValueError, -1), (TypeError, 1.0), (TypeError, True)])
+def test_a_setting_in_a_serial_build_is_answered(monkeypatch, nothing_said, rng):
+    monkeypatch.setattr(_threads, "openmp_enabled", lambda: False)
+    x = rng.random((1, 512, 512))
+    cu.set_num_threads(2)
+    with pytest.warns(UserWarning, match="built without OpenMP") as said:
+        cu.MaxPool2d(2)(x)
+    assert [warning.filename for warning in said] == [__file__]
+
+
+def test_a_forked_child_that_asks_for_threads_is_answered_once(monkeypatch, nothing_said, rng):
+    monkeypatch.setattr(_threads, "_forked", True)
+    monkeypatch.setattr(_threads, "openmp_enabled", lambda: True)
+    x = rng.random((1, 512, 512))
+    cu.max_pool2d(x, 2)
+    cu.max_pool2d(x, 2, num_threads=1)
+    cu.set_num_threads(1)
+    with pytest.warns(UserWarning, match="Import cunpool after the fork"):
+        cu.max_pool2d(x, 2, num_threads=4)
+    cu.max_pool2d(x, 2, num_threads=4)  # which a second warning would end
+    cu.set_num_threads(4)
+    monkeypatch.setattr(_threads, "_said_fork", threading.Lock())
+    with pytest.warns(UserWarning, match="Import cunpool after the fork") as said:
+        cu.set_num_threads(4)
+    assert [warning.filename for warning in said] == [__file__]
+    assert cu.get_num_threads() == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "n"), [(ValueError, 0), (ValueError, -1), (TypeError, 1.0), (TypeError, True), (TypeError, "1")]
+)
 def test_bad_settings(error, n):
-    with pytest.raises(error):
+    with pytest.raises(error, match=r"n must be (an integer|at least 1), got"):
         cu.set_num_threads(n)
+    with pytest.raises(error, match=r"num_threads must be (an integer|at least 1), got"):
+        cu.max_pool2d(np.zeros((1, 2, 2)), 2, num_threads=n)
 
 
 def test_small_calls_are_serial():
@@ -67,6 +110,39 @@ def test_the_affinity_is_read_at_each_call():
         "print(cu.get_num_threads())"
     )
     assert python(code) == "1"
+
+
+@openmp
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processor affinity here")
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"OMP_PROC_BIND": "true"}, {"OMP_PROC_BIND": "close"}, {"OMP_PROC_BIND": "spread"}, {"OMP_PLACES": "cores"},
+        {"OMP_PLACES": "threads", "OMP_PROC_BIND": "close"}, {"GOMP_CPU_AFFINITY": "0-255"}, {"OMP_PROC_BIND": "false"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_threads_that_openmp_binds_are_counted(setting):
+    """Then the thread that imports has an affinity of one place, and the others have theirs."""
+    code = "import cunpool as cu; print(cu.get_num_threads())"
+    processors = os.sched_getaffinity(0)
+    assert python(code, **setting) == str(len(processors))
+    assert python(code, **setting, OMP_NUM_THREADS="1") == "1"
+    few = f"import os; os.sched_setaffinity(0, [{min(processors)}]);"
+    assert python(few + code, **setting) == "1"
+
+
+@openmp
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_bound_threads_are_started():
+    code = """
+import os, cunpool as cu, numpy as np
+x = np.random.default_rng(0).random((1, 64, 512, 512), np.float32)
+before = len(os.listdir("/proc/self/task"))
+cu.max_pool2d(x, 2, return_indices=True)
+print(1 + len(os.listdir("/proc/self/task")) - before)
+"""
+    assert python(code, OMP_PROC_BIND="true") == str(len(os.sched_getaffinity(0)))
 
 
 def test_openmps_settings_stay(rng):
@@ -112,6 +188,7 @@ def test_a_forked_child_can_call_after_its_parent(rng):
     if child == 0:
         signal.alarm(20)
         try:
+            warnings.simplefilter("ignore", UserWarning)  # that the child is serial
             right = (
                 bits(cu.max_unpool2d(y, indices, 2, num_threads=4)) == z
                 and bits(cu.max_pool2d(x, 2)) == bits(y)
