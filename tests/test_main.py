@@ -9,6 +9,23 @@ import pytest
 
 import cunpool as cu
 from cunpool import __main__ as command
+from cunpool import _demo
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="needs a shell's pipes and devices")
+
+
+def cunpool(*words: str, **options) -> subprocess.CompletedProcess:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.run([sys.executable, "-m", "cunpool", *words], **options)
+
+
+def refused(capsys, *words: str) -> str:
+    """The one line that says why."""
+    assert command.main([*words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cunpool: ")
+    assert error.count("\n") == 1
+    return error
 
 
 def test_info(capsys):
@@ -46,6 +63,17 @@ def test_demo_with_any_image(tmp_path, capsys):
         (["tiny.png"], "at least 4 x 4"),
         (["-o", "out.unknown"], "not supported"),
         (["-o", "none/out.png"], "No such file"),
+        (["-o", "photo"], "the suffix '' is not supported, but "),
+        (["-o", "out.raw"], "not supported"),
+        (["-o", ""], "the output must be a file, got ''"),
+        (["-o", "folder"], "the output must be a file, got 'folder'"),
+        (["-o", "folder/"], "the output must be a file, got 'folder/'"),
+        (["photo", "-o", "link.png"], "the output would overwrite the image, link.png"),
+        ([""], "cannot read the image"),
+        (["folder"], "cannot read the image"),
+        (["short.png"], "cannot read the image"),
+        (["mixed.png"], "cannot read the image"),
+        (["x.dds"], "cannot read the image"),
     ],
 )
 def test_one_line_and_status_2(tmp_path, monkeypatch, capsys, arguments, message):
@@ -53,12 +81,161 @@ def test_one_line_and_status_2(tmp_path, monkeypatch, capsys, arguments, message
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "folder").mkdir()
     Image.new("L", (3, 9)).save("tiny.png")
-    assert command.main(["demo", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("cunpool: ")
-    assert message in error
-    assert error.count("\n") == 1
+    photograph(20, 20).save("whole.png")
+    whole = (tmp_path / "whole.png").read_bytes()
+    (tmp_path / "photo").write_bytes(whole)
+    (tmp_path / "link.png").symlink_to("photo")
+    (tmp_path / "short.png").write_bytes(whole[:200])
+    (tmp_path / "mixed.png").write_bytes(whole[:50] + bytes(60) + whole[110:])
+    (tmp_path / "x.dds").write_bytes(b"DDS " + (124).to_bytes(4, "little") + bytes(range(120)))
+    before = sorted(tmp_path.iterdir())
+    assert message in refused(capsys, "demo", *arguments)
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "photo").read_bytes() == whole
+
+
+def photograph(height: int, width: int, channels: int = 3):
+    from PIL import Image
+
+    return Image.fromarray(np.random.default_rng(0).integers(1, 256, (height, width, channels), np.uint8))
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    monkeypatch.setattr(_demo, "SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("size", [(1000, 4), (4000, 4), (4, 4000)], ids=str)
+def test_the_figure_of_a_narrow_image_has_a_largest_size(tmp_path, hurried, capsys, size):
+    from PIL import Image
+
+    photograph(*size).save(tmp_path / "in.png")
+    assert command.main(["demo", str(tmp_path / "in.png"), "-o", str(tmp_path / "out.png")]) == 0
+    with Image.open(tmp_path / "out.png") as picture:
+        assert picture.size[0] == 2400
+        assert picture.size[1] < 1600
+
+
+def test_a_picture_that_cannot_be_drawn(tmp_path, monkeypatch, capsys, hurried):
+    from matplotlib.figure import Figure
+
+    def no_latex(*_, **__):
+        raise RuntimeError("xelatex not found;\ninstall it")
+
+    monkeypatch.setattr(Figure, "savefig", no_latex)
+    path = tmp_path / "out.pgf"
+    path.write_text("before")
+    assert f"cannot write {path}: xelatex not found; install it" in refused(capsys, "demo", "-o", str(path))
+    assert path.read_text() == "before"
+
+
+def test_wide_numbers_are_scaled():
+    from PIL import Image
+
+    cells = np.array([[0, 256, 32768, 65535]], np.uint16)
+    for image, expected in (
+        (Image.fromarray(cells), [0, 0, 127, 255]),
+        (Image.fromarray(cells.astype(np.int32)), [0, 0, 127, 255]),
+        (Image.fromarray(np.array([[-5, 0, 100_000, 200_000]], np.int32)), [0, 0, 127, 255]),
+        (Image.fromarray(np.array([[-1, 0, 0.5, 1]], np.float32)), [0, 0, 127, 255]),
+        (Image.fromarray(np.zeros((1, 4), np.float32)), [0, 0, 0, 0]),
+    ):
+        assert np.asarray(_demo.eight_bits(image)).tolist() == [expected]
+
+
+def test_an_image_of_16_bits_and_one_with_transparency(tmp_path, capsys):
+    from PIL import Image
+
+    Image.fromarray(np.arange(0, 65536, 64, np.uint16).reshape(32, 32)).save(tmp_path / "deep.png")
+    pixels = _demo.read_image(str(tmp_path / "deep.png"))
+    assert pixels[0].ravel().tolist() == [value * 255 // 65535 for value in range(0, 65536, 64)]
+    assert capsys.readouterr().out == ""
+    photograph(8, 8, 4).save(tmp_path / "alpha.png")
+    assert _demo.read_image(str(tmp_path / "alpha.png")).shape == (3, 8, 8)
+    assert "transparency is left out" in capsys.readouterr().out
+
+
+def test_the_timing_says_when_it_was_disturbed(monkeypatch, capsys):
+    clock = iter(range(10**6))
+    turns = iter([0] + [1, 1, 1, 1] + [0] * 100)
+    steps = [_demo.Step("pool", lambda: next(turns) and next(clock), lambda: None)]
+    monkeypatch.setattr(_demo.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(_demo, "ROUNDS", 5)
+    monkeypatch.setattr(_demo, "SECONDS", 1e9)
+    monkeypatch.setattr(_demo, "NOISY", 1.5)
+    _demo.measure(steps)
+    printed = capsys.readouterr().out
+    assert "median of 5 rounds" in printed
+    assert "1000.000 2000.000   NumPy 1000.000 1000.000   1.0 times as fast" in printed
+    assert "A median is 2 times the best: something else runs" in printed
+    _demo.measure(steps)
+    assert "something else" not in capsys.readouterr().out
+
+
+def test_one_thread_is_not_threads(monkeypatch):
+    for count, text in ((1, "1 thread"), (2, "2 threads")):
+        monkeypatch.setattr(cu, "get_num_threads", lambda count=count: count)
+        assert _demo.threads() == text
+
+
+def test_version_and_help(capsys):
+    with pytest.raises(SystemExit) as end:
+        command.main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"cunpool {cu.__version__}\n"
+    assert command.main([]) == 2
+    assert "usage: cunpool" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.main(["demo", "--help"])
+    assert "It takes some five seconds" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_serial_build_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(command._runtime, "openmp_version", lambda: 0)
+    command.info()
+    assert "OFF: a serial build, of which every call uses one thread" in capsys.readouterr().out
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_demo, "demo", interrupted)
+    assert command.main(["demo"]) == 130
+
+
+@POSIX
+def test_a_closed_pipe_and_a_full_disk():
+    read, write = os.pipe()
+    os.close(read)
+    run = cunpool("info", stdout=write)
+    os.close(write)
+    assert (run.returncode, run.stderr) == (1, "")
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            run = cunpool("info", stdout=full)
+        assert (run.returncode, run.stderr) == (1, "cunpool: cannot print: No space left on device\n")
+    run = cunpool("info", stdout=None, preexec_fn=lambda: os.close(1))
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@POSIX
+def test_a_picture_on_a_full_disk(tmp_path, capsys):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no full disk here")
+    (tmp_path / "full.png").symlink_to("/dev/full")
+    assert "No space left on device" in refused(capsys, "demo", "-o", str(tmp_path / "full.png"))
+
+
+@POSIX
+def test_a_name_that_the_terminal_has_no_letters_for(tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
+    run = cunpool("demo", "-o", "b\xe4ume.png", cwd=tmp_path, env=environment)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "wrote b\\xe4ume.png" in run.stdout
+    assert (tmp_path / "b\xe4ume.png").exists()
 
 
 def test_a_missing_extra(monkeypatch, capsys):
@@ -68,7 +245,7 @@ def test_a_missing_extra(monkeypatch, capsys):
 
 
 def test_a_wrong_result_is_not_passed_over(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command, "numpy_unpool", lambda y, indices, shape: np.ones(shape, y.dtype))
+    monkeypatch.setattr(_demo, "numpy_unpool", lambda y, indices, shape: np.ones(shape, y.dtype))
     assert command.main(["demo", "-o", str(tmp_path / "out.png")]) == 2
     assert "differs from NumPy's" in capsys.readouterr().err
 
