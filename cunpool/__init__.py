@@ -1,13 +1,47 @@
 """Max unpooling for NumPy arrays, and the pooling that belongs to it: PyTorch's names and semantics on a CPU.
 
-The layers, and the one way through them: a front end (`unpooling`, `pooling`; `modules` keeps arguments for them) takes
-the caller's arguments to `_geometry`, which knows integers alone and answers for sizes; to `_arrays`, which answers for
-dtypes, shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a
-kernel (`_unpool`, `_gather`, `_pool`; Cython, what they share is in the `.pxd` files). Kernels assume valid arguments,
-check the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a
-kernel keeps no pointer beyond its call. `_signatures` says for type checkers what pooling returns. `indices` converts
-between formats of indices, with `_geometry`, `_arrays` and no kernel. `torch` and `dask` hand their arrays to the front
-ends; they have to be imported by name, for they import PyTorch and Dask.
+>>> import numpy as np, cunpool as cu
+>>> x = np.array([[[1, 2, 0], [4, 3, 7], [0, 5, 6]]])
+>>> y, indices = cu.max_pool2d(x, 2, return_indices=True)
+>>> y
+array([[[4]]])
+>>> cu.max_unpool2d(y, indices, 2, output_size=x.shape)
+array([[[0, 0, 0],
+        [4, 0, 0],
+        [0, 0, 0]]])
+
+============================================ ========================================================
+`max_pool1d`, `2d`, `3d`                     the maxima of windows, and where they were
+`max_unpool1d`, `2d`, `3d`                   the maxima put back, zeros elsewhere
+`max_pool1d_backward`, `2d`, `3d`            the gradient of pooling
+`max_unpool1d_backward`, `2d`, `3d`          the gradient of unpooling
+`MaxPool1d`, `2d`, `3d`                      the same as objects that keep their arguments
+`MaxUnpool1d`, `2d`, `3d`
+`convert_indices`                            indices of ONNX and TensorFlow, and of one byte each
+`set_num_threads`, `get_num_threads`         how many threads a call may use
+`set_cache_limit`, `get_cache_limit`         how much memory of dropped results is kept for the next ones
+`cache_info`, `empty_cache`
+`openmp_enabled`                             whether this build has threads
+============================================ ========================================================
+
+Arrays are (N, C, *spatial) or (C, *spatial). Others are views of that, without a copy:
+
+- an image of H x W: ``image[None]``
+- an image of H x W x 3: ``np.moveaxis(image, -1, 0)``, and ``np.moveaxis(result, 0, -1)`` back
+- volumes of (x, y, z, t): ``np.moveaxis(volumes, -1, 0)[:, None]``, and ``np.moveaxis(result[:, 0], 0, -1)`` back
+
+Give ``output_size=x.shape``, of what was pooled, whenever you unpool: several sizes pool to the same one.
+
+PyTorch's tensors have `cunpool.torch`, Dask's arrays `cunpool.dask`; both have to be imported by name.
+
+How it is built: a front end (`unpooling`, `pooling`; `modules` keeps arguments for them) takes the caller's arguments
+to `_geometry`, which knows integers alone and answers for sizes; to `_arrays`, which answers for dtypes, shapes,
+memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a kernel
+(`_unpool`, `_gather`, `_pool`; Cython, what they share is in the `.pxd` files). Kernels assume valid arguments, check
+the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel
+keeps no pointer beyond its call. `_advice` looks at indices that are legal and look wrong.
+`_signatures` says for type checkers what pooling returns. `indices` converts between
+formats of indices, with `_geometry`, `_arrays` and no kernel. `torch` and `dask` hand their arrays to the front ends.
 """
 
 from cunpool import _checkout

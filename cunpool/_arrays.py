@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy import ndarray
 
 from cunpool import _memory
 
@@ -48,7 +49,7 @@ def _number(dtype: np.dtype[Any]) -> str | None:
 
 def array_of(value: npt.ArrayLike, name: str) -> Array:
     """`value` as an array, without a copy where there is memory to share."""
-    return value if type(value) is np.ndarray else _converted(value, name)
+    return value if type(value) is ndarray else _converted(value, name)
 
 
 def _converted(value: Any, name: str) -> Array:
@@ -68,7 +69,7 @@ def _converted(value: Any, name: str) -> Array:
 
 def items(value: npt.ArrayLike, name: str = "input") -> Array:
     """The input of an unpooling, or of its gradient."""
-    array = array_of(value, name)
+    array = value if type(value) is ndarray else _converted(value, name)  # `array_of`, for small calls
     if not _moves(array.dtype):
         raise TypeError(
             f"{name} must have a dtype of 1, 2, 4, 8 or 16 bytes that is not an object or a string, got {array.dtype}"
@@ -76,9 +77,8 @@ def items(value: npt.ArrayLike, name: str = "input") -> Array:
     return array
 
 
-def numbers(value: npt.ArrayLike) -> tuple[Array, str]:
+def numbers(array: Array) -> tuple[Array, str]:
     """The input of a pooling, in the machine's byte order, and the kernels' name for its kind of number."""
-    array = array_of(value, "input")
     kind = _number(array.dtype)
     if kind is None:
         raise TypeError(
@@ -87,9 +87,8 @@ def numbers(value: npt.ArrayLike) -> tuple[Array, str]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), kind
 
 
-def reals(value: npt.ArrayLike, name: str) -> tuple[Array, str]:
+def reals(array: Array, name: str) -> tuple[Array, str]:
     """Floating numbers in the machine's byte order, and the kernels' name for their kind."""
-    array = array_of(value, name)
     kind = _number(array.dtype)
     if kind is None or "f" not in kind:
         raise TypeError(f"{name} must be of float16, bfloat16, float32 or float64, got {array.dtype}")
@@ -98,7 +97,7 @@ def reals(value: npt.ArrayLike, name: str) -> tuple[Array, str]:
 
 def integers(value: npt.ArrayLike, shape: tuple[int, ...], name: str = "input") -> Array:
     """The indices of an unpooling, as int32 or int64; a uint64 beyond int64 turns negative, and is caught as such."""
-    array = array_of(value, "indices")
+    array = value if type(value) is ndarray else _converted(value, "indices")
     if array.shape != shape:
         raise _bad_shape(array, shape, name)
     return array if array.dtype is INT64 else _as_signed(array)
@@ -106,7 +105,7 @@ def integers(value: npt.ArrayLike, shape: tuple[int, ...], name: str = "input") 
 
 def codes(value: npt.ArrayLike, shape: tuple[int, ...], size: int, name: str = "input") -> Array | None:
     """Window codes of `size` bytes each; None where some integer among them is too large, or negative."""
-    array = array_of(value, "indices")
+    array = value if type(value) is ndarray else _converted(value, "indices")
     if array.shape != shape:
         raise _bad_shape(array, shape, name)
     if array.dtype != CODES[size]:
@@ -179,7 +178,7 @@ def result_for(
         return empty(like, shape, dtype, count)
     check_out(out, shape, dtype, name)
     for array in inputs:
-        if np.may_share_memory(out, np.asarray(array)):
+        if np.may_share_memory(out, array):
             return empty(like, shape, dtype, count)
     return out
 
@@ -196,7 +195,7 @@ def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any], name: s
     """`out`, if the result can be written there."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, got {type(out).__name__}")
-    if type(out) is not np.ndarray and isinstance(out, np.ma.MaskedArray):
+    if type(out) is not ndarray and isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array, which would keep its old mask: give {name}.data")
     if out.dtype != dtype:
         raise TypeError(f"{name} must have the dtype of the result, {dtype}, got {out.dtype}")
@@ -268,8 +267,11 @@ def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...]) -> IndexError
     return IndexError(f"window code {array[where]} at position {where} names no cell: {reason}")
 
 
-def bad_index(indices: npt.ArrayLike, full: tuple[int, ...]) -> IndexError:
-    """The error for the first index, in raster order, that lies outside a plane of size `full`."""
+def bad_index(indices: npt.ArrayLike, full: tuple[int, ...], other: tuple[int, ...] | None = None) -> IndexError:
+    """The error for the first index, in raster order, that lies outside a plane of size `full`.
+
+    Where they would all be right in a plane of the size `other`, that is said as well.
+    """
     array = array_of(indices, "indices")
     cells = int(np.prod(full, dtype=object))
     wrong = (array < 0) | (array >= cells)
@@ -284,6 +286,9 @@ def bad_index(indices: npt.ArrayLike, full: tuple[int, ...]) -> IndexError:
             "; all of them would be right as ONNX indices, which count through the whole tensor: "
             "see cunpool.convert_indices(indices, 'onnx', 'plane', ...)"
         )
+    elif other is not None:
+        meant = " x ".join(map(str, other))
+        hint = f"; the indices would be right in an output of {meant}: give output_size, the shape of what was pooled"
     return IndexError(
         f"index {array[where]} at position {where} is outside the output: "
         f"a plane of {size} has the indices 0 to {cells - 1}{hint}"

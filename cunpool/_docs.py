@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+SHAPES = {1: "(N, C, L) or (C, L)", 2: "(N, C, H, W) or (C, H, W)", 3: "(N, C, D, H, W) or (C, D, H, W)"}
+
 Documented = TypeVar("Documented", bound=Callable[..., Any])
 
 PARTS = {
@@ -44,3 +46,14 @@ def shares(function: Documented) -> Documented:
             text = text.replace(f"{{{name}}}", part)
         function.__doc__ = text
     return function
+
+
+def complete(one: Any, three: Any, two: Any) -> None:
+    """Give the docstrings for one axis and three what stands in `two`'s between its first lines and its examples."""
+    if not two.__doc__:
+        return
+    model = inspect.cleandoc(two.__doc__)
+    sections = model[model.index("Parameters\n") : model.index("Examples\n")]
+    for n, short in ((1, one), (3, three)):
+        text = sections.replace("2d", f"{n}d").replace(SHAPES[2], SHAPES[n])
+        short.__doc__ = inspect.cleandoc(short.__doc__).replace("Examples\n", f"{text}Examples\n")

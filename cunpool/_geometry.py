@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 Size = SupportsIndex | Sequence[SupportsIndex]
 """An integer for all axes, or one for each."""
@@ -40,16 +40,16 @@ def integer(name: str, value: object) -> int:
 
 def hashable(name: str, value: Size) -> int | Shape:
     """`value` as something that the caches below can hold; equal values of other types must not pass for integers."""
-    if type(value) is int:
-        return value
+    if type(value) is int or _integers_already(value):
+        return value  # type: ignore[return-value]
     rule = f"{name} must be an integer or a sequence of integers"
     return _all(value, rule) if _iterable(value) else _index(value, rule, value)
 
 
 def entries(name: str, value: Any) -> Shape:
     """The integers in `value`."""
-    if type(value) is tuple and [*map(type, value)].count(int) == len(value):
-        return value
+    if _integers_already(value):
+        return value  # type: ignore[no-any-return]
     rule = f"{name} must be a sequence of integers"
     if not _iterable(value):
         raise TypeError(f"{rule}, got {shown(value)}")
@@ -63,6 +63,10 @@ def flag(name: str, value: object) -> bool:
     if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):  # NumPy's have both names
         return bool(value)
     raise TypeError(f"{name} must be True or False, got {shown(value)}")
+
+
+def _integers_already(value: object) -> bool:
+    return type(value) is tuple and [*map(type, value)].count(int) == len(value)
 
 
 def _iterable(value: object) -> bool:
@@ -134,6 +138,7 @@ def code_bytes(kernel: Shape) -> int:
     return 1 if cells <= 1 << 8 else 2
 
 
+IndexFormat = Literal["plane", "window"]
 FORMATS = ("plane", "window")
 
 
@@ -254,6 +259,7 @@ def _explicit(shape: Shape, default: Shape, stride: Shape, output_size: Shape, n
     return sizes
 
 
+@lru_cache(maxsize=1024)
 def unpooled_to(n: int, indices_shape: Shape, grad_shape: Shape, window: Fixed) -> Geometry:
     """What unpooling with such indices gives, which has to be `grad_shape`."""
     full = spatial(n, grad_shape, "grad_output")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, Literal, NamedTuple, SupportsIndex, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,12 @@ from cunpool._arrays import Array
 from cunpool._docs import shares
 from cunpool._geometry import Shape, Size
 
+__all__ = ["convert_indices"]
+
+Format = Literal["plane", "window", "onnx", "tf", "tf_batch"]
+
 # What is counted, outermost first, in the formats that count through a tensor: N, C and the cells S of a plane.
 _ORDERS = {"plane": "S", "onnx": "NCS", "tf": "SC", "tf_batch": "NSC"}
-_FORMATS = ("plane", "window", *(name for name in _ORDERS if name != "plane"))
 
 
 class _Windows(NamedTuple):
@@ -109,8 +112,8 @@ def _pooling(shape: Shape, size: Shape, window: tuple[Any, ...]) -> _Windows:
 @shares
 def convert_indices(
     indices: npt.ArrayLike,
-    source: str,
-    target: str,
+    source: Format,
+    target: Format,
     *,
     input_size: Sequence[SupportsIndex],
     kernel_size: Size,
@@ -196,9 +199,9 @@ def convert_indices(
     >>> np.array_equal(cu.convert_indices(codes, "window", "plane", input_size=x.shape, kernel_size=2), indices)
     True
     """
-    for name in (source, target):
-        if name not in _FORMATS:
-            raise ValueError(f"source and target must be among {', '.join(map(repr, _FORMATS))}, got {name!r}")
+    for name, value in (("source", source), ("target", target)):
+        if not isinstance(value, str) or value not in get_args(Format):
+            raise ValueError(f"{name} must be one of {get_args(Format)}, got {_geometry.shown(value)}")
     if target == "window" and index_dtype is not None:
         raise TypeError(_arrays.NO_CHOICE)
     given = _arrays.array_of(indices, "indices")

@@ -9,8 +9,11 @@ import numpy.typing as npt
 
 from cunpool import _geometry, pooling, unpooling
 from cunpool._arrays import Array
-from cunpool._geometry import Size
+from cunpool._docs import complete
+from cunpool._geometry import IndexFormat, Size
 from cunpool._signatures import Pair
+
+__all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
 
 
 class _MaxPool:
@@ -27,7 +30,7 @@ class _MaxPool:
         return_indices: bool = False,
         ceil_mode: bool = False,
         *,
-        index_format: str = "plane",
+        index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
     ) -> None:
         self.kernel_size = kernel_size
@@ -40,7 +43,9 @@ class _MaxPool:
         self.index_dtype = index_dtype
         _geometry.is_window(index_format)
 
-    def __call__(self, input: npt.ArrayLike, *, out: Array | Pair | None = None) -> Any:
+    def __call__(
+        self, input: npt.ArrayLike, *, out: Array | Pair | None = None, num_threads: int | None = None
+    ) -> Any:
         """Pool `input`; an array, or with `return_indices` a pair of them."""
         return type(self)._function(
             input,
@@ -53,6 +58,7 @@ class _MaxPool:
             index_format=self.index_format,
             index_dtype=self.index_dtype,
             out=out,
+            num_threads=num_threads,
         )
 
     def __repr__(self) -> str:
@@ -75,7 +81,7 @@ class _MaxUnpool:
         padding: Size = 0,
         *,
         dilation: Size = 1,
-        index_format: str = "plane",
+        index_format: IndexFormat = "plane",
     ) -> None:
         n = self._axes
         self.kernel_size = _geometry.per_axis(n, "kernel_size", _geometry.hashable("kernel_size", kernel_size), 1)
@@ -96,6 +102,7 @@ class _MaxUnpool:
         output_size: Sequence[SupportsIndex] | None = None,
         *,
         out: Array | None = None,
+        num_threads: int | None = None,
     ) -> Array:
         """Unpool `input` by `indices`."""
         return type(self)._function(
@@ -108,6 +115,7 @@ class _MaxUnpool:
             dilation=self.dilation,
             index_format=self.index_format,
             out=out,
+            num_threads=num_threads,
         )
 
     def __repr__(self) -> str:
@@ -134,7 +142,7 @@ class MaxPool2d(_MaxPool):
     ----------
     kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format, index_dtype
         As for `cunpool.max_pool2d`, and kept as attributes under the same names. What does not fit raises its error
-        when the module is called. The call takes `out`, as the function does.
+        when the module is called: ``(input, *, out=None, num_threads=None)``, as the function takes them.
 
     References
     ----------
@@ -186,7 +194,8 @@ class MaxUnpool2d(_MaxUnpool):
     Parameters
     ----------
     kernel_size, stride, padding, dilation, index_format
-        As for `cunpool.max_unpool2d`, and kept as attributes under the same names, one integer per axis.
+        As for `cunpool.max_unpool2d`, and kept as attributes under the same names, one integer per axis. The rest is
+        given when the module is called: ``(input, indices, output_size=None, *, out=None, num_threads=None)``.
 
     Raises
     ------
@@ -224,3 +233,7 @@ class MaxUnpool3d(_MaxUnpool):
 
     _axes = 3
     _function = staticmethod(unpooling.max_unpool3d)
+
+
+complete(MaxPool1d, MaxPool3d, MaxPool2d)
+complete(MaxUnpool1d, MaxUnpool3d, MaxUnpool2d)

@@ -7,12 +7,22 @@ from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 import numpy.typing as npt
+from numpy import ndarray
 
 from cunpool import _arrays, _geometry, _pool, _threads, _unpool, unpooling
 from cunpool._arrays import Array
-from cunpool._docs import shares
+from cunpool._docs import complete, shares
 from cunpool._geometry import Size, Window
 from cunpool._signatures import MaxPoolResult, Pair, overloaded
+
+__all__ = [
+    "max_pool1d",
+    "max_pool1d_backward",
+    "max_pool2d",
+    "max_pool2d_backward",
+    "max_pool3d",
+    "max_pool3d_backward",
+]
 
 _KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
 _ADDED = {name: number for number, name in enumerate(_unpool.KINDS)}
@@ -33,11 +43,13 @@ def _max_pool(
     num_threads: int | None,
 ) -> Array | MaxPoolResult:
     """Pooling over `n` spatial axes."""
-    given = _arrays.array_of(input, "input")
+    given = input if type(input) is ndarray else _arrays.array_of(input, "input")
     cells, kind = _arrays.numbers(given)
     codes = index_format != "plane" and _geometry.is_window(index_format)
-    ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
-    return_indices = _geometry.flag("return_indices", return_indices)
+    if ceil_mode is not False:
+        ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
+    if return_indices is not False:
+        return_indices = _geometry.flag("return_indices", return_indices)
     shape, count, sizes = _geometry.pooling(n, cells.shape, *_geometry.window(*window), ceil_mode, codes)
     pair = (None, None) if out is None else _pair(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
@@ -420,3 +432,7 @@ def max_pool3d_backward(
     """
     window = kernel_size, stride, padding, dilation
     return _max_pool_backward(3, grad_output, indices, input_size, window, index_format, out, num_threads)
+
+
+complete(max_pool1d, max_pool3d, max_pool2d)
+complete(max_pool1d_backward, max_pool3d_backward, max_pool2d_backward)

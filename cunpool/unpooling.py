@@ -7,12 +7,22 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _arrays, _gather, _geometry, _threads, _unpool
+from cunpool import _advice, _arrays, _gather, _geometry, _threads, _unpool
 from cunpool._arrays import Array
-from cunpool._docs import shares
-from cunpool._geometry import Size, Window
+from cunpool._docs import complete, shares
+from cunpool._geometry import IndexFormat, Size, Window
+
+__all__ = [
+    "max_unpool1d",
+    "max_unpool1d_backward",
+    "max_unpool2d",
+    "max_unpool2d_backward",
+    "max_unpool3d",
+    "max_unpool3d_backward",
+]
 
 _KINDS = {size: _unpool.KINDS.index(str(size)) for size in _arrays.ITEM_SIZES}
+_STRAYED = _unpool.STRAYED
 
 
 def _max_unpool(
@@ -39,9 +49,17 @@ def _max_unpool(
         result = _arrays.empty(values, shape, values.dtype, count)
     else:
         result = _arrays.result_for(out, values, shape, values.dtype, count, values, indices)
-    threads = _threads.threads_for(count * values.itemsize, num_threads)
-    if not _unpool.unpool(values, places, result, sizes, n, _KINDS[values.itemsize], codes, threads):
-        raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, shape[-n:])
+    item_size = values.itemsize
+    work = count * item_size
+    small = num_threads is None and work < _threads.GRAIN
+    threads = 1 if small else _threads.threads_for(work, num_threads)
+    ways = _unpool.unpool(values, places, result, sizes, n, _KINDS[item_size], codes, threads)
+    if not ways:
+        if codes:
+            raise _arrays.bad_code(indices, n, sizes)
+        raise _arrays.bad_index(indices, shape[-n:], _advice.other_size(places, n, sizes))
+    if ways & _STRAYED and output_size is None and not codes:
+        _advice.strayed(places, n, sizes)
     return result if out is None else _arrays.delivered(result, out)
 
 
@@ -49,11 +67,14 @@ def places_of(
     indices: npt.ArrayLike, shape: _geometry.Shape, codes: bool, n: int, sizes: _geometry.Sizes, name: str
 ) -> Array:
     """The indices as the kernels take them."""
-    if not codes:
-        return _arrays.integers(indices, shape, name)
-    places = _arrays.codes(indices, shape, _geometry.code_bytes(sizes[6:9]), name)
-    if places is None:
-        raise _arrays.bad_code(indices, n, sizes)
+    if codes:
+        small = _arrays.codes(indices, shape, _geometry.code_bytes(sizes[6:9]), name)
+        if small is None:
+            raise _arrays.bad_code(indices, n, sizes)
+        return small
+    places = _arrays.integers(indices, shape, name)
+    if places is not indices:  # of another dtype, perhaps of few bits
+        _advice.narrow(_arrays.array_of(indices, "indices"), n, sizes)
     return places
 
 
@@ -90,7 +111,7 @@ def max_unpool1d(
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -122,7 +143,7 @@ def max_unpool2d(
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -139,9 +160,9 @@ def max_unpool2d(
         stays.
     {window}
     output_size : sequence of int, optional
-        The spatial sizes of the result, or its whole shape (N and C are not looked at). On every axis the size has to
-        lie strictly within one `stride` of the default, which is
-        ``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1``.
+        The spatial sizes of the result, or its whole shape (N and C are not looked at): best always ``x.shape``, of
+        what was pooled, for several sizes pool to the same one. On every axis the size has to lie strictly within one
+        `stride` of the default, which is ``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1``.
     {dilation}
     {index_format}
     {out}
@@ -161,8 +182,14 @@ def max_unpool2d(
         If the dtype of `input` or `indices` is of the wrong kind, or `out` has another dtype.
     ValueError
         If shapes or sizes do not fit, or `out` cannot be written.
-    OverflowError, MemoryError
-        If the result cannot be that large.
+    ValueError, OverflowError, MemoryError
+        If the result cannot be that large: NumPy's own errors, or an `OverflowError` beyond 2**60 cells an axis.
+
+    Warns
+    -----
+    UserWarning
+        If the indices lie outside their windows in the default size, where that was noticed, and would lie inside them
+        in another that `output_size` may ask for; or if their dtype cannot count to the last window.
 
     See Also
     --------
@@ -204,7 +231,7 @@ def max_unpool3d(
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -233,7 +260,7 @@ def max_unpool1d_backward(
     padding: Size = 0,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -258,7 +285,7 @@ def max_unpool2d_backward(
     padding: Size = 0,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -317,7 +344,7 @@ def max_unpool3d_backward(
     padding: Size = 0,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -331,3 +358,7 @@ def max_unpool3d_backward(
     """
     window = kernel_size, stride, padding, dilation
     return _max_unpool_backward(3, grad_output, indices, window, index_format, out, num_threads)
+
+
+complete(max_unpool1d, max_unpool3d, max_unpool2d)
+complete(max_unpool1d_backward, max_unpool3d_backward, max_unpool2d_backward)

@@ -3,11 +3,13 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import itertools
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cunpool as cu
@@ -15,9 +17,9 @@ import cunpool as cu
 README = Path(__file__).parent.parent / "README.md"
 
 
-@pytest.mark.parametrize("name", ["_threads", "indices", "memory", "modules", "pooling", "unpooling"])
+@pytest.mark.parametrize("name", ["", "._threads", ".indices", ".memory", ".modules", ".pooling", ".unpooling"])
 def test_docstring_examples(name):
-    module = importlib.import_module(f"cunpool.{name}")
+    module = importlib.import_module(f"cunpool{name}")
     result = doctest.testmod(module)
     assert result.attempted > 3
     assert result.failed == 0
@@ -29,6 +31,56 @@ def test_every_public_name_has_an_example_and_no_gap():
             text = inspect.getdoc(getattr(cu, name))
             assert "Examples\n--------" in text, name
             assert not re.search(r"\{\w+\}", text), name
+
+
+def test_the_recipes_for_other_shapes_are_views(rng):
+    image, volumes = rng.random((37, 52, 3)), rng.random((8, 9, 10, 5))
+    for given, there, back in (
+        (image[:, :, 0].copy(), lambda a: a[None], lambda a: a[0]),
+        (image, lambda a: np.moveaxis(a, -1, 0), lambda a: np.moveaxis(a, 0, -1)),
+        (volumes, lambda a: np.moveaxis(a, -1, 0)[:, None], lambda a: np.moveaxis(a[:, 0], 0, -1)),
+    ):
+        x = there(given)
+        assert np.shares_memory(x, given)
+        n = 3 if x.ndim == 5 else 2
+        y, indices = getattr(cu, f"max_pool{n}d")(x, 2, return_indices=True)
+        z = back(getattr(cu, f"max_unpool{n}d")(y, indices, 2, output_size=x.shape))
+        assert z.shape == given.shape
+        assert np.array_equal(z[z != 0], given[z != 0])
+        assert z.flags.c_contiguous  # as what was given, though the axes went elsewhere in between
+
+
+@pytest.mark.parametrize("name", [name for name in cu.__all__ if re.search("[13]d", name)])
+def test_one_and_three_axes_have_all_the_sections(name):
+    def sections(text):
+        return [line for line, below in itertools.pairwise(text.splitlines()) if re.fullmatch("---+", below)]
+
+    text, two = (inspect.getdoc(getattr(cu, which)) for which in (name, re.sub("[13]d", "2d", name)))
+    assert sections(text) == sections(two)
+    assert "Parameters" in sections(text)
+    assert re.findall(".*2d.*", text) == re.findall(".*[Ss]ee `.*2d.*", text)
+    if not name.startswith("Max"):
+        named = set(re.findall(r"^(\w+) : ", text, re.MULTILINE))
+        assert set(inspect.signature(getattr(cu, name)).parameters) <= named
+
+
+def test_every_public_module_says_what_is_public():
+    everything = set()
+    for name in ("indices", "memory", "modules", "pooling", "unpooling"):
+        module = importlib.import_module(f"cunpool.{name}")
+        assert {getattr(module, public).__module__ for public in module.__all__} == {module.__name__}
+        everything |= set(module.__all__)
+    others = {"__version__", "get_num_threads", "openmp_enabled", "set_num_threads"}
+    assert everything - {"CacheInfo"} | others == set(cu.__all__)
+
+
+def test_help_begins_with_an_example_and_the_calls():
+    text = inspect.getdoc(cu)
+    assert text.index(">>> import numpy") < text.index("`max_pool1d`") < text.index("How it is built")
+    for name in cu.__all__:
+        if name != "__version__":
+            family = re.sub("[23]d", "1d", name)
+            assert f"`{family}`" in text, name
 
 
 def test_readme_examples(tmp_path, monkeypatch):

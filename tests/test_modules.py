@@ -48,3 +48,13 @@ def test_bad_arguments():
         cu.MaxUnpool3d((2, 2))
     with pytest.raises(ValueError, match="at most half"):
         cu.MaxPool1d(2, padding=2)(np.zeros((1, 4)))
+
+
+def test_threads_of_one_call(rng):
+    x = rng.random((1, 4, 64, 64))
+    pool, unpool = cu.MaxPool2d(2, return_indices=True), cu.MaxUnpool2d(2)
+    y, indices = pool(x, num_threads=1)
+    assert bits(unpool(y, indices, num_threads=2)) == bits(cu.max_unpool2d(y, indices, 2))
+    for call in (lambda: pool(x, num_threads=0), lambda: unpool(y, indices, num_threads=0)):
+        with pytest.raises(ValueError, match="num_threads must be at least 1, got 0"):
+            call()
