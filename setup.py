@@ -9,9 +9,18 @@ import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import CompileError, LinkError
+from setuptools.errors import CCompilerError, CompileError, LinkError, PlatformError
 
 PROBE = "int main(void) { return 0; }\n"
+PYTHON_PROBE = "#include <Python.h>\nint main(void) { return 0; }\n"
+INSTALL = {
+    "darwin": "run 'xcode-select --install'",
+    "win32": "install the Build Tools for Visual Studio, with C++",
+    "linux": (
+        "install one, with Python's headers: 'apt-get install gcc python3-dev' (Debian, Ubuntu), 'dnf install gcc "
+        "python3-devel' (Fedora, RHEL), 'apk add gcc musl-dev python3-dev' (Alpine)"
+    ),
+}
 OPENMP_PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
 # GCC would make a wheel of twice the size of loops for what is left of a vector; the kernels see to that themselves.
 SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-loops", "-fno-ipa-cp-clone"]
@@ -85,7 +94,7 @@ class BuildExt(build_ext):
 
     def find_openmp(self, candidates: list[list[str]]) -> "list[str] | None":
         """The first of `candidates` that compiles and links, or None for a serial build."""
-        wish = os.environ.get("CUNPOOL_OPENMP", "auto").lower()
+        wish = os.environ.get("CUNPOOL_OPENMP", "").lower() or "auto"
         if wish not in ("on", "off", "auto"):
             raise SystemExit(f"CUNPOOL_OPENMP must be on, off or auto, got {wish!r}")
         if wish == "off":
@@ -142,12 +151,32 @@ class BuildExt(build_ext):
         return changed
 
 
+def need_compiler() -> None:
+    """End with one line, before anything else is said, where a build has no C compiler."""
+    if not {"build_ext", "bdist_wheel", "editable_wheel", "build", "install", "develop"} & set(sys.argv):
+        return
+    from distutils import ccompiler, sysconfig  # setuptools' own, in every version of Python
+
+    compiler = ccompiler.new_compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "probe.c")
+        source.write_text(PYTHON_PROBE)
+        try:
+            sysconfig.customize_compiler(compiler)
+            compiler.compile([str(source)], output_dir=folder, include_dirs=[sysconfig.get_python_inc()])
+        except (CCompilerError, PlatformError, OSError):
+            chosen = f" (CC is {os.environ['CC']!r})" if os.environ.get("CC") else ""
+            how = INSTALL.get(sys.platform, "install one, with Python's headers")
+            raise SystemExit(f"cunpool: no C compiler that can build a Python module{chosen}: {how}") from None
+
+
 def extension(name: str) -> Extension:
     return Extension(
         f"cunpool.{name}", [f"cunpool/{name}.pyx"], include_dirs=[numpy.get_include()], define_macros=MACROS
     )
 
 
+need_compiler()
 setup(
     ext_modules=cythonize(
         [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")],
