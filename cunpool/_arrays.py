@@ -56,7 +56,7 @@ def _converted(value: Any, name: str) -> Array:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array, whose mask would be lost: give {name}.filled(...)")
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except (RuntimeError, TypeError, ValueError) as error:
         if type(value).__module__.partition(".")[0] == "torch":
             raise TypeError(
@@ -65,6 +65,9 @@ def _converted(value: Any, name: str) -> Array:
             ) from error
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(f"{name} must be an array, or what numpy.asarray makes one of: {error}") from error
+    if not array.ndim and array.dtype.kind in "OSU":  # of None, a string, a dictionary: anything will do for NumPy
+        raise TypeError(f"{name} must be an array, got {type(value).__name__}")
+    return array
 
 
 def items(value: npt.ArrayLike, name: str = "input") -> Array:

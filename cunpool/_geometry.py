@@ -199,8 +199,13 @@ def pooling(
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 
 
+@lru_cache(maxsize=1024)
 def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Fixed) -> Geometry:
     """What pooling `input_shape` gives, in whichever mode of rounding that is `grad_shape`."""
+    spatial(n, grad_shape, "grad_output")
+    if len(input_shape) != len(grad_shape):
+        whole = f"{len(grad_shape)}, the shape of what was pooled"
+        raise ValueError(f"input_size must have {n} entries, the spatial ones, or {whole}, got {input_shape}")
     # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it complains.
     geometry = pooling(n, input_shape, *window, True, False)
     if geometry[0] != grad_shape:
