@@ -89,22 +89,40 @@ def _spatial_axes(shape: Shape, size: Shape, window: tuple[Any, ...]) -> int:
     return n
 
 
+def _pooled(n: int, whole: Shape, window: tuple[Any, ...]) -> tuple[Shape, Shape, _Windows]:
+    """The shapes that pooling `whole` over `n` axes gives, in ceil mode and without."""
+    # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it complains.
+    ceiled, _, sizes = _geometry.pooling(n, whole, *window, True, False)
+    windows = _Windows(*(sizes[3 * i - n : 3 * i] for i in range(1, 7)))
+    full, _, *rest = windows
+    return ceiled, whole[:-n] + tuple(map(_geometry._pooled_size, full, *rest, (False,) * n)), windows
+
+
+def _may_be_2d(shape: Shape, whole: Shape, window: tuple[Any, ...]) -> bool:
+    """Whether pooling `whole` over two axes gives `shape` as well, of three axes."""
+    try:
+        return len(shape) == 3 and shape in _pooled(2, whole, window)[:2]
+    except ValueError:
+        return False
+
+
 def _pooling(shape: Shape, size: Shape, window: tuple[Any, ...]) -> _Windows:
     """The pooling of `size` that gives indices of `shape`."""
     n = _spatial_axes(shape, size, window)
     whole = size if len(size) == len(shape) else shape[:-n] + size
-    ceiled, _, sizes = _geometry.pooling(n, whole, *window, True, False)
-    windows = _Windows(*(sizes[3 * i - n : 3 * i] for i in range(1, 7)))
-    full, _, *rest = windows
-    # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it has complained.
-    floored = whole[:-n] + tuple(map(_geometry._pooled_size, full, *rest, (False,) * n))
+    ceiled, floored, windows = _pooled(n, whole, window)
     if shape not in (ceiled, floored):
         gives = f"{floored}" if floored == ceiled else f"{floored}, or {ceiled} in ceil mode"
         raise ValueError(
             f"indices of shape {shape} do not belong to input_size {size}: pooling {whole} over {n} axes gives {gives}"
             + ("" if len(size) == n else "; the spatial sizes alone say how many axes are pooled over")
         )
-    if math.prod(full) * (math.prod(whole[:-n]) or 1) > _geometry.LARGEST:
+    if n == 1 and len(size) > 1 and not any(isinstance(e, tuple) for e in window) and _may_be_2d(shape, whole, window):
+        raise ValueError(
+            f"input_size must be the spatial sizes alone where indices may be (N, C, L) or (C, H, W), got {size} for "
+            f"indices of shape {shape}"
+        )
+    if math.prod(windows.full) * (math.prod(whole[:-n]) or 1) > _geometry.LARGEST:
         raise OverflowError(f"what was pooled must have at most 2**60 cells, got {whole}")
     return windows._replace(pooled=shape[-n:])
 
@@ -146,7 +164,7 @@ def convert_indices(
         What was pooled: its spatial sizes, or its whole shape. The spatial sizes alone say how many axes were pooled
         over. A whole shape does not, (N, C, L) and (C, H, W) being alike: then it is as many as `kernel_size`,
         `stride`, `padding` or `dilation` have entries, and if all are integers, (N, C, *spatial) is assumed (of two
-        axes, (C, L)).
+        axes, (C, L)); three axes that might as well be (C, H, W) are refused.
     {window}
         At most half of `kernel_size`.
     dilation : int or sequence of int
@@ -201,7 +219,8 @@ def convert_indices(
     """
     for name, value in (("source", source), ("target", target)):
         if not isinstance(value, str) or value not in get_args(Format):
-            raise ValueError(f"{name} must be one of {get_args(Format)}, got {_geometry.shown(value)}")
+            known = ", ".join(map(repr, get_args(Format)))
+            raise ValueError(f"{name} must be among {known}, got {_geometry.shown(value)}")
     if target == "window" and index_dtype is not None:
         raise TypeError(_arrays.NO_CHOICE)
     given = _arrays.array_of(indices, "indices")

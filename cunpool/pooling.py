@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
+import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 

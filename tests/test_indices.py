@@ -175,6 +175,22 @@ def test_a_whole_shape_and_integers_alone_mean_a_batch():
         cu.convert_indices(np.zeros((3, 2, 2), int), "plane", "onnx", input_size=(3, 4, 4), kernel_size=2)
 
 
+def test_three_axes_that_may_be_a_batch_or_a_plane_are_refused(rng):
+    """Pooling to the same size fits both, and the answers differ."""
+    x = rng.random((3, 6, 5))
+    window = {"kernel_size": 3, "stride": 1, "padding": 1}
+    for n, size in ((1, (5,)), (2, (6, 5))):
+        _, indices = POOL[n](x, **window, return_indices=True)
+        with pytest.raises(ValueError, match="input_size must be the spatial sizes alone where indices may be"):
+            cu.convert_indices(indices, "plane", "window", input_size=x.shape, **window)
+        codes = cu.convert_indices(indices, "plane", "window", input_size=size, **window)
+        again = cu.convert_indices(indices, "plane", "window", input_size=x.shape, **window | {"kernel_size": (3,) * n})
+        assert np.array_equal(codes, again)
+    two = {"kernel_size": 3, "stride": 2, "padding": 1}  # the sizes say that it was one axis
+    _, indices = cu.max_pool1d(x, **two, return_indices=True)
+    assert cu.convert_indices(indices, "plane", "window", input_size=x.shape, **two).shape == (3, 6, 3)
+
+
 # --- what is refused
 
 WHERE = {"input_size": (1, 2, 4, 4), "kernel_size": 2}
