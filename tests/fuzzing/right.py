@@ -1,0 +1,227 @@
+"""Right calls: they give what the definitions say, bit by bit, change no input and write nothing beside `out`."""
+
+from __future__ import annotations
+
+import numpy as np
+import reference
+import vectorised
+from cases import FLOATS, INTEGERS, MOVED, POOL, UNPOOL, bits, random_items
+
+import cunpool as cu
+from fuzzing.arrays import INDICES, narrowed, one_of, some_numbers, some_order, some_out, strided, threads
+from fuzzing.judge import hold, refused, same, same_numbers
+from fuzzing.sizes import Window
+
+UNPOOL_BACKWARD = {n: getattr(cu, f"max_unpool{n}d_backward") for n in (1, 2, 3)}
+POOL_BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
+SMALL = 2000  # so many cells are left to the slow judge
+
+
+def judge(cost: float):
+    return reference if cost <= SMALL else vectorised
+
+
+def pool(rng, large: bool = False) -> None:
+    dtype = one_of(rng, INTEGERS + FLOATS + [np.dtype(">f4"), np.dtype(">i2")])
+    w = Window(rng, dtype.itemsize, large)
+    plain = some_numbers(rng, dtype.newbyteorder("="), w.shape + w.full).astype(dtype)
+    x = strided(rng, plain, some_order(rng, w))
+    arguments = w.kernel, w.stride, w.padding, w.dilation, w.ceil
+    cost = np.prod(w.shape) * np.prod(w.pooled, dtype=float) * w.taps
+    values, indices = judge(cost).max_pool(plain.astype(dtype.newbyteorder("=")), w.n, *arguments)
+    values = values.astype(dtype)
+    what = f"{w} {dtype} strides {x.strides}"
+    result = POOL[w.n](x, *arguments, return_indices=True, num_threads=threads(rng))
+    same(result[0], values, f"values of max_pool {what}")
+    same(result[1], indices, f"indices of max_pool {what}")
+    same(POOL[w.n](x, *arguments, num_threads=threads(rng)), values, f"max_pool alone {what}")
+
+    def by_codes():
+        return POOL[w.n](x, *arguments, return_indices=True, index_format="window", num_threads=threads(rng))
+
+    if w.taps > 1 << 16:
+        refused(by_codes, ValueError)
+    else:
+        codes, right = w.codes(indices)
+        result = by_codes()
+        same(result[0], values, f"values of max_pool, window codes, {what}")
+        same(np.where(right, result[1], codes.dtype.type(0)), codes, f"codes of max_pool {what}")
+    same(x, plain, f"max_pool changed its input {what}")
+
+
+def unpool_arguments(rng, item_size: int, large: bool = False):
+    """A geometry of unpooling with its right indices, and its codes if there are any."""
+    while True:
+        w = Window(rng, item_size, large)
+        default = reference.default_size(w.pooled, w.n, w.kernel, w.stride, w.padding, w.dilation)
+        strides = w.axes()[1]
+        size, full = None, default
+        if rng.random() < 0.4 or min(default) < 1:
+            # Smaller planes cut windows off, larger ones have cells that belong to none.
+            less = [s - 1 if rng.random() < 0.4 else 0 for s in strides]
+            full = tuple(
+                int(rng.integers(max(d - back, 1), max(d + s, 2)))
+                for d, back, s in zip(default, less, strides, strict=True)
+            )
+            size = full if rng.random() < 0.5 else (int(rng.integers(9)), 7, *full)
+        # Almost a stride more on each axis can be many cells.
+        if (all(d - s < f < d + s for f, d, s in zip(full, default, strides, strict=True))
+                and np.prod(full, dtype=float) <= 9 * np.prod(w.full) + 1000):  # fmt: skip
+            break
+    w.full = full
+    cells = int(np.prod(full))
+    places = w.places(rng) if rng.random() < 0.8 else None
+    codes = None
+    if places is None:
+        places = rng.integers(0, cells, w.shape + w.pooled)
+    elif w.taps <= 1 << 16:
+        codes = w.codes(places)[0]
+        if rng.random() < 0.2:
+            dtype = one_of(rng, INDICES)
+            codes = codes.astype(dtype) if codes.max(initial=0) <= np.iinfo(dtype).max else codes
+    if places.size and rng.random() < 0.3:  # a stray, often a near one
+        position = int(rng.integers(places.size))
+        near = places.flat[position] + int(one_of(rng, (1, -1, 2, strides[-1], full[-1], -full[-1], w.axes()[0][-1])))
+        places.flat[position] = near if 0 <= near < cells and rng.random() < 0.7 else int(rng.integers(cells))
+        codes = None
+    return w, size, places, codes
+
+
+def in_format(rng, places, codes):
+    """The name of a format, and indices in it."""
+    return ("window", codes) if codes is not None and rng.random() < 0.6 else ("plane", narrowed(rng, places))
+
+
+def unpool(rng, large: bool = False) -> None:
+    dtype = one_of(rng, MOVED)
+    w, size, places, codes = unpool_arguments(rng, dtype.itemsize, large)
+    plain = random_items(rng, dtype, places.shape)
+    expected = judge(places.size).max_unpool(plain, places, w.n, w.full)
+    chosen, given = in_format(rng, places, codes)
+    order = some_order(rng, w)
+    inputs = strided(rng, plain, order), strided(rng, given, order)
+    out, (values, given) = some_out(rng, order, expected.shape, dtype, *inputs)
+    strides = values.strides, given.strides, out and out.strides
+    what = f"max_unpool {w} to {size} {dtype} {chosen} {given.dtype} strides {strides}"
+    before = bits(given)
+    result = UNPOOL[w.n](values, given, **w.keywords, output_size=size, index_format=chosen, num_threads=threads(rng),
+                         out=None if out is None else out.array)  # fmt: skip
+    same(result, expected, what)
+    if out is None:
+        same(values, plain, f"values changed: {what}")
+        hold(bits(given) == before, f"indices changed: {what}")
+    else:
+        hold(result is out.array, f"out was not returned: {what}")
+        out.check()
+
+
+def unpool_backward(rng, large: bool = False) -> None:
+    dtype = one_of(rng, MOVED)
+    w, _, places, codes = unpool_arguments(rng, dtype.itemsize, large)
+    plain = random_items(rng, dtype, w.shape + w.full)
+    expected = vectorised.max_unpool_backward(plain, places, w.n)
+    chosen, given = in_format(rng, places, codes)
+    order = some_order(rng, w)
+    inputs = strided(rng, plain, order), strided(rng, given, order)
+    out, (grad, given) = some_out(rng, order, expected.shape, dtype, *inputs)
+    what = f"max_unpool_backward {w} {dtype} {chosen} {given.dtype} strides {grad.strides} {given.strides}"
+    result = UNPOOL_BACKWARD[w.n](grad, given, **w.keywords, index_format=chosen, num_threads=threads(rng),
+                                  out=None if out is None else out.array)  # fmt: skip
+    same(result, expected, what)
+    if out is not None:
+        hold(result is out.array, f"out was not returned: {what}")
+        out.check()
+
+
+def pool_backward(rng, large: bool = False) -> None:
+    native = one_of(rng, FLOATS)
+    dtype = native.newbyteorder() if native.kind == "f" and rng.random() < 0.1 else native
+    w = Window(rng, dtype.itemsize, large)
+    places = w.places(rng) if rng.random() < 0.7 else None
+    codes = None
+    if places is None:
+        places = rng.integers(0, int(np.prod(w.full)), w.shape + w.pooled)
+    elif w.taps <= 1 << 16:
+        codes = w.codes(places)[0]
+    plain = some_numbers(rng, native, places.shape)
+    with np.errstate(all="ignore"):
+        expected = vectorised.max_pool_backward(plain, places, w.n, w.full).astype(dtype)
+    chosen, given = in_format(rng, places, codes)
+    order = some_order(rng, w)
+    inputs = strided(rng, plain.astype(dtype), order), strided(rng, given, order)
+    out, (grad, given) = some_out(rng, order, expected.shape, dtype, *inputs)
+    if dtype != native:
+        out = None  # it would have to be of the machine's byte order
+    what = f"max_pool_backward {w} {dtype} {chosen} {given.dtype} strides {grad.strides} {given.strides}"
+    size = w.full if rng.random() < 0.5 else w.shape + w.full
+
+    def call(threads, out=None):
+        return POOL_BACKWARD[w.n](grad, given, size, **w.keywords, index_format=chosen, num_threads=threads, out=out)
+
+    alone = call(1)
+    same_numbers(alone, expected, what)
+    # The bits of what is no number are the same too, however many threads there are.
+    result = call(threads(rng), None if out is None else out.array)
+    same(result, alone, f"with other threads {what}")
+    if out is not None:
+        hold(result is out.array, f"out was not returned: {what}")
+        out.check()
+
+
+def beyond_caches(rng) -> None:
+    """One of these with arrays so large that the kernels have other ways for them."""
+    one_of(rng, (pool, unpool, unpool, unpool_backward, unpool_backward, pool_backward))(rng, large=True)
+
+
+def far(rng) -> None:
+    """Windows in several places of an array of 2**33 cells that repeats one row: indices do not fit 32 bits."""
+    width, channels = int(rng.integers(1, 200)), int(rng.choice([1, 2, 3, 9, 20]))
+    rows = 2**33 // width
+    kernel = int(rng.integers(1, 5)), int(rng.integers(1, min(width, 6) + 1))
+    stride = rows // int(rng.integers(1, 5)) - int(rng.integers(kernel[0], 9)), int(rng.integers(1, 5))
+    dtype = one_of(rng, INTEGERS)
+    row = some_numbers(rng, dtype, (channels, 1, width))
+    row = np.moveaxis(np.ascontiguousarray(np.moveaxis(row, 0, -1)), -1, 0) if rng.random() < 0.3 else row
+    x = np.broadcast_to(row, (channels, rows, width))
+    values, indices = vectorised.max_pool(row, 2, (1, kernel[1]), (1, stride[1]))
+    starts = np.arange((rows - kernel[0]) // stride[0] + 1)[:, None] * stride[0]
+    values, indices = np.repeat(values, len(starts), 1), indices + starts * width
+    what = f"{x.shape} {kernel} {stride} {dtype} of one row"
+    given = {"index_format": one_of(rng, ("plane", "window")), "num_threads": threads(rng)}
+    result = cu.max_pool2d(x, kernel, stride, return_indices=True, **given)
+    same(result[0], values, f"values of max_pool {what}")
+    if given["index_format"] == "plane":
+        same(result[1], indices, f"indices of max_pool {what}")
+    same(cu.max_unpool2d_backward(x, strided(rng, result[1]), kernel, stride, **given), values,
+         f"max_unpool_backward {what}")  # fmt: skip
+
+
+def convert(rng) -> None:
+    w = Window(rng)
+    places = w.places(rng)
+    if places is None or w.taps > 1 << 16:
+        return
+    batch, channels, cells = (1, *w.shape)[-2], w.shape[-1], int(np.prod(w.full))
+    plane = np.arange(batch * channels).reshape(w.shape + (1,) * w.n)
+    item, channel = plane // max(channels, 1), plane % max(channels, 1)
+    formats = {
+        "plane": places,
+        "window": w.codes(places)[0],
+        "onnx": plane * cells + places,
+        "tf": places * channels + channel,
+        "tf_batch": (item * cells + places) * channels + channel,
+    }
+    source, target = one_of(rng, list(formats)), one_of(rng, list(formats))
+    size = w.full
+    if len(w.shape) == 2 and rng.random() < 0.5 and isinstance(w.kernel, tuple):
+        size = w.shape + w.full
+    given = strided(rng, narrowed(rng, formats[source]))
+    what = f"convert_indices {source} {target} {w} {given.dtype}"
+    same(cu.convert_indices(given, source, target, input_size=size, **w.keywords), formats[target], what)
+    if places.size:
+        wrong = formats[source].astype(np.int64)
+        position = int(rng.integers(wrong.size))
+        wrong.flat[position] = one_of(rng, (-1, -(2**63), 2**63 - 1, cells * max(plane.size, 1) * 200 + (1 << 16)))
+        error = refused(lambda: cu.convert_indices(wrong, source, target, input_size=size, **w.keywords), IndexError)
+        at = tuple(map(int, np.unravel_index(position, wrong.shape)))
+        hold(f"at position {at} " in str(error), f"{error}: not {at}: {what}")
