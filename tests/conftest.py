@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,9 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(20240229)
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers that are the same in each run, and others for each test and each of its parameters."""
+    return np.random.default_rng(zlib.crc32(f"{request.module.__name__} {request.node.name}".encode()))
 
 
 @pytest.fixture(autouse=True)

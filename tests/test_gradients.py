@@ -89,6 +89,41 @@ def test_the_same_bits_at_any_thread_count(rng, dtype):
         )
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("pooled", [(1, 1, 50), (2, 3, 40), (5, 40, 7), (2, 3, 9)], ids=str)
+def test_a_lone_negative_zero_is_added_to_zero(pooled, dtype):
+    """0 + -0 is 0, whichever way it takes; infinities, NaN and the smallest numbers stay what they are."""
+    grad = np.full(pooled, -0.0, dtype)
+    info = np.finfo(np.float32) if dtype.itemsize == 2 and dtype.kind == "V" else np.finfo("f2")
+    special = np.array([-0.0, np.inf, -np.inf, np.nan, 6e-8, -6e-8, info.max, -1.5, 0.0], np.float32).astype(dtype)
+    indices = np.zeros(pooled, np.int64) + np.arange(pooled[-1]) * 2 + np.arange(pooled[-2])[:, None] * 4 * pooled[-1]
+    codes, size = np.zeros(pooled, np.uint8), (2 * pooled[-2], 2 * pooled[-1])
+    for some in (grad, np.resize(special, pooled)):
+        for chosen, index_format in ((indices, "plane"), (indices.astype("i4"), "plane"), (codes, "window")):
+            result = cu.max_pool2d_backward(some, chosen, size, 2, index_format=index_format)
+            expected = np.zeros(result.shape, dtype)
+            expected[:, ::2, ::2] = some + np.zeros((), dtype)
+            assert np.array_equal(np.signbit(result.astype("f4")), np.signbit(expected.astype("f4")))
+            assert np.array_equal(result.astype("f4"), expected.astype("f4"), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [d for d in FLOATS if d.itemsize == 2], ids=str)
+def test_sums_of_all_kinds_of_half_precision_numbers(dtype):
+    """Every sum of two of these, of which many lie half-way between two numbers, is rounded as NumPy does."""
+    high = np.array([0, 1, 2, 0x7F, 0x80, 0x3FF, 0x400, 0x401, 0x3C00, 0x3F80, 0x3F81, 0x3C01, 0x4380, 0x7BFF, 0x7C00,
+                     0x7F7F, 0x7F80, 0x7FC0, 0x7E00, 0x6800, 0x6801, 0x2C00, 0x1000, 0x1400, 0x3B80, 0x3F00, 0x5BFF,
+                     0x7B00, 0x4300, 0x4301, 0x3300, 0x3301], np.uint16)  # fmt: skip
+    some = np.concatenate([high, high | 0x8000]).view(dtype)
+    first, second = (a.ravel() for a in np.meshgrid(some, some))
+    grad = np.stack([first, second], -1).reshape(1, -1)
+    indices = np.arange(grad.size) // 2 * 2
+    result = cu.max_pool1d_backward(grad, indices[None], (2 * len(first),), 1)[0, ::2]
+    with np.errstate(all="ignore"):
+        expected = np.zeros((), dtype) + first + second
+    same = result.view(np.uint16) == expected.view(np.uint16)
+    assert (same | (np.isnan(result.astype("f4")) & np.isnan(expected.astype("f4")))).all()
+
+
 @pytest.mark.parametrize("bad", [-1, 64, 2**32, 2**63 - 1, -(2**63)])
 def test_bad_indices(rng, bad):
     for shape in ((2, 3, 4, 4), (1, 16, 4, 4)):

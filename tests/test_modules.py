@@ -21,7 +21,8 @@ def test_modules_are_the_functions(rng, n):
     assert pool(x, out=(y, None)).values is y
     narrow = getattr(cu, f"MaxPool{n}d")(3, 2, 1, return_indices=True, index_dtype=np.int32)(x)
     assert bits(narrow.indices) == bits(indices.astype(np.int32))
-    assert bits(getattr(cu, f"MaxPool{n}d")(3, 2, 0, 1, False, True)(x)) == bits(POOL[n](x, 3, 2, ceil_mode=True))
+    rest = x[..., :8]  # one more window where sizes are rounded up
+    assert bits(getattr(cu, f"MaxPool{n}d")(3, 2, 0, 1, False, True)(rest)) == bits(POOL[n](rest, 3, 2, ceil_mode=True))
 
 
 def test_attributes_and_reprs_are_pytorchs():

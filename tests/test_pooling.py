@@ -17,6 +17,20 @@ def agree(x, n, arguments, **keywords):
     assert bits(POOL[n](x, *arguments, **keywords)) == bits(values)
 
 
+def agree_at_once(x, n, arguments):
+    """`agree`, with window codes too, for large arrays."""
+    values, indices = reference.max_pool_at_once(x, n, *arguments)
+    for index_format in ("plane", "window"):
+        same, found = POOL[n](x, *arguments, return_indices=True, index_format=index_format)
+        assert bits(same) == bits(values), (x.shape, x.strides)
+        if index_format == "window" and (indices < np.prod(x.shape[-n:])).all():
+            found = found.astype(np.int64)
+            assert np.array_equal(found, reference.codes(indices, x.shape[-n:], n, *arguments[:4]))
+        elif index_format == "plane":
+            assert np.array_equal(found, indices), (x.shape, x.strides)
+    assert bits(POOL[n](x, *arguments)) == bits(values)
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, np.dtype(bool)], ids=str)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_pooling_is_its_definition(rng, n, dtype):
@@ -29,15 +43,53 @@ def test_pooling_is_its_definition(rng, n, dtype):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_rows_longer_than_the_buffers(rng, n):
-    for width in (255, 256, 257, 511, 513, 1030):
-        for arguments in ((2,), (3, 2, 1), (3, 1, 1, 2), (1, 2), (5, 3, 2, 1, True)):
-            for channels in (2, 300):
-                sizes = rng.integers(3, 5, n - 1).tolist() if channels == 2 else [3] * (n - 1)
-                full = (*sizes, width if channels == 2 else 9)
-                x = random_numbers(rng, np.dtype("f4"), (1, channels, *full))
-                agree(x, n, arguments)
-                agree(np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1), n, arguments)
+def test_the_judge_of_large_arrays_is_the_definition_too(rng, n):
+    for _ in range(40):
+        arguments, full = geometry(rng, n, most={1: 30, 2: 9, 3: 5}[n])
+        x = random_numbers(rng, np.dtype("f4"), (2, *full))
+        expected = reference.max_pool(x, n, *arguments)
+        assert [*map(bits, reference.max_pool_at_once(x, n, *arguments))] == [*map(bits, expected)]
+
+
+# Sizes on both sides of what the buffers hold and the vectors take.
+EDGES = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1024, 1025)
+WINDOWS = [
+    (2,),
+    (3, 2, 1),
+    (3, 1, 1, 2),
+    (1, 2),
+    (5, 3, 2, 1, True),
+    (4, 1),
+    (7, 3, 3),
+    (3, 2, 0, 1, True),
+    (2, 2, 0, 2, True),
+]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1", "f8", "e"])
+@pytest.mark.parametrize("arguments", WINDOWS, ids=str)
+def test_rows_of_as_many_windows_as_the_buffers_hold(rng, arguments, dtype):
+    kernel, stride = arguments[0], arguments[1] if len(arguments) > 1 else arguments[0]
+    for number, windows in enumerate(EDGES):
+        full = (kernel + number % 5, (windows - 1) * stride + kernel + number % 2)
+        agree_at_once(random_numbers(rng, np.dtype(dtype), (2, *full)), 2, arguments)
+        agree_at_once(random_numbers(rng, np.dtype(dtype), (1, windows * stride + kernel)), 1, arguments)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+@pytest.mark.parametrize("arguments", [*WINDOWS, ((4, 8), 3), ((3, 11), (1, 2)), ((11, 3), (2, 1), 1)], ids=str)
+def test_as_many_channels_as_the_buffers_hold(rng, arguments, dtype):
+    for channels in (15, 16, 17, 128, 129, 512, 513, 1025):
+        x = random_numbers(rng, np.dtype(dtype), (1, channels, 11, 12))
+        agree_at_once(x, 2, arguments)
+        agree_at_once(np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1), 2, arguments)
+
+
+@pytest.mark.parametrize("rows", [15, 16, 32, 33])
+def test_volumes_of_rows_at_the_buffers_edges(rng, rows):
+    for arguments in (*WINDOWS, ((2, 1, 2), 2), ((1, 2, 2), (3, 2, 2)), ((2, 4, 4), (1, 2, 2))):
+        for depth, width in ((9, rows), (8, 2 * rows + 1)):
+            agree_at_once(random_numbers(rng, np.dtype("f4"), (2, depth, 10, width)), 3, arguments)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -81,7 +133,9 @@ def test_empty_batches(shape):
     assert indices.dtype == np.int64
 
 
-def test_result_follows_the_layout_of_the_input(rng):
+@pytest.mark.parametrize("recycled", [1, 1 << 20])
+def test_result_follows_the_layout_of_the_input(rng, monkeypatch, recycled):
+    monkeypatch.setattr("cunpool._arrays.RECYCLED", recycled)
     x = rng.random((2, 6, 6, 5)).transpose(0, 3, 1, 2)
     values, indices = cu.max_pool2d(x, 2, return_indices=True)
     assert values.transpose(0, 2, 3, 1).flags.c_contiguous
@@ -163,6 +217,15 @@ def test_huge_strides_and_windows_that_do_fit():
     assert cu.max_pool2d(x, 1, 2**60).tolist() == [[[0]]]
     assert cu.max_pool2d(x, 1, dilation=2**60).tolist() == x.tolist()
     assert cu.max_pool2d(x, (3, 4)).tolist() == [[[11]]]
+
+
+def test_windows_that_span_as_many_cells_as_they_may():
+    x = np.zeros((1, 2**31 + 1), np.uint8)  # few of its pages are ever touched
+    x[0, -1] = 5
+    values, indices = cu.max_pool1d(x, 2, 1, dilation=2**31 - 1, return_indices=True)
+    assert (values.tolist(), indices.tolist()) == ([[0, 5]], [[0, 2**31]])
+    with pytest.raises(OverflowError, match=r"fewer than 2\*\*31 cells"):
+        cu.max_pool1d(x, 2, 1, dilation=2**31)
 
 
 def test_a_window_of_more_than_65536_cells(rng):

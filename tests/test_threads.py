@@ -94,6 +94,13 @@ def test_bad_settings(error, n):
 def test_small_calls_are_serial():
     assert _threads.threads_for(8192, 8) == 1
     assert _threads.threads_for(3 * _threads.GRAIN, 8) in (1, 3)
+    assert _threads.threads_for(2 * _threads.GRAIN, 8) in (1, 2)
+    assert _threads.threads_for(2 * _threads.GRAIN - 1, 8) == 1
+
+
+@openmp
+def test_from_two_grains_on_there_are_two_threads():
+    assert _threads.threads_for(2 * _threads.GRAIN, 8) == 2
 
 
 @openmp

@@ -105,7 +105,10 @@ def test_no_values_but_planes():
         cu.max_unpool1d(np.zeros((2, 0)), np.zeros((2, 0), int), 2, stride=3)
 
 
-def test_layouts_of_results(rng):
+@pytest.mark.parametrize("recycled", [1, 1 << 20])
+def test_layouts_of_results(rng, monkeypatch, recycled):
+    """Of those in recycled memory, too."""
+    monkeypatch.setattr("cunpool._arrays.RECYCLED", recycled)
     values = rng.random((2, 5, 4, 3))
     indices = rng.integers(0, 48, values.shape)
     last = np.moveaxis(np.ascontiguousarray(np.moveaxis(values, 1, -1)), -1, 1)
@@ -283,6 +286,25 @@ def test_masked_arrays_are_refused(rng):
     ):
         with pytest.raises(TypeError, match=f"{name} must not be a masked array, .*: give {name}[.]"):
             call()
+
+
+def test_out_that_overlaps_the_indices_alone():
+    """They begin or end where the result does, and would be overwritten before they are read."""
+    indices = np.arange(64).reshape(1, 1, 64)[..., ::-1]
+    values = np.arange(1.0, 65).reshape(1, 1, 64)
+    for first in (0, 17, 64):
+        memory = np.empty(129 + first, np.int64)
+        places = memory[first : first + 64].reshape(1, 1, 64)
+        for call, size in (
+            (lambda places, out: cu.max_unpool1d(values, places, 1, output_size=(64,), out=out), 64),
+            (lambda places, out: cu.max_pool1d_backward(values, places, (64,), 1, out=out), 64),
+            (lambda places, out: cu.max_unpool1d_backward(values, places, 1, out=out), 64),
+        ):
+            for at in {0, 1, first, max(first - 1, 0), first + 1}:
+                places[...] = indices
+                out = memory[at : at + size].view(np.float64).reshape(1, 1, size)
+                assert call(places, out) is out
+                assert np.array_equal(out, values[..., ::-1]), (first, at)
 
 
 @pytest.mark.parametrize(

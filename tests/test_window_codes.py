@@ -124,13 +124,73 @@ def test_codes_of_any_integer_dtype(dtype):
     values = np.arange(1, 5).reshape(1, 2, 2)
     expected = cu.max_unpool2d(values, codes.astype(np.uint8), 2, index_format="window")
     assert bits(cu.max_unpool2d(values, codes, 2, index_format="window")) == bits(expected)
-    for bad in (4, 100, *((-1,) if np.dtype(dtype).kind == "i" else ()), *((260,) if codes.itemsize > 1 else ())):
+    for bad in (4, 100, -1, 256, 257, 260, 2**16, 2**16 + 1, 2**24):
+        if not np.iinfo(dtype).min <= bad <= np.iinfo(dtype).max:
+            continue
         codes[0, 1, 0] = bad
         with pytest.raises(IndexError, match=rf"window code {bad} at position \(0, 1, 0\) .* the codes 0 to 3"):
             cu.max_unpool2d(values, codes, 2, index_format="window")
     for wrong in (codes.astype(float), codes == 0):
         with pytest.raises(TypeError, match="indices must be of integers"):
             cu.max_unpool2d(values, wrong, 2, index_format="window")
+
+
+def test_codes_of_as_many_cells_as_there_are_codes():
+    x = np.arange(2**16, dtype=np.float32).reshape(1, 256, 256)
+    values, codes = cu.max_pool2d(x, 256, return_indices=True, index_format="window")
+    assert codes.dtype == np.uint16
+    assert codes.item() == 2**16 - 1
+    assert np.array_equal(cu.max_unpool2d(values, codes, 256, index_format="window"), np.where(x == 2**16 - 1, x, 0))
+    with pytest.raises(ValueError, match="at most 65536 cells"):
+        cu.max_pool2d(np.zeros((1, 1, 2**16 + 1)), (1, 2**16 + 1), return_indices=True, index_format="window")
+
+
+def test_codes_just_beyond_two_bytes():
+    values, codes = np.ones((1, 1, 1)), np.array([[[271]]])
+    window = {"kernel_size": (16, 17), "index_format": "window"}
+    assert cu.max_unpool2d(values, codes, **window)[0, 15, 16] == 1
+    for bad in (272, 2**16 - 1, 2**16, 2**16 + 271, -1, -(2**16)):
+        with pytest.raises(IndexError, match=rf"window code {bad} at position \(0, 0, 0\) .* the codes 0 to 271"):
+            cu.max_unpool2d(values, np.array([[[bad]]]), **window)
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 4, 3), (2, 3, 3), (2, 3), (2, 2, 6), (1, 3, 4), (1, 1, 1), (4, 3, 2), (1, 2, 3, 4)]
+)
+def test_codes_of_another_shape(shape):
+    values, full = np.ones((2, 3, 4), np.float32), np.ones((2, 6, 8), np.float32)
+    for dtype in (np.uint8, np.int64):
+        codes = np.zeros(shape, dtype)
+        for index_format in ("window", "plane"):
+            style = {"index_format": index_format}
+            with pytest.raises(ValueError, match="indices must have"):
+                cu.max_unpool2d(values, codes, 2, **style)
+            with pytest.raises(ValueError, match="indices must have"):
+                cu.max_pool2d_backward(values, codes, (6, 8), 2, **style)
+            with pytest.raises(ValueError, match=r"indices must have|output_size must"):
+                cu.max_unpool2d_backward(full, codes, 2, **style)
+
+
+@pytest.mark.parametrize("channels", [255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049])
+@pytest.mark.parametrize("kernel", [(2, 2), (17, 16)])
+def test_many_channels_last(rng, channels, kernel):
+    """Codes of one byte and of two, and plane indices; of each channel another one."""
+    cells, shape = kernel[0] * kernel[1], (2, 1, 3, channels)
+    full = (kernel[0], 3 * kernel[1])
+    codes = np.moveaxis(rng.integers(0, cells, shape).astype(np.uint8 if cells <= 256 else np.uint16), -1, 1)
+    rows, columns = np.divmod(codes.astype(np.int64), kernel[1])
+    places = rows * full[1] + columns + np.arange(3) * kernel[1]
+    places = np.moveaxis(np.ascontiguousarray(np.moveaxis(places, 1, -1)), -1, 1)
+    values = np.moveaxis(rng.integers(1, 100, shape).astype(np.float32), -1, 1)
+    expected = np.zeros((2, channels, full[0] * full[1]), np.float32)
+    np.put_along_axis(expected, places.reshape(2, channels, 3), values.reshape(2, channels, 3), 2)
+    for chosen, index_format in ((codes, "window"), (places, "plane"), (places.astype("i4"), "plane")):
+        style = {"index_format": index_format}
+        result = cu.max_unpool2d(values, chosen, kernel, **style)
+        assert np.array_equal(result.reshape(expected.shape), expected)
+        added = cu.max_pool2d_backward(values, chosen, full, kernel, **style)
+        assert np.array_equal(added.reshape(expected.shape), expected)
+        assert np.array_equal(cu.max_unpool2d_backward(result, chosen, kernel, **style), values)
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 5, 7), (2, 9, 4, 4), (1, 2, 30, 50), (1, 1, 400, 300)])

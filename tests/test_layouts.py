@@ -1,0 +1,222 @@
+"""Every operation on arrays of every order of the axes, and with gaps between the entries of every axis."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import reference
+from cases import POOL, UNPOOL, bits, random_numbers
+
+import cunpool as cu
+
+UNPOOL_BACKWARD = {n: getattr(cu, f"max_unpool{n}d_backward") for n in (1, 2, 3)}
+POOL_BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
+
+# N and C, the full size, and the window: sizes for each way through the kernels.
+GEOMETRIES = [
+    ((2, 3), (101,), (2,)),
+    ((5, 60), (14,), (2,)),
+    ((2, 3), (1300,), (3, 2)),
+    ((2, 3), (7, 81), (2,)),  # rows of 40 windows of 2
+    ((2, 3), (4, 64), (2,)),  # of whole vectors
+    ((2, 3), (5, 35), (2,)),
+    ((5, 8), (28, 14), (2,)),  # short rows, which are joined where they are codes
+    ((5, 8), (29, 15), (2,)),
+    ((2, 3), (6, 127), (3,)),
+    ((2, 3), (5, 164), ((1, 4),)),
+    ((2, 3), (11, 13), (3, 2, 1)),
+    ((3, 5), (8, 9), (3, 2)),
+    ((2, 3), (8, 9), (2,)),
+    ((2, 3), (7, 601), (3, 2, 1)),  # rows of more codes than are decoded together
+    ((2, 3), (7, 601), (3, 2)),
+    ((2, 3), (9, 10), (2, 3)),
+    ((2, 3), (18, 34), ((17, 16), (1, 6))),  # codes of two bytes
+    ((2, 9), (9, 11), (3, 2, 1)),  # as many channels as are worked on together
+    ((2, 17), (5, 7), (2,)),
+    ((40, 3), (6, 6), (2,)),
+    ((2, 3), (4, 5, 82), (2,)),
+    ((1, 2), (5, 7, 70), ((2, 1, 2),)),
+    ((2, 3), (5, 6, 33), ((1, 2, 2),)),
+    ((2, 2), (5, 6, 7), (3, 2, 1)),
+    ((2, 2), (4, 9, 9), (2,)),
+    ((1, 3), (3, 520, 5), ((1, 2, 2),)),
+    ((1, 2), (4, 33), ((4, 3), 1)),  # rows of windows that reach over the whole plane
+]
+
+
+def ids(geometry):
+    lead, full, window = geometry
+    return f"{lead + full} {window}"
+
+
+def apart(array, axis, fill):
+    """The same entries with others between them along one axis; and the memory of both."""
+    shape = list(array.shape)
+    shape[axis] *= 2
+    memory = np.full(shape, fill, array.dtype)
+    part = memory[tuple(slice(None, None, 2 if a == axis % array.ndim else 1) for a in range(array.ndim))]
+    part[...] = array
+    return part, memory
+
+
+def in_order(array, order):
+    """The same entries, with the axes in this order in memory, outermost first."""
+    return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+
+
+def orders(axes):
+    """All orders of 3 and 4 axes; of 5 axes every seventh."""
+    return list(itertools.permutations(range(axes)))[:: 7 if axes == 5 else 1]
+
+
+class Case:
+    """A pooling and what follows from it, by the definitions."""
+
+    def __init__(self, rng, lead, full, window):
+        self.n, self.full, self.window = len(full), full, window
+        self.x = random_numbers(rng, np.dtype("f4"), lead + full)
+        self.values, self.indices = reference.max_pool_at_once(self.x, self.n, *window)
+        small = np.prod(reference.each(window[0], self.n)) <= 256
+        self.codes = reference.codes(self.indices, full, self.n, *window).astype(np.uint8 if small else np.uint16)
+        self.unpooled = reference.max_unpool(self.values, self.indices, self.n, full)
+        # Whole numbers, whose sums are the same in any order.
+        self.grad = rng.integers(-9, 9, self.values.shape).astype(np.float32)
+        self.added = np.zeros(self.x.shape, np.float32).reshape(int(np.prod(lead)), -1)
+        for plane, places, grads in zip(self.added, planes(self.indices, lead), planes(self.grad, lead), strict=True):
+            np.add.at(plane, places, grads)
+        self.added = self.added.reshape(self.x.shape)
+        self.gathered = np.take_along_axis(planes(self.x, lead), planes(self.indices, lead), 1).reshape(self.grad.shape)
+
+    def calls(self):
+        """Each operation, what it reads and what has to come of it."""
+        n, window = self.n, self.window
+        for places, index_format in ((self.indices, "plane"), (self.indices.astype(np.int32), "plane"),
+                                     (self.codes, "window")):  # fmt: skip
+            style = {"index_format": index_format}
+
+            def unpool(values, chosen, out, style=style, **keywords):
+                return UNPOOL[n](values, chosen, *window, output_size=self.full, out=out, **style, **keywords)
+
+            def pool_backward(grad, chosen, out, style=style, **keywords):
+                return POOL_BACKWARD[n](grad, chosen, self.full, *window, out=out, **style, **keywords)
+
+            def unpool_backward(grad, chosen, out, style=style, **keywords):
+                return UNPOOL_BACKWARD[n](grad, chosen, *window, out=out, **style, **keywords)
+
+            yield unpool, self.values, places, self.unpooled
+            yield pool_backward, self.grad, places, self.added
+            yield unpool_backward, self.x, places, self.gathered
+
+
+def planes(array, lead):
+    return array.reshape(int(np.prod(lead)), -1)
+
+
+@pytest.fixture
+def split(monkeypatch):
+    """So that small arrays are split between threads too."""
+    monkeypatch.setattr("cunpool._threads.GRAIN", 1)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=ids)
+def test_gaps_between_the_entries_of_any_axis(rng, split, geometry, threads):
+    case = Case(rng, *geometry)
+    for call, given, places, expected in case.calls():
+        for axis in range(given.ndim):
+            wide, _ = apart(given, axis, 77)
+            assert bits(call(wide, places, None, num_threads=threads)) == bits(expected), ("values", axis)
+            wide, _ = apart(places, axis, 1)
+            assert bits(call(given, wide, None, num_threads=threads)) == bits(expected), ("indices", axis)
+            out, memory = apart(np.full(expected.shape, 7, expected.dtype), axis, -5)
+            assert call(given, places, out, num_threads=threads) is out
+            assert bits(out) == bits(expected), ("out", axis)
+            out.fill(-5)
+            assert (memory == -5).all(), ("beside out", axis)
+    for axis in range(case.x.ndim):
+        wide, _ = apart(case.x, axis, np.inf)
+        check_pooling(case, wide, threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=ids)
+def test_any_order_of_the_axes_in_memory(rng, split, geometry, threads):
+    case = Case(rng, *geometry)
+    for order in orders(case.x.ndim):
+        for call, given, places, expected in case.calls():
+            result = call(in_order(given, order), in_order(places, order), None, num_threads=threads)
+            assert bits(result) == bits(expected), order
+            out = in_order(np.full(expected.shape, 7, expected.dtype), order)
+            call(given, places, out, num_threads=threads)
+            assert bits(out) == bits(expected), order
+        check_pooling(case, in_order(case.x, order), threads)
+
+
+def check_pooling(case, x, threads):
+    for places, index_format in ((case.indices, "plane"), (case.codes, "window")):
+        values, found = POOL[case.n](x, *case.window, return_indices=True, index_format=index_format,
+                                     num_threads=threads)  # fmt: skip
+        assert bits(values) == bits(case.values), x.strides
+        assert bits(found) == bits(places), x.strides
+    assert bits(POOL[case.n](x, *case.window, num_threads=threads)) == bits(case.values), x.strides
+
+
+def far(count, step):
+    """Some items that are `step` bytes apart: memory that is never touched takes none."""
+    try:
+        return np.zeros((count - 1) * step + 1, np.uint8)[::step]
+    except MemoryError:
+        pytest.skip("addresses are short here")
+
+
+def test_cells_farther_apart_than_32_bits_count():
+    """Of four planes and of four rows, columns or layers, in every place that an address is made."""
+    step = 3 << 29
+    for n, axis in ((1, 0), (1, 1), (2, 1), (2, 2), (3, 1)):
+        shape = [1] * (n + 1)
+        shape[axis] = 4
+        wide = far(4, step).reshape(shape)
+        assert abs(wide.strides[axis]) == step
+        wide[...] = np.array([5, 6, 7, 8], np.uint8).reshape(shape)
+        values, indices = POOL[n](wide, 1, return_indices=True)
+        assert values.ravel().tolist() == [5, 6, 7, 8]
+        assert indices.ravel().tolist() == ([0] * 4 if axis == 0 else [0, 1, 2, 3])
+        out = far(4, step).reshape(shape)
+        out[...] = 1
+        assert UNPOOL[n](values, indices, 1, out=out).ravel().tolist() == [5, 6, 7, 8]
+        assert UNPOOL[n](wide, indices, 1).ravel().tolist() == [5, 6, 7, 8]
+        assert UNPOOL_BACKWARD[n](wide, indices, 1).ravel().tolist() == [5, 6, 7, 8]
+        codes = np.zeros(shape, np.uint8)
+        assert UNPOOL_BACKWARD[n](wide, codes, 1, index_format="window").ravel().tolist() == [5, 6, 7, 8]
+        out[...] = 1
+        UNPOOL[n](values, codes, 1, out=out, index_format="window")
+        assert out.ravel().tolist() == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("channels", [1, 9])
+def test_planes_of_more_than_32_bits_of_cells(channels):
+    """Pooling and gathering look at few cells of them, so that they need not be in memory."""
+    width, stride = 3 << 29, 1 << 29
+    x = np.broadcast_to(np.arange(channels, dtype=np.uint8)[:, None], (channels, width))
+    for chosen in (x, x[:, ::-1]):
+        values, indices = cu.max_pool1d(chosen, 1, stride, return_indices=True)
+        assert np.array_equal(values, np.broadcast_to(np.arange(channels)[:, None], (channels, 3)))
+        assert np.array_equal(indices, np.broadcast_to(np.arange(3) * stride, (channels, 3)))
+    width *= 3
+    rows = np.broadcast_to(np.arange(channels, dtype=np.uint8)[:, None, None], (channels, 3, width))
+    values, indices = cu.max_pool2d(rows, 1, (1, width), return_indices=True)
+    assert indices.ravel().tolist() == [0, width, 2 * width] * channels
+    assert np.array_equal(cu.max_unpool2d_backward(rows, indices, 1, (1, width)), values)
+    cells = 5 << (29 if channels == 1 else 26)
+    try:
+        grad = np.zeros((cells, channels), np.uint8).T
+    except MemoryError:
+        pytest.skip("addresses are short here")
+    places = np.broadcast_to([1, cells - 1, cells // 5 * 4], (channels, 3))
+    expected = np.arange(3) * 9 + np.arange(channels)[:, None] + 1
+    np.put_along_axis(grad, places, expected.astype(np.uint8), 1)
+    for dtype in (np.int64, np.uint32):
+        result = cu.max_unpool1d_backward(grad, places.astype(dtype), 1, cells // 2 - 1)
+        assert np.array_equal(result, expected)
