@@ -246,8 +246,8 @@ def unravel(flat: Array, shape: tuple[int, ...]) -> list[Array]:
     return [axis.reshape(flat.shape) for axis in np.unravel_index(flat.ravel(), shape)]
 
 
-def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...]) -> IndexError:
-    """The error for the first window code, in raster order, that names no cell of the plane."""
+def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...], corner: tuple[int, ...] | None = None) -> IndexError:
+    """The error for the first window code, in raster order, that names no cell; `corner` is where the codes begin."""
     array = array_of(codes, "indices")
     full, pooled, kernel, stride, padding, dilation = (sizes[i + 3 - n : i + 3] for i in range(0, 18, 3))
     cells = math.prod(kernel)
@@ -261,19 +261,29 @@ def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...]) -> IndexError
     window = " x ".join(map(str, kernel))
     if not (beyond | outside).any():
         return IndexError(f"indices were changed while they were read; they must be codes of windows of {window} cells")
-    where = tuple(map(int, np.unravel_index(int(np.argmax(beyond | outside)), array.shape)))
+    at = tuple(map(int, np.unravel_index(int(np.argmax(beyond | outside)), array.shape)))
     reason = (
         f"a window of {window} has the codes 0 to {cells - 1}"
-        if beyond[where]
+        if beyond[at]
         else f"it lies in the padding or past the output of {' x '.join(map(str, full))}"
     )
-    return IndexError(f"window code {array[where]} at position {where} names no cell: {reason}")
+    return IndexError(f"window code {array[at]} at position {position(at, corner)} names no cell: {reason}")
 
 
-def bad_index(indices: npt.ArrayLike, full: tuple[int, ...], other: tuple[int, ...] | None = None) -> IndexError:
+def position(at: tuple[int, ...], corner: tuple[int, ...] | None) -> tuple[int, ...]:
+    """A position in a block of an array, counted in the array, in which the block begins at `corner`."""
+    return at if corner is None else tuple(a + b for a, b in zip(corner, at, strict=True))
+
+
+def bad_index(
+    indices: npt.ArrayLike,
+    full: tuple[int, ...],
+    other: tuple[int, ...] | None = None,
+    corner: tuple[int, ...] | None = None,
+) -> IndexError:
     """The error for the first index, in raster order, that lies outside a plane of size `full`.
 
-    Where they would all be right in a plane of the size `other`, that is said as well.
+    Where they would all be right in a plane of the size `other`, that is said as well. `corner` is where they begin.
     """
     array = array_of(indices, "indices")
     cells = int(np.prod(full, dtype=object))
@@ -281,8 +291,7 @@ def bad_index(indices: npt.ArrayLike, full: tuple[int, ...], other: tuple[int, .
     size = " x ".join(map(str, full))
     if not wrong.any():
         return IndexError(f"indices were changed while they were read; they must lie in planes of {size} cells")
-    position = np.unravel_index(int(np.argmax(wrong)), array.shape)
-    where = tuple(map(int, position))
+    at = tuple(map(int, np.unravel_index(int(np.argmax(wrong)), array.shape)))
     hint = ""
     if looks_like_onnx(array, len(full), full):
         hint = (
@@ -293,7 +302,7 @@ def bad_index(indices: npt.ArrayLike, full: tuple[int, ...], other: tuple[int, .
         meant = " x ".join(map(str, other))
         hint = f"; the indices would be right in an output of {meant}: give output_size, the shape of what was pooled"
     return IndexError(
-        f"index {array[where]} at position {where} is outside the output: "
+        f"index {array[at]} at position {position(at, corner)} is outside the output: "
         f"a plane of {size} has the indices 0 to {cells - 1}{hint}"
     )
 

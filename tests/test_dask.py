@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import cunpool as cu
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
 lazy = importlib.import_module("cunpool.dask")
+fuzz_dask = importlib.import_module("fuzz_dask")
 
 ROOT = Path(__file__).parent.parent
 LAZY_POOL = {n: getattr(lazy, f"max_pool{n}d") for n in (1, 2, 3)}
@@ -61,7 +63,8 @@ def test_equal_to_numpy(rng, n, lead, split):
         y, indices = LAZY_POOL[n](chunked, **arguments, **extra, return_indices=True)
         alone = LAZY_POOL[n](chunked, **arguments, **extra)
         z = LAZY_UNPOOL[n](y, indices, **arguments, output_size=x.shape if len(lead) == 2 else full)
-        default = LAZY_UNPOOL[n](y, indices, **{**arguments, "kernel_size": 3, "stride": (3,) * n})
+        whole = dict.fromkeys(range(-n, 0), -1)
+        default = LAZY_UNPOOL[n](y.rechunk(whole), indices, **{**arguments, "kernel_size": 3, "stride": (3,) * n})
     y_, indices_ = POOL[n](x, **arguments, **extra, return_indices=True)
     check(y, y_)
     check(alone, y_)
@@ -70,7 +73,7 @@ def test_equal_to_numpy(rng, n, lead, split):
     check(default, UNPOOL[n](y_, indices_, 3, 3, 1))
     for result in (y, alone, indices, z, default):
         assert result.chunks[:-n] == lead
-        assert result.numblocks[-n:] == (1,) * n
+        assert result.numblocks[-n:] == (2 if split and result is not default else 1,) * n
 
 
 @pytest.mark.parametrize("dtype", ["i1", ">i4", "u8", "f2", "f8", "bfloat16"])
@@ -99,9 +102,23 @@ def test_numpy_arrays_and_other_chunks_of_indices(rng):
     expected = cu.max_unpool2d(y, indices, 2)
     for places in (indices, da.from_array(indices, (1, 3, 2, 4)), da.from_array(indices, (3, 6, 4, 4))):
         z = lazy.max_unpool2d(da.from_array(y, (2, 4, 3, 4)), places, 2)
-        assert z.chunks == ((2, 2), (4, 2), (8,), (8,))
+        assert z.chunks == ((2, 2), (4, 2), (6, 2), (8,))
         check(z, expected)
     check(lazy.max_pool2d(x, 2), y)
+
+
+def test_random_chunks_give_what_numpy_gives():
+    kinds = [fuzz_dask.run_case(2024, case) for case in range(300)]
+    assert {kinds.count(kind.__name__) > 20 for kind in fuzz_dask.KINDS} == {True}
+
+
+def test_random_chunks_of_expressions():
+    command = [sys.executable, fuzz_dask.__file__, "--cases", "100", "--seed", "2025"]
+    environment = {**os.environ, "DASK_ARRAY__QUERY_PLANNING": "True"}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "arrays are dask.array._array_expr" in run.stdout
+    assert "100 cases" in run.stdout
 
 
 def test_one_pooling_for_each_block(rng, monkeypatch):
@@ -112,7 +129,7 @@ def test_one_pooling_for_each_block(rng, monkeypatch):
         return cu.max_pool2d(array, **arguments)
 
     monkeypatch.setattr("cunpool.pooling.max_pool2d", counted)
-    x = da.from_array(rng.standard_normal((6, 2, 8, 8)), (2, 1, 4, 8))
+    x = da.from_array(rng.standard_normal((6, 2, 8, 8)), (2, 2, 4, 8))
     y, indices = lazy.max_pool2d(x, 2, return_indices=True)
     z = lazy.max_unpool2d(y, indices, 2)
     assert not calls
@@ -140,6 +157,149 @@ def test_threads_reach_the_kernels(rng, monkeypatch):
     lazy.max_unpool1d(values, indices, 2).compute()
     lazy.max_unpool1d(values, indices, 2, num_threads=3).compute()
     assert asked == [1, 1, 3, 3]  # when the graph is built, and for the block
+
+
+def tasks(*lazily) -> dict[str, int]:
+    """How many tasks of which kind there are, as they are before Dask joins some to one."""
+    graph = {key: task for array in lazily for key, task in dict(array.__dask_graph__()).items()}
+    kinds = [re.findall(r"\w+", str(key[0]).rsplit("-", 1)[0].removeprefix("operator."))[0] for key in graph]
+    return {kind: kinds.count(kind) for kind in kinds}
+
+
+def test_windows_side_by_side_take_a_task_a_chunk_and_one_for_each_result():
+    x = da.zeros((1, 64, 64, 64), np.uint8, chunks=(1, 16, 16, 16), name="source-0")
+    y, codes = lazy.max_pool3d(x, 2, return_indices=True, index_format="window")
+    assert tasks(y, codes) == {"source": 64, "pool": 64, "itemgetter": 128}
+    assert tasks(lazy.max_pool3d(x, 2)) == {"source": 64, "pool": 64}
+    z = lazy.max_unpool3d(y, codes, 2, index_format="window")
+    assert z.chunks == x.chunks
+    assert tasks(z) == {**tasks(y, codes), "unpool": 64}
+    places = lazy.max_pool3d(x, 2, return_indices=True)[1]
+    assert tasks(lazy.max_pool3d_backward(y.astype(float), places, x.shape, 2))["unpool"] == 64
+    assert tasks(lazy.max_unpool3d_backward(x, codes, 2, index_format="window")).keys() == {
+        "source", "pool", "itemgetter", "unpool_backward"
+    }  # fmt: skip
+
+
+def test_no_more_moves_than_windows_see():
+    x = da.zeros((1, 64, 64, 64), np.uint8, chunks=(1, 16, 16, 16), name="source-0")
+    y = lazy.max_pool3d(x, 3, 1, 1)
+    inner, axis, edges = 3**3, 3 * 3, 3  # chunks with neighbours behind them on all axes, on two, on one
+    cut = 7 * inner + 3 * 3 * axis + 3 * edges
+    assert tasks(y) == {"source": 64, "cut": cut, "joined": 64, "pool": 64}
+    with dask.config.set({"optimization.fuse.active": False}):
+        graph = dict(dask.optimize(y)[0].__dask_graph__())
+    moved = [key[-6:] for key in graph if str(key[0]).startswith("cut")]
+    cells = sorted(int(np.prod([b - a for a, b in zip(key[::2], key[1::2], strict=True)])) for key in moved)
+    assert set(cells) == {2**3, 2**2 * 16, 2 * 16**2}
+    assert cells.count(2**3) == inner
+
+
+def test_an_uneven_end_takes_what_is_left_of_its_window():
+    x = da.zeros((1, 63 * 3), np.uint8, chunks=(1, 63), name="source-0")
+    y = lazy.max_pool1d(x, 2)
+    assert y.chunks == ((1,), (32, 31, 31))  # windows belong where they begin
+    assert tasks(y) == {"source": 3, "cut": 1, "joined": 3, "pool": 3}
+
+
+def test_chunks_smaller_than_a_window():
+    x = np.arange(30.0)[::-1].reshape(1, 30)
+    y, indices = lazy.max_pool1d(da.from_array(x, (1, 2)), 11, 7, 5, return_indices=True)
+    assert [len(sizes) for sizes in y.chunks] == [1, 5]
+    check(y, cu.max_pool1d(x, 11, 7, 5))
+    check(indices, cu.max_pool1d(x, 11, 7, 5, return_indices=True)[1])
+
+
+@pytest.mark.parametrize("index_format", ["plane", "window"])
+def test_a_plane_of_more_than_2_31_cells(rng, index_format):
+    """Its blocks are pooled as planes of their own; the far corner is computed here, and put back."""
+    full = (3, 32768, 32768)
+    corner = rng.integers(0, 256, (1, 3, 8, 8), np.uint8)
+    cells = da.zeros((1, *full), np.uint8, chunks=((1,), (3,), (32752, 8, 8), (32752, 8, 8)))
+    x = da.map_blocks(lambda block, block_id: corner if block_id == (0, 0, 2, 2) else block, cells, dtype=np.uint8)
+    y, indices = lazy.max_pool3d(x, (3, 2, 2), return_indices=True, index_format=index_format)
+    values, places = cu.max_pool3d(corner, (3, 2, 2), return_indices=True, index_format=index_format)
+    if index_format == "plane":
+        d, h, w = np.unravel_index(places, (3, 8, 8))
+        places = np.ravel_multi_index((d, h + 32760, w + 32760), full)
+        assert places.max() > 2**31
+    assert bits(y.blocks[0, 0, 2, 2].compute()) == bits(values)
+    assert bits(indices.blocks[0, 0, 2, 2].compute()) == bits(places)
+    z = lazy.max_unpool3d(y, indices, (3, 2, 2), index_format=index_format)
+    expected = cu.max_unpool3d(*cu.max_pool3d(corner, (3, 2, 2), return_indices=True), (3, 2, 2))
+    assert bits(z.blocks[0, 0, 2, 2].compute()) == bits(expected)
+    grad = lazy.max_pool3d_backward(y.astype("f4"), indices, full, (3, 2, 2), index_format=index_format)
+    assert bits(grad.blocks[0, 0, 2, 2].compute()) == bits(expected.astype("f4"))
+    back = lazy.max_unpool3d_backward(x, indices, (3, 2, 2), index_format=index_format)
+    assert bits(back.blocks[0, 0, 2, 2].compute()) == bits(values)
+
+
+def test_a_window_that_no_code_can_tell_and_no_plane_index_reaches():
+    x = da.zeros((1, 2**16, 2**17), np.uint8)
+    with pytest.raises(OverflowError, match=r"2\*\*31 cells"):
+        lazy.max_pool2d(x, (2**16, 2), (1, 2))
+
+
+def test_places_out_of_their_windows_are_an_error_that_names_the_remedy():
+    values, places = np.ones((2, 1, 4, 4)), np.tile(np.arange(0, 8, 2) + 16 * np.arange(4)[:, None], (2, 1, 1, 1))
+    places[1, 0, 2, 3] = 5
+    y, indices = da.from_array(values, (1, 1, 2, 2)), da.from_array(places)
+    message = re.escape(
+        "index 5 at position (1, 0, 2, 3) is the cell (0, 5), outside its window, which begins at (4, 6): a plane in "
+        "several chunks takes indices as pooling gives them, each in its own window. For others, give each plane one "
+        "chunk: input.rechunk({-2: -1, -1: -1})"
+    )
+    for call in (
+        lambda: lazy.max_unpool2d(y, indices, 2),
+        lambda: lazy.max_pool2d_backward(y, indices, (8, 8), 2),
+        lambda: lazy.max_unpool2d_backward(da.ones((2, 1, 8, 8)), indices.rechunk((1, 1, 2, 2)), 2),
+    ):
+        with nothing_computes():
+            z = call()
+        z[:1].compute()
+        with pytest.raises(IndexError, match=f"^{message}$"):
+            z.compute()
+    check(lazy.max_unpool2d(y.rechunk({-2: -1, -1: -1}), indices, 2), cu.max_unpool2d(values, places, 2))
+
+
+@pytest.mark.parametrize(
+    ("index_dtype", "index_format", "size", "error"),
+    [
+        (np.int16, "plane", 4, "index_dtype must be int64 or int32, got int16"),
+        (np.int32, "window", 4, "index_dtype is for index_format='plane'"),
+        (np.int32, "plane", 2**31 + 2, "index_dtype must be int64 for planes of more than 2"),
+    ],
+)
+def test_index_dtypes_that_are_refused(index_dtype, index_format, size, error):
+    x = da.zeros((1, size), np.uint8)
+    with pytest.raises((TypeError, OverflowError), match=re.escape(error)):
+        lazy.max_pool1d(x, 2, return_indices=True, index_format=index_format, index_dtype=index_dtype)
+    assert lazy.max_pool1d(x[:, :4], 2, return_indices=True, index_dtype=np.int32)[1].dtype == np.int32
+
+
+def test_gradients_are_refused_when_the_graph_is_built():
+    grad, places, full = zeros(2, 4, 4), zeros(2, 4, 4, dtype=int), zeros(2, 8, 8)
+    calls = [
+        (cu.max_pool2d_backward, (grad, places, (8, 12), 2), {}),
+        (cu.max_pool2d_backward, (grad, places[:1], (8, 8), 2), {}),
+        (cu.max_pool2d_backward, (places, places, (8, 8), 2), {}),
+        (cu.max_pool2d_backward, (grad, grad, (8, 8), 2), {}),
+        (cu.max_pool2d_backward, (grad, places, (8, 8), 2), {"index_format": "onnx"}),
+        (cu.max_pool2d_backward, (grad, places, (8, 8), 2), {"num_threads": 0}),
+        (cu.max_pool2d_backward, (grad, places, (1040, 1040), 300, 247), {"index_format": "window"}),
+        (cu.max_unpool2d_backward, (full, places[:1], 2), {}),
+        (cu.max_unpool2d_backward, (full, grad, 2), {}),
+        (cu.max_unpool2d_backward, (full, places, 5), {}),
+        (cu.max_unpool2d_backward, (full.astype(object), places, 2), {}),
+        (cu.max_unpool2d_backward, (da.zeros((2, 600, 600)), places[:, :2, :2], 300), {"index_format": "window"}),
+        (cu.max_unpool2d, (grad, places, 300), {"index_format": "window"}),
+    ]
+    for function, arguments, options in calls:
+        plain = [a.compute() if isinstance(a, da.Array) else a for a in arguments]
+        with pytest.raises((TypeError, ValueError)) as expected:
+            function(*plain, **options)
+        with nothing_computes(), pytest.raises(expected.type, match=f"^{re.escape(str(expected.value))}$"):
+            getattr(lazy, function.__name__)(*arguments, **options)
 
 
 def zeros(*shape, dtype=float):
@@ -211,7 +371,7 @@ def test_a_bad_index_is_found_when_its_block_is_computed():
     indices[1, 0, 2] = 6
     z = lazy.max_unpool1d(da.ones((2, 1, 3), chunks=(1, 1, 3)), indices, 2)
     assert not z[0].compute()[0, 1:].any()
-    with pytest.raises(IndexError, match=r"index 6 at position \(0, 0, 2\)"):
+    with pytest.raises(IndexError, match=r"index 6 at position \(1, 0, 2\)"):
         z.compute()
 
 

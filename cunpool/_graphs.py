@@ -1,0 +1,307 @@
+"""Dask's arrays: which chunks a block is made of, and what is computed of it. No cell is seen here.
+
+Every operation goes the same way. `_chunks` says which windows belong to a block of the result, and which cells they
+see; `_gathered` makes an array whose blocks have these, out of no more chunks than they lie in; and `_blocks` has what
+a worker does with one of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cunpool import _arrays, _blocks, _chunks, _geometry, _threads
+from cunpool._blocks import Plan
+from cunpool._chunks import Axis, Range
+from cunpool._geometry import Fixed, Geometry, Shape, Window
+
+try:
+    import dask.array as da
+    from dask.base import tokenize
+    from dask.highlevelgraph import HighLevelGraph
+except ImportError:
+    raise ImportError("cunpool.dask needs dask: pip install 'cunpool[dask]'") from None
+
+Array: TypeAlias = "da.Array"
+Lazy: TypeAlias = "Array | npt.ArrayLike"
+
+
+def _known(name: str, value: Lazy) -> da.Array:
+    """`value` as a Dask array, all of whose sizes are known."""
+    array = da.asarray(value)
+    if any(map(math.isnan, array.shape)):
+        raise ValueError(
+            f"{name} must have chunks of known sizes, got shape {array.shape}; its compute_chunk_sizes() finds them"
+        )
+    return array
+
+
+def _without_empty_chunks(array: da.Array, n: int) -> da.Array:
+    """`array` without spatial chunks of size 0, or with one alone."""
+    some = (tuple(size for size in along if size) or (0,) for along in array.chunks[-n:])
+    return array.rechunk(dict(zip(range(-n, 0), some, strict=True)))
+
+
+def _shape(array: da.Array) -> Shape:
+    return tuple(map(int, array.shape))
+
+
+def _pooling(n: int, shape: Shape, window: Fixed, ceil_mode: bool, codes: bool) -> Geometry:
+    """What pooling `shape` gives. How far a window spans does not matter to the blocks, which are small."""
+    try:
+        return _geometry.pooling(n, shape, *window, ceil_mode, codes)
+    except OverflowError:
+        if math.prod(_geometry.per_axis(n, "kernel_size", window[0], 1)) > 1 << 16:
+            raise
+        return _geometry.pooling(n, shape, *window, ceil_mode, True)
+
+
+def _axes(n: int, sizes: _geometry.Sizes) -> tuple[Axis, ...]:
+    return tuple(Axis(*sizes[axis::3]) for axis in range(3 - n, 3))
+
+
+def _runs(chunks: Iterable[Sequence[int]]) -> tuple[_chunks.Runs, ...]:
+    return tuple(map(_chunks.runs, chunks))
+
+
+def _check_indices(places: da.Array, shape: Shape, name: str) -> None:
+    # Two stand-ins: one entry of the dtype, which may be converted, and the whole shape, which takes no memory.
+    entry = np.zeros(min(places.size, 1), places.dtype)
+    _arrays.integers(entry, entry.shape)
+    _arrays.integers(np.broadcast_to(np.zeros((), _arrays.INT64), places.shape), shape, name)
+
+
+def _gathered(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.Array:
+    """An array whose blocks have these cells along the last axes, where ranges may overlap or leave cells out.
+
+    A chunk at least half of which is wanted goes to its block as it is; of others, a task where the chunk lies cuts out
+    what is wanted, so that no more moves.
+    """
+    n = len(ranges)
+    chunks = [_chunks.bounds(runs) for runs in _runs(array.chunks[-n:])]
+    if all(tuple(wanted) == given for wanted, given in zip(ranges, chunks, strict=True)):
+        return array
+    if hasattr(array, "expr"):
+        return _gathered_by_axis(array, ranges)
+    token = tokenize(array.name, ranges)
+    name, cut_name = f"joined-{token}", f"cut-{token}"
+    graph: dict[Any, Any] = {}
+    pieces = [
+        [list(_chunks.pieces(cells, bounds)) for cells in wanted] for wanted, bounds in zip(ranges, chunks, strict=True)
+    ]
+    for block in itertools.product(*map(range, array.numblocks[:-n]), *(range(len(wanted)) for wanted in ranges)):
+        places, keys = [], []
+        for piece in itertools.product(*(pieces[axis][block[axis - n]] for axis in range(n))):
+            numbers, sources, targets = zip(*piece, strict=True)
+            key = (array.name, *block[:-n], *numbers)
+            seen = math.prod(source.stop - source.start for source in sources)
+            whole = math.prod(last - first for first, last in (chunks[a][i] for a, i in enumerate(numbers)))
+            if 2 * seen < whole:
+                cut = (cut_name, *key[1:], *(end for source in sources for end in (source.start, source.stop)))
+                graph[cut] = (partial(_blocks.part, place=sources), key)
+                key, sources = cut, tuple(slice(0, source.stop - source.start) for source in sources)
+            keys.append(key)
+            places.append((targets, sources))
+        shape = tuple(array.chunks[axis][i] for axis, i in enumerate(block[:-n]))
+        shape += tuple(last - first for first, last in (ranges[axis][block[axis - n]] for axis in range(n)))
+        graph[(name, *block)] = (partial(_blocks.join, shape, array.dtype, tuple(places)), *keys)
+    return da.Array(
+        HighLevelGraph.from_collections(name, graph, dependencies=[array]),
+        name,
+        chunks=array.chunks[:-n] + _sizes(ranges),
+        dtype=array.dtype,
+        meta=np.empty((0,) * array.ndim, array.dtype),
+    )
+
+
+def _gathered_by_axis(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.Array:
+    """The same where Dask's arrays are expressions, which take no graph from outside: one axis after the other."""
+    for axis, wanted in enumerate(ranges, array.ndim - len(ranges)):
+        along = (slice(None),) * axis
+        slabs = [array[(*along, slice(*cells))].rechunk({axis: -1}) for cells in wanted]
+        array = da.concatenate(slabs, axis).astype(array.dtype)  # in its own byte order
+    return array
+
+
+def _sizes(ranges: Iterable[Iterable[Range]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(last - first for first, last in wanted) for wanted in ranges)
+
+
+def _per_block(function: Callable[..., Any], *arrays: da.Array, chunks: Any, dtype: Any) -> da.Array:
+    """`function` of each block; `meta` is given, or Dask would try `function` on an array without cells."""
+    return da.map_blocks(function, *arrays, chunks=chunks, dtype=dtype, meta=np.empty((0,) * len(chunks), dtype))
+
+
+def pool(
+    function: Callable[..., Any],
+    n: int,
+    input: Lazy,
+    window: Window,
+    ceil_mode: bool,
+    return_indices: bool,
+    index_format: str,
+    index_dtype: npt.DTypeLike | None,
+    num_threads: int | None,
+) -> Any:
+    """Pooling by `function` over `n` spatial axes."""
+    array = _known("input", input)
+    _arrays.numbers(np.empty(0, array.dtype))
+    codes = _geometry.is_window(index_format)
+    _, _, sizes = _pooling(n, _shape(array), _geometry.window(*window), bool(ceil_mode), codes)
+    _threads.threads_for(0, num_threads)
+    dtype = _index_dtype(index_dtype, codes, sizes)
+    options = ("ceil_mode", bool(ceil_mode)), ("return_indices", bool(return_indices))
+    lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
+    axes = _axes(n, sizes)
+    plan = Plan(function, axes, lead, chunks, dtype, codes, num_threads, options)
+    blocks = [_chunks.pooling(axis, runs) for axis, runs in zip(axes, chunks, strict=True)]
+    cells = _gathered(array, [[block.cells for block in along] for along in blocks])
+    pooled = array.chunks[:-n] + _sizes([block.windows for block in along] for along in blocks)
+    task = partial(_blocks.pool, plan)
+    if not return_indices:
+        return _per_block(task, cells, chunks=pooled, dtype=array.dtype)
+    # Each block of `pairs` is a tuple, on which both results draw: pooling twice would be the simpler graph.
+    pairs = _per_block(task, cells, chunks=pooled, dtype=np.dtype(object))
+    return (
+        _per_block(itemgetter(0), pairs, chunks=pooled, dtype=array.dtype),
+        _per_block(itemgetter(1), pairs, chunks=pooled, dtype=dtype),
+    )
+
+
+def _index_dtype(wanted: npt.DTypeLike | None, codes: bool, sizes: _geometry.Sizes) -> np.dtype[Any]:
+    """The dtype of a pooling's indices."""
+    if codes:
+        if wanted is not None:
+            raise TypeError(f"index_dtype is for index_format='plane', got {wanted!r} beside 'window'")
+        return _arrays.CODES[_geometry.code_bytes(sizes[6:9])]
+    dtype = _arrays.INT64 if wanted is None else np.dtype(wanted)
+    if dtype not in (_arrays.INT64, np.dtype(np.int32)):
+        raise TypeError(f"index_dtype must be int64 or int32, got {dtype}")
+    cells = math.prod(sizes[:3])
+    if cells - 1 > np.iinfo(dtype).max:
+        raise OverflowError(f"index_dtype must be int64 for planes of more than 2**31 cells, got {dtype} for {cells}")
+    return dtype
+
+
+def unpool(
+    function: Callable[..., Any],
+    n: int,
+    input: Lazy,
+    indices: Lazy,
+    window: Window,
+    output_size: Sequence[SupportsIndex] | None,
+    index_format: str,
+    num_threads: int | None,
+) -> da.Array:
+    """Unpooling by `function` over `n` spatial axes."""
+    array, places = _known("input", input), _known("indices", indices)
+    _arrays.items(np.empty(0, array.dtype))
+    codes = _geometry.is_window(index_format)
+    fixed = _geometry.window(*window)
+    size = None if output_size is None else _geometry.entries("output_size", output_size)
+    _, _, sizes = _geometry.unpooling(n, _shape(array), *fixed, size)
+    if codes:
+        _geometry.code_bytes(sizes[6:9])
+    _check_indices(places, _shape(array), "input")
+    _threads.threads_for(0, num_threads)
+    return _scattered(function, n, array, places, sizes, "output_size", codes, num_threads)
+
+
+def pool_backward(
+    function: Callable[..., Any],
+    n: int,
+    grad_output: Lazy,
+    indices: Lazy,
+    input_size: Sequence[SupportsIndex],
+    window: Window,
+    index_format: str,
+    num_threads: int | None,
+) -> da.Array:
+    """The gradient of pooling by `function` over `n` spatial axes."""
+    array, places = _known("grad_output", grad_output), _known("indices", indices)
+    _arrays.reals(np.empty(0, array.dtype), "grad_output")
+    codes = _geometry.is_window(index_format)
+    fixed = _geometry.window(*window)
+    given = _shape(array)
+    shape = _geometry.entries("input_size", input_size)
+    if len(shape) == n:
+        shape = given[:-n] + shape
+    # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it complains.
+    pooled, _, sizes = _pooling(n, shape, fixed, True, False)
+    if pooled != given:
+        pooled, _, sizes = _pooling(n, shape, fixed, False, False)
+    if pooled != given:
+        raise ValueError(f"grad_output must have the shape that pooling {shape} gives, {pooled}, got {given}")
+    if codes:
+        _geometry.code_bytes(sizes[6:9])
+    _check_indices(places, given, "grad_output")
+    _threads.threads_for(0, num_threads)
+    return _scattered(function, n, array, places, sizes, "input_size", codes, num_threads)
+
+
+def _scattered(
+    function: Callable[..., Any],
+    n: int,
+    array: da.Array,
+    places: da.Array,
+    sizes: _geometry.Sizes,
+    name: str,
+    codes: bool,
+    num_threads: int | None,
+) -> da.Array:
+    """Values moved to their places by `function`, which knows the size of a plane by `name`."""
+    array = _without_empty_chunks(array, n)
+    places = places.rechunk(array.chunks)
+    lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
+    axes = _axes(n, sizes)
+    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads)
+    if array.numblocks[-n:] == (1,) * n:
+        cells = array.chunks[:-n] + tuple((axis.size,) for axis in axes)
+        return _per_block(partial(_blocks.whole, plan, name), array, places, chunks=cells, dtype=array.dtype)
+    blocks = [_chunks.unpooling(axis, runs) for axis, runs in zip(axes, chunks, strict=True)]
+    windows = [[block.windows for block in along] for along in blocks]
+    cells = array.chunks[:-n] + _sizes([block.cells for block in along] for along in blocks)
+    task = partial(_blocks.unpool, plan, name)
+    return _per_block(task, _gathered(array, windows), _gathered(places, windows), chunks=cells, dtype=array.dtype)
+
+
+def unpool_backward(
+    function: Callable[..., Any],
+    n: int,
+    grad_output: Lazy,
+    indices: Lazy,
+    window: Window,
+    index_format: str,
+    num_threads: int | None,
+) -> da.Array:
+    """The gradient of unpooling by `function` over `n` spatial axes."""
+    full, places = _known("grad_output", grad_output), _known("indices", indices)
+    _arrays.items(np.empty(0, full.dtype), "grad_output")
+    codes = _geometry.is_window(index_format)
+    shape, given = _shape(places), _shape(full)
+    if len(shape) != len(given) or shape[:-n] != given[:-n]:
+        raise ValueError(f"indices must have the N and C of grad_output, {given}, got {shape}")
+    _, _, sizes = _geometry.unpooling(n, shape, *_geometry.window(*window), given[-n:])
+    if codes:
+        _geometry.code_bytes(sizes[6:9])
+    _check_indices(places, shape, "indices")
+    _threads.threads_for(0, num_threads)
+    places = _without_empty_chunks(places, n)
+    lead, chunks = _runs(places.chunks[:-n]), _runs(places.chunks[-n:])
+    axes = _axes(n, sizes)
+    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads)
+    task: Callable[..., Any]
+    if places.numblocks[-n:] == (1,) * n:
+        task, cells = partial(_blocks.whole, plan, None), [[(0, axis.size)] for axis in axes]
+    else:
+        task = partial(_blocks.unpool_backward, plan)
+        cells = [list(map(axis.seen, _chunks.bounds(runs))) for axis, runs in zip(axes, chunks, strict=True)]
+    full = _gathered(full.rechunk(dict(enumerate(places.chunks[:-n]))), cells)
+    return _per_block(task, full, places, chunks=places.chunks, dtype=full.dtype)
