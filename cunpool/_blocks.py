@@ -222,7 +222,7 @@ def _wrong(plan: Plan, indices: Array, windows: list[Range], block_id: Shape) ->
     """The error for the first of a block's indices that is outside, by its position in the whole array."""
     at = plan.corner(block_id) + tuple(first for first, _ in windows)
     if not plan.codes:
-        return _arrays.bad_index(indices, plan.full(), at)
+        return _arrays.bad_index(indices, plan.full(), corner=at)
     _, _, kernel, stride, _, dilation = zip(*plan.axes, strict=True)
     pooled = tuple(last - first for first, last in windows)
     padding = tuple(-axis.start(first) for axis, (first, _) in zip(plan.axes, windows, strict=True))

@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace, folder: Path) -> None:
         threads_per_worker=1,
         processes=True,
         memory_limit=arguments.limit * MIB,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         host="127.0.0.1",
         local_directory=str(folder),
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
 import os
@@ -382,20 +383,80 @@ def test_a_plane_far_larger_than_memory_is_no_trouble_to_plan():
         assert lazy.max_unpool2d(y, indices.astype(np.int8), 2).shape == x.shape
 
 
-def test_two_worker_processes(rng, tmp_path):
+@pytest.fixture
+def cluster(tmp_path):
+    """What starts a client of two workers in processes of their own, or in threads of this one."""
     distributed = pytest.importorskip("distributed")
-    x = rng.standard_normal((8, 3, 31, 20)).astype(np.float32)
-    y, indices = cu.max_pool2d(x, 3, 2, 1, return_indices=True)
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1",
-        local_directory=str(tmp_path),
-    )  # fmt: skip
-    with cluster, distributed.Client(cluster) as client:
-        assert len(client.scheduler_info()["workers"]) == 2
-        y_, indices_ = lazy.max_pool2d(da.from_array(x, (1, 2, 10, 20)), 3, 2, 1, return_indices=True)
-        z_ = lazy.max_unpool2d(y_, indices_, 3, 2, 1, x.shape)
-        results = client.gather(client.compute([y_, indices_, z_]))
-        assert [*map(bits, results)] == [*map(bits, (y, indices, cu.max_unpool2d(y, indices, 3, 2, 1, x.shape)))]
+
+    @contextlib.contextmanager
+    def started(**options):
+        options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "processes": True, **options}
+        local = distributed.LocalCluster(dashboard_address="127.0.0.1:0", local_directory=str(tmp_path), **options)
+        with local, distributed.Client(local) as client, dask.config.set(scheduler=client):
+            yield client
+
+    return started
+
+
+def everything(x):
+    """The arguments of all operations, windows that overlap; what they give lazily, and what they should."""
+    window = {"kernel_size": 3, "stride": 2, "padding": 1}
+    results = []
+    for array, module in ((da.from_array(x, (1, 2, 10, 7)), lazy), (x, cu)):
+        y, indices = module.max_pool2d(array, **window, return_indices=True)
+        codes = module.max_pool2d(array, **window, return_indices=True, index_format="window")[1]
+        results.append([
+            y, indices, codes,
+            module.max_unpool2d(y, indices, **window, output_size=x.shape),
+            module.max_pool2d_backward(y, indices, x.shape, **window),
+            module.max_unpool2d_backward(array, codes, **window, index_format="window"),
+        ])  # fmt: skip
+    return results
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_two_workers(rng, cluster, processes):
+    lazily, expected = everything(rng.standard_normal((4, 3, 31, 20)).astype(np.float32))
+    before = cu.get_cache_limit()
+    options = {} if processes else {"processes": False, "threads_per_worker": 2, "host": None}
+    try:
+        with cluster(memory_limit=512 << 20, **options) as client:
+            assert len(client.scheduler_info()["workers"]) == 2
+            assert [*map(bits, client.gather(client.compute(lazily)))] == [*map(bits, expected)]
+            assert set(client.run(cu.get_cache_limit).values()) == {64 << 20}  # an eighth
+            cu.set_cache_limit(1 << 20)
+            client.run(cu.set_cache_limit, 1 << 20)
+            client.gather(client.compute(lazily[0] + 1))
+            assert set(client.run(cu.get_cache_limit).values()) == {1 << 20}  # what was set stays
+    finally:
+        cu.set_cache_limit(before)
+
+
+def test_workers_without_a_limit_keep_what_others_do(rng, cluster):
+    before = cu.get_cache_limit()
+    with cluster(processes=False, host=None, memory_limit=0) as client:
+        client.gather(client.compute(lazy.max_pool1d(da.ones((1, 8), chunks=4), 2)))
+    assert cu.get_cache_limit() == before
+
+
+def test_a_worker_that_is_killed_in_the_middle(rng, cluster, tmp_path):
+    x = rng.standard_normal((4, 3, 31, 20)).astype(np.float32)
+    lazily, expected = everything(x)
+    mark = tmp_path / "killed"
+
+    def kill(block, block_id):
+        if sum(block_id) == 6 and not mark.exists():
+            mark.touch()
+            os._exit(1)
+        return block
+
+    y, indices = lazily[:2]
+    survivor = y.map_blocks(kill, dtype=y.dtype, meta=y._meta)
+    assert max(map(sum, np.ndindex(*y.numblocks))) >= 6
+    back = lazy.max_unpool2d(survivor, indices, 3, 2, 1, x.shape)
+    with cluster() as client:
+        assert bits(client.gather(client.compute(back))) == bits(expected[3])
+    assert mark.exists()
 
 
 def test_without_dask_one_line_says_so():

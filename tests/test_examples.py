@@ -32,6 +32,19 @@ def test_larger_than_memory(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_volume_larger_than_memory(tmp_path):
+    pytest.importorskip("dask.array")
+    pytest.importorskip("distributed")
+    pytest.importorskip("zarr")
+    options = "--shape", 100, 90, 70, "--chunk", 32, "--limit", 512, "--folder", tmp_path
+    printed = example("volume_larger_than_memory.py", *options)
+    assert "(100, 90, 70), uint16, 1 MiB, in chunks of 32 along each axis" in printed
+    assert printed.count("100% Completed") >= 3
+    assert len(re.findall(r"worker \d +peak memory \d+ MiB", printed)) == 2
+    assert "3 slabs, against cunpool without Dask: equal" in printed
+    assert not any(tmp_path.iterdir())
+
+
 def test_beside_onnxruntime():
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
