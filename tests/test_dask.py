@@ -264,6 +264,35 @@ def test_places_out_of_their_windows_are_an_error_that_names_the_remedy():
 
 
 @pytest.mark.parametrize(
+    ("position", "code"), [((1, 0, 0, 3), 2), ((1, 0, 4, 3), 8), ((1, 0, 2, 4), 5), ((1, 0, 2, 2), 9)]
+)
+def test_codes_that_name_padding_are_found_in_the_block_at_the_edge(position, code):
+    """The first three lie above, below and to the right of the array; the last is no code at all."""
+    codes = np.full((2, 1, 5, 5), 4, np.uint8)
+    codes[position] = code
+    values, grad, window = np.ones(codes.shape), np.ones((2, 1, 9, 9)), {"kernel_size": 3, "stride": 2, "padding": 1}
+    window["index_format"] = "window"
+    for name, array, size in (
+        ("max_unpool2d", values, ()),
+        ("max_pool2d_backward", values, ((9, 9),)),
+        ("max_unpool2d_backward", grad, ()),
+    ):
+        with pytest.raises(IndexError, match=rf"position {re.escape(str(position))} names no cell") as expected:
+            getattr(cu, name)(array, codes, *size, **window)
+        arrays = da.from_array(array, (1, 1, 2, 2)), da.from_array(codes, (1, 1, 2, 2))
+        lazily = getattr(lazy, name)(*arrays, *size, **window)
+        lazily[:1].compute()
+        with pytest.raises(IndexError, match=f"^{re.escape(str(expected.value))}$"):
+            lazily.compute()
+
+
+def test_blocks_do_not_ask_for_workers_where_there_are_none(monkeypatch):
+    monkeypatch.delitem(sys.modules, "distributed", raising=False)
+    assert lazy.max_pool1d(da.ones((1, 4), chunks=2), 2).compute().shape == (1, 2)
+    assert "distributed" not in sys.modules
+
+
+@pytest.mark.parametrize(
     ("index_dtype", "index_format", "size", "error"),
     [
         (np.int16, "plane", 4, "index_dtype must be int64 or int32, got int16"),
