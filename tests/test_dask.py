@@ -286,6 +286,35 @@ def test_codes_that_name_padding_are_found_in_the_block_at_the_edge(position, co
             lazily.compute()
 
 
+def test_windows_without_a_cell_keep_their_odd_index(rng):
+    x = rng.standard_normal((1, 3, 4, 1))
+    window = {"kernel_size": (1, 1, 2), "stride": 1, "padding": (0, 0, 1), "dilation": (1, 1, 2)}  # beside the one cell
+    y, indices = lazy.max_pool3d(da.from_array(x, (1, 2, 2, 1)), **window, return_indices=True)
+    values, places = cu.max_pool3d(x, **window, return_indices=True)
+    assert np.isneginf(values).all()
+    check(y, values)
+    check(indices, places)
+
+
+def test_codes_of_windows_without_a_cell_are_found():
+    codes = np.zeros((1, 4), np.uint8)
+    with pytest.raises(IndexError, match=r"position \(0, 3\) names no cell") as expected:
+        cu.max_unpool1d(np.ones((1, 4)), codes, 1, 3, output_size=(8,), index_format="window")
+    arrays = da.ones((1, 4), chunks=2), da.from_array(codes, 2)
+    z = lazy.max_unpool1d(*arrays, 1, 3, output_size=(8,), index_format="window")
+    with pytest.raises(IndexError, match=f"^{re.escape(str(expected.value))}$"):
+        z.compute()
+    arrays = da.ones((1, 8), chunks=3), da.from_array(codes, 1)
+    with pytest.raises(IndexError, match=f"^{re.escape(str(expected.value))}$"):
+        lazy.max_unpool1d_backward(*arrays, 1, 3, index_format="window").compute()
+
+
+def test_chunks_in_which_no_window_begins_are_left_out():
+    x = da.zeros((1, 9), chunks=((1,), (0, 4, 0, 1, 4)))
+    assert lazy.max_pool1d(x, 3, 1, 1).chunks == ((1,), (5, 1, 3))
+    assert lazy.max_pool1d(x, 3, 4).chunks == ((1,), (1, 1))
+
+
 def test_blocks_do_not_ask_for_workers_where_there_are_none(monkeypatch):
     monkeypatch.delitem(sys.modules, "distributed", raising=False)
     assert lazy.max_pool1d(da.ones((1, 4), chunks=2), 2).compute().shape == (1, 2)
