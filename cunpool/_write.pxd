@@ -54,7 +54,7 @@ cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ss
 
 
 cdef inline inlined write_few(index4 *indices, uint32_t first, uint32_t stride, Py_ssize_t at, Py_ssize_t lines,
-                       const int32_t *place) noexcept nogil:
+                              const int32_t *place) noexcept nogil:
     """`write_places` from window `at` on. The low 32 bits are all that is stored: twice as many fit a vector."""
     cdef Py_ssize_t i
     for i in range(at, at + lines):
@@ -62,7 +62,7 @@ cdef inline inlined write_few(index4 *indices, uint32_t first, uint32_t stride, 
 
 
 cdef inline inlined write_places(index *indices, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                          const int32_t *place) noexcept nogil:
+                                 const int32_t *place) noexcept nogil:
     cdef Py_ssize_t i
     if index is index8:
         for i in range(lines):
@@ -78,7 +78,7 @@ cdef inline inlined write_places(index *indices, Py_ssize_t base, Py_ssize_t str
 
 
 cdef inline inlined store_places(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                          const int32_t *place, index *indices) noexcept nogil:
+                                 const int32_t *place, index *indices) noexcept nogil:
     """The places of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
     cdef Py_ssize_t step = target.index_step, i
     # In whole vectors, of which the last one is done again.
@@ -98,23 +98,12 @@ cdef inline inlined store_places(const Target *target, Py_ssize_t base, Py_ssize
             write_places(indices + lines - 16, base + (lines - 16) * stride, stride, 16, place + lines - 16)
 
 
-cdef inline cloned write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
-                  const int32_t *place) noexcept nogil:
-    """Values and indices of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
+cdef inline cloned write_indices(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                 const int32_t *place) noexcept nogil:
+    """The indices of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
     # Copies, because the compiler has to fear that writing results changes `target`.
-    cdef char *values = target.values
     cdef char *indices = target.indices
-    cdef Py_ssize_t value_step = target.value_step, index_step = target.index_step, i
-    if value_step != sizeof(number):
-        for i in range(lines):
-            (<number *> (values + i * value_step))[0] = best[i]
-    elif target.stream:
-        cunpool_stream(values, <const char *> best, lines * sizeof(number))
-    else:
-        for i in range(lines):
-            (<number *> values)[i] = best[i]
-    if indices == NULL:
-        return
+    cdef Py_ssize_t index_step = target.index_step, i
     if target.code_size == 1:
         if index_step == 1:
             for i in range(lines):
@@ -129,3 +118,18 @@ cdef inline cloned write(const Target *target, Py_ssize_t base, Py_ssize_t strid
         store_places(target, base, stride, lines, place, <index4 *> indices)
     else:
         store_places(target, base, stride, lines, place, <index8 *> indices)
+
+
+cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
+                       const int32_t *place) noexcept nogil:
+    """Values and indices of neighbouring windows. The indices apart: they are the same loops for any kind of number."""
+    cdef Py_ssize_t i
+    if target.value_step != sizeof(number):
+        for i in range(lines):
+            (<number *> (target.values + i * target.value_step))[0] = best[i]
+    elif target.stream:
+        cunpool_stream(target.values, <const char *> best, lines * sizeof(number))
+    else:
+        cunpool_copy(target.values, <const char *> best, lines * sizeof(number))
+    if target.indices != NULL:
+        write_indices(target, base, stride, lines, place)

@@ -43,9 +43,7 @@ class _MaxPool:
         self.index_dtype = index_dtype
         _geometry.is_window(index_format)
 
-    def __call__(
-        self, input: npt.ArrayLike, *, out: Array | Pair | None = None, num_threads: int | None = None
-    ) -> Any:
+    def __call__(self, input: npt.ArrayLike, *, out: Array | Pair | None = None, num_threads: int | None = None) -> Any:
         """Pool `input`; an array, or with `return_indices` a pair of them."""
         return type(self)._function(
             input,
