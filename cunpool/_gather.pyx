@@ -221,12 +221,10 @@ GATHER[1] = [<Kernel> gather[item2, index4], <Kernel> gather[item2, index8]]
 GATHER[2] = [<Kernel> gather[item4, index4], <Kernel> gather[item4, index8]]
 GATHER[3] = [<Kernel> gather[item8, index4], <Kernel> gather[item8, index8]]
 GATHER[4] = [<Kernel> gather[item16, index4], <Kernel> gather[item16, index8]]
-cdef Kernel[5][2] PICK     # window codes go with the first
-PICK[0] = [<Kernel> pick[item1, index4], <Kernel> pick[item1, index8]]
-PICK[1] = [<Kernel> pick[item2, index4], <Kernel> pick[item2, index8]]
-PICK[2] = [<Kernel> pick[item4, index4], <Kernel> pick[item4, index8]]
-PICK[3] = [<Kernel> pick[item8, index4], <Kernel> pick[item8, index8]]
-PICK[4] = [<Kernel> pick[item16, index4], <Kernel> pick[item16, index8]]
+cdef Kernel[3][2] PICK     # of numbers of 2, 4 and 8 bytes; window codes go with the first
+PICK[0] = [<Kernel> pick[item2, index4], <Kernel> pick[item2, index8]]
+PICK[1] = [<Kernel> pick[item4, index4], <Kernel> pick[item4, index8]]
+PICK[2] = [<Kernel> pick[item8, index4], <Kernel> pick[item8, index8]]
 
 # The ways that a call can take, for the tests: what `unpool_backward` returns is a sum of these.
 GATHERED, PICKED, STRAYED = 1, 2, 4
@@ -243,11 +241,12 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED
-    picking = (met("arrays worth reading through", cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES)
+    picking = (met("the size of a real number", 2 <= item_size <= 8)
+               and met("arrays worth reading through", cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES)
                and met("windows side by side", side_by_side(&job, item_size, index_size))
                and met("windows of two", of_two(&job.g)) and met("rows worth picking", job.g.pooled[2] >= PICK_WIDTH))
     if picking:
-        kernel = PICK[kind][not codes and index_size == 8]
+        kernel = PICK[kind - 1][not codes and index_size == 8]
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= GIL_BYTES:
         found = run(kernel, &job, threads)

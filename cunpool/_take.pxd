@@ -47,75 +47,68 @@ cdef inline cloned take_values(char *into, Py_ssize_t into_step, const char *val
         count -= some
 
 
-cdef inline int64_t offset_of_code(const Offsets *offsets, uint32_t at) noexcept nogil:
-    """The same without a table."""
-    return <int32_t> (at * offsets.cell + (at * offsets.per_row >> 16) * offsets.row
-                      + (at * offsets.per_layer >> 16) * offsets.layer)
-
-
-cdef inline int64_t offset_in(const Offsets *offsets, uint32_t at) noexcept nogil:
-    """How far a code's cell is from its window's first, in raster order."""
-    return offsets.table[at] if offsets.table != NULL else offset_of_code(offsets, at)
-
-
-cdef inline inlined line_of_places(index *line, const code *codes, Py_ssize_t stride, const Offsets *offsets,
-                                   Py_ssize_t base, Py_ssize_t next, Py_ssize_t count) noexcept nogil:
-    """The places of every `stride`-th code, `next` further from one window to the next."""
-    cdef Offsets copy = offsets[0]  # the compiler has to fear that writing results changes these
-    cdef Py_ssize_t i
-    if copy.table != NULL:
-        for i in range(count):
-            line[i] = <index> (base + i * next + copy.table[codes[i * stride]])
-    else:
-        for i in range(whole_vectors(count, sizeof(code))):
-            line[i] = <index> (base + i * next + offset_of_code(&copy, codes[i * stride]))
-
-
-cdef inline inlined line_of_codes(char *line, int size, const code *codes, Py_ssize_t stride,
-                                  Py_ssize_t count) noexcept nogil:
+cdef inline cloned take_codes(uint32_t *line, const code *codes, Py_ssize_t stride, Py_ssize_t count) noexcept nogil:
     """Every `stride`-th code."""
     cdef Py_ssize_t i
-    if size == 1:
+    if stride == 1:
+        for i in range(whole_vectors(count, sizeof(code))):
+            line[i] = codes[i]
+    elif stride == 2:
+        for i in range(whole_vectors(count, sizeof(code))):
+            line[i] = codes[2 * i]
+    else:  # as far as it goes: beyond the last code there may be no buffer
         for i in range(count):
-            (<item1 *> line)[i] = <item1> codes[i * stride]
+            line[i] = codes[i * stride]
+
+
+cdef inline cloned write_line(const Reach *reach, char *into, Py_ssize_t into_step, const uint32_t *codes,
+                              Py_ssize_t base, Py_ssize_t next, Py_ssize_t count, index *index_type) noexcept nogil:
+    """Indices of `count` windows: codes as they are; or places, `next` further from one window to the next."""
+    cdef Offsets offsets = reach.offsets  # the compiler has to fear that writing results changes these
+    cdef index[CHUNK] line
+    cdef Py_ssize_t size = sizeof(index), i
+    if not reach.places:
+        size = reach.index_size
+        if size == 1:
+            for i in range(whole_vectors(count, 1)):
+                (<item1 *> line)[i] = <item1> codes[i]
+        else:
+            for i in range(whole_vectors(count, 2)):
+                (<item2 *> line)[i] = <item2> codes[i]
+    elif offsets.table != NULL:
+        for i in range(count):
+            line[i] = <index> (base + i * next + offsets.table[codes[i]])
+    else:
+        for i in range(whole_vectors(count, 4)):
+            line[i] = <index> (base + i * next + <int32_t> (
+                codes[i] * offsets.cell + (codes[i] * offsets.per_row >> 16) * offsets.row
+                + (codes[i] * offsets.per_layer >> 16) * offsets.layer))
+    if into_step == size:
+        cunpool_copy(into, <const char *> line, count * size)
     else:
         for i in range(count):
-            (<item2 *> line)[i] = <item2> codes[i * stride]
+            memcpy(into + i * into_step, <const char *> line + i * size, size)
 
 
-cdef inline cloned take_codes(const Reach *reach, char *into, Py_ssize_t into_step, const code *codes,
+cdef inline void take_indices(const Reach *reach, char *into, Py_ssize_t into_step, const char *codes,
                               Py_ssize_t stride, Py_ssize_t base, Py_ssize_t next, Py_ssize_t count) noexcept nogil:
-    """Every `stride`-th code, or its place, the first window's begun at `base`."""
-    cdef index8[CHUNK] line
-    cdef Py_ssize_t size = reach.index_size, some, i
+    """The indices of every `stride`-th cell, the first window's begun at `base`."""
+    cdef uint32_t[CHUNK] line
+    cdef Py_ssize_t some
     while count > 0:
         some = min(count, <Py_ssize_t> CHUNK)
-        if stride > 2:  # as far as it goes: beyond the last code there may be no buffer
-            for i in range(some):
-                if not reach.places:
-                    line_of_codes(<char *> line + i * size, <int> size, codes + i * stride, 1, 1)
-                elif size == sizeof(index4):
-                    (<index4 *> line)[i] = <index4> (base + i * next + offset_in(&reach.offsets, codes[i * stride]))
-                else:
-                    line[i] = base + i * next + offset_in(&reach.offsets, codes[i * stride])
-        elif not reach.places:
-            if stride == 1:
-                line_of_codes(<char *> line, <int> size, codes, 1, whole_vectors(some, sizeof(code)))
-            else:
-                line_of_codes(<char *> line, <int> size, codes, 2, whole_vectors(some, sizeof(code)))
-        elif size == sizeof(index4):
-            line_of_places(<index4 *> line, codes, stride, &reach.offsets, base, next, some)
-        elif stride == 1:
-            line_of_places(<index8 *> line, codes, 1, &reach.offsets, base, next, some)
+        if reach.code_size == 1:
+            take_codes(line, <const item1 *> codes, stride, some)
+        elif reach.code_size == 2:
+            take_codes(line, <const item2 *> codes, stride, some)
         else:
-            line_of_places(<index8 *> line, codes, 2, &reach.offsets, base, next, some)
-        if into_step == size:
-            cunpool_copy(into, <const char *> line, some * size)
+            take_codes(line, <const item4 *> codes, stride, some)
+        if reach.index_size == sizeof(index8):
+            write_line(reach, into, into_step, line, base, next, some, <index8 *> NULL)
         else:
-            for i in range(some):
-                memcpy(into + i * into_step, <const char *> line + i * size, size)
+            write_line(reach, into, into_step, line, base, next, some, <index4 *> NULL)
         into += some * into_step
-        codes += some * stride
+        codes += some * stride * reach.code_size
         base += some * next
         count -= some
 
@@ -128,7 +121,7 @@ cdef inline void take(const Job *job, const Reach *reach, Py_ssize_t image, cons
     cdef Py_ssize_t index_step[4]
     cdef Py_ssize_t next[4]
     cdef Py_ssize_t at[4]
-    cdef Py_ssize_t base = 0, place, from_here, rows = 1, row, left, stride
+    cdef Py_ssize_t base = 0, place, from_here, rows = 1, row, left
     cdef char *values = job.pooled.data + image * job.pooled.n
     cdef char *indices = job.indices.data + image * job.indices.n if job.indices.data != NULL else NULL
     cdef char *to_values
@@ -171,13 +164,5 @@ cdef inline void take(const Job *job, const Reach *reach, Py_ssize_t image, cons
                     run.stride[inner] * run.distance[inner], run.count[inner], reach.item_size, full)
         if indices == NULL:
             continue
-        stride = run.stride[inner] * run.distance[inner]
-        if reach.code_size == 1:
-            take_codes(reach, to_indices, index_step[inner], <const item1 *> run.codes + from_here, stride, place,
-                       next[inner], run.count[inner])
-        elif reach.code_size == 2:
-            take_codes(reach, to_indices, index_step[inner], <const item2 *> run.codes + from_here, stride, place,
-                       next[inner], run.count[inner])
-        else:
-            take_codes(reach, to_indices, index_step[inner], <const item4 *> run.codes + from_here, stride, place,
-                       next[inner], run.count[inner])
+        take_indices(reach, to_indices, index_step[inner], run.codes + from_here * reach.code_size,
+                     run.stride[inner] * run.distance[inner], place, next[inner], run.count[inner])
