@@ -64,6 +64,21 @@ def test_windows_of_2_are_selected(rng, ways, full, threads):
     assert len(ways) == 3
 
 
+def test_rows_with_gaps_between_them_are_selected_without_a_stray(rng, ways):
+    for full in ((2, 3, 6, 100), (1, 2, 4, 6, 90)):
+        values, indices = pooled(rng, full)
+        for axis in range(values.ndim - 1):
+            take = (slice(None),) * axis + (slice(None, None, 2),)
+            for given, chosen in (
+                (np.repeat(values, 2, axis)[take], indices),
+                (values, np.repeat(indices, 2, axis)[take]),
+            ):
+                ways.clear()
+                result = UNPOOL[len(full) - 2](given, chosen, 2, output_size=full[2:], num_threads=1)
+                assert bits(result) == bits(scattered(values, indices, full))
+                assert ways == [_unpool.SELECTED], axis
+
+
 @pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8", "D"])
 @pytest.mark.parametrize(
     "kernel", [(1, 2), (2, 1), (3, 3), (2, 3), (3, 2), (4, 4), (5, 4), (16, 2), (2, 2, 3), (3, 1, 2)]

@@ -220,7 +220,10 @@ def test_huge_strides_and_windows_that_do_fit():
 
 
 def test_windows_that_span_as_many_cells_as_they_may():
-    x = np.zeros((1, 2**31 + 1), np.uint8)  # few of its pages are ever touched
+    try:
+        x = np.zeros((1, 2**31 + 1), np.uint8)  # few of its pages are ever touched
+    except MemoryError:
+        pytest.skip("addresses are short here")
     x[0, -1] = 5
     values, indices = cu.max_pool1d(x, 2, 1, dilation=2**31 - 1, return_indices=True)
     assert (values.tolist(), indices.tolist()) == ([[0, 5]], [[0, 2**31]])
