@@ -183,20 +183,20 @@ def test_masked_arrays_are_no_place_for_results():
 
 def test_out_that_overlaps_the_input(rng):
     for dtype in ("f4", "i8", ">f8", "?"):
-        plain = random_numbers(rng, np.dtype(dtype).newbyteorder("="), (2, 12, 12)).astype(dtype)
+        plain = random_numbers(rng, np.dtype(dtype).newbyteorder("="), (2, 60, 60)).astype(dtype)
         expected = cu.max_pool2d(plain, 1, return_indices=True)
         for back in (slice(None), slice(None, None, -1)):
             x = plain.copy()
             assert cu.max_pool2d(x, 1, out=x[:, back]).base is x
             assert bits(x[:, back]) == bits(expected.values)
     # Indices over the cells that they name, and over the values besides.
-    plain = rng.integers(-99, 99, (2, 12, 12))
+    plain = rng.integers(-99, 99, (2, 60, 60))
     expected = cu.max_pool2d(plain, 3, 1, return_indices=True)
-    for start in (0, 1, 40):
-        x = np.zeros(400, np.int64)
-        cells = x[:288].reshape(2, 12, 12)
+    for start in (0, 1, 900):
+        x = np.zeros(9000, np.int64)
+        cells = x[:7200].reshape(2, 60, 60)
         cells[...] = plain
-        out = np.full((2, 10, 10), 7), x[start : start + 200].reshape(2, 10, 10)
+        out = np.full((2, 58, 58), 7), x[start : start + 6728].reshape(2, 58, 58)
         assert list(map(bits, cu.max_pool2d(cells, 3, 1, return_indices=True, out=out))) == list(map(bits, expected))
         cells[...] = plain
         out = out[::-1]
