@@ -20,6 +20,9 @@ from cunpool._arrays import Array
 from cunpool._chunks import Axis, Range, Runs
 from cunpool._geometry import Shape
 
+# How many places are moved at a time, so that they stay in the caches meanwhile.
+SLAB = 1 << 14
+
 # The share of a worker's limit that the memory of dropped results may take.
 SHARE = 8
 
@@ -250,29 +253,65 @@ def _name_padding(plan: Plan, codes: Array, windows: list[Range]) -> bool:
 
 def _counted_in_block(plan: Plan, indices: Array, windows: list[Range], block_id: Shape, size: Shape) -> Array:
     """Places in the block of places in the whole plane, each of which has to lie in the box of its window."""
-    places = _arrays.integers(indices, indices.shape).astype(np.int64, copy=False)
-    full, n = plan.full(), len(plan.axes)
-    beyond = (places < 0) | (places >= math.prod(full))
-    astray, result, step, rows = beyond.copy(), np.zeros(places.shape, np.int64), 1, places
-    for number in reversed(range(n)):
-        axis, (first, last) = plan.axes[number], windows[number]
-        before = rows // axis.size
-        starts = (np.arange(first, last) * axis.stride - axis.padding).reshape((-1,) + (1,) * (n - 1 - number))
-        within = rows - before * axis.size - starts
-        astray |= (within < 0) | (within > axis.reach)
-        result += (within + starts - axis.start(first)) * step
+    places = _arrays.integers(indices, indices.shape)
+    n = len(size)
+    last = (axis.start(part[1]) for axis, part in zip(plan.axes, windows, strict=True))
+    dtype = np.int32 if max(math.prod(plan.full()), math.prod(size), *last) < 2**31 else np.int64
+    starts = [
+        np.array([axis.start(window) for window in range(*part)], dtype).reshape((-1,) + (1,) * (n - 1 - number))
+        for number, (axis, part) in enumerate(zip(plan.axes, windows, strict=True))
+    ]
+    result = np.empty(places.shape, dtype)
+    slab = max(1, SLAB * len(starts[0]) // places.size)
+    for begin in range(0, len(starts[0]), slab):
+        few = along((slice(begin, begin + slab),) + (slice(None),) * (n - 1))
+        astray = _move(plan, places[few], [starts[0][begin : begin + slab], *starts[1:]], windows, size, result[few])
+        if astray:
+            raise _astray(plan, indices, places, starts, windows, block_id)
+    return result
+
+
+def _move(plan: Plan, places: Array, starts: list[Array], windows: list[Range], size: Shape, result: Array) -> bool:
+    """Write to `result` where in their block these places are; return whether some are not in their windows."""
+    # Negative numbers are large ones where there is no sign.
+    if (places.view(f"u{places.itemsize}") >= math.prod(plan.full())).any():
+        return True
+    rows, unsigned = places.astype(result.dtype), f"u{result.itemsize}"
+    astray = False
+    result[...] = 0
+    step = 1
+    for number in reversed(range(len(size))):
+        axis = plan.axes[number]
+        within = rows
+        if number:
+            rows = rows // axis.size
+            within -= rows * axis.size
+        within -= starts[number]
+        astray = astray or bool((within.view(unsigned) > axis.reach).any())
+        within += starts[number] - axis.start(windows[number][0])
+        within *= step
+        result += within
         step *= size[number]
-        rows = before
-    if not astray.any():
-        return result
+    return astray
+
+
+def _astray(
+    plan: Plan, indices: Array, places: Array, starts: list[Array], windows: list[Range], block_id: Shape
+) -> IndexError:
+    """The error for the first of these places that is outside the plane or its window."""
+    full, n = plan.full(), len(starts)
+    beyond = (places < 0) | (places >= math.prod(full))
+    cells = _arrays.unravel(np.where(beyond, 0, places).astype(np.int64), full)
+    astray = beyond.copy()
+    for axis, cell, start in zip(plan.axes, cells, starts, strict=True):
+        astray |= (cell < start) | (cell > start + axis.reach)
     at = tuple(map(int, np.unravel_index(int(np.argmax(astray)), astray.shape)))
     if beyond[at]:
-        raise _wrong(plan, indices, windows, block_id)
-    cell = tuple(map(int, np.unravel_index(int(places[at]), full)))
-    where = tuple(a + b for a, b in zip(plan.corner(block_id) + tuple(first for first, _ in windows), at, strict=True))
+        return _wrong(plan, indices, windows, block_id)
+    where = _arrays.position(at, plan.corner(block_id) + tuple(first for first, _ in windows))
     corner = tuple(axis.start(window) for axis, window in zip(plan.axes, where[-n:], strict=True))
-    raise IndexError(
-        f"index {indices[at]} at position {where} is the cell {cell}, outside its window, which begins at {corner}: "
-        "a plane in several chunks takes indices as pooling gives them, each in its own window. For others, give each "
-        f"plane one chunk: input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
+    return IndexError(
+        f"index {indices[at]} at position {where} is the cell {tuple(int(cell[at]) for cell in cells)}, outside its "
+        f"window, which begins at {corner}: a plane in several chunks takes indices as pooling gives them, each in its "
+        f"own window. For others, give each plane one chunk: input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
     )

@@ -309,6 +309,13 @@ def test_codes_of_windows_without_a_cell_are_found():
         lazy.max_unpool1d_backward(*arrays, 1, 3, index_format="window").compute()
 
 
+def test_a_window_far_outside_is_an_index_error_too():
+    indices = np.zeros((1, 2), int)
+    arrays = da.ones((1, 2), chunks=2), da.from_array(indices, 1)
+    with pytest.raises(IndexError, match=r"index 0 at position \(0, 1\) is the cell \(0,\), outside"):
+        lazy.max_unpool1d_backward(*arrays, 1, 2**32).compute()
+
+
 def test_chunks_in_which_no_window_begins_are_left_out():
     x = da.zeros((1, 9), chunks=((1,), (0, 4, 0, 1, 4)))
     assert lazy.max_pool1d(x, 3, 1, 1).chunks == ((1,), (5, 1, 3))
