@@ -4,7 +4,7 @@ Each contestant works in a process of its own, with two workers that may use 256
 to spare: 256 x 1024 x 1024 cells in chunks of 64 x 256 x 256. Where the volume comes from costs next to nothing (each
 chunk is the same random numbers), and of each chunk of the result one cell goes back. Times are the medians of some
 rounds, and peaks those of the workers' memory in all rounds. It needs ``pip install '.[dask]'``; PyTorch and dask-image
-take part if they are installed.
+take part if they are installed; PyTorch with ``--dtype float32 --limit 1024``, for it is large itself.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def main() -> None:
             command = [sys.executable, __file__, *sys.argv[1:], "--only", task, name]
             run = subprocess.run(command, capture_output=True, text=True, timeout=600)
             if run.returncode:
-                print(f"  {name:37} failed: {run.stderr.strip().splitlines()[-1]}")
+                print(f"  {name:37} failed: {run.stderr.strip().splitlines()[-1][:90]}")
                 continue
             result = json.loads(run.stdout.splitlines()[-1])
             low, high = min(result["seconds"]), max(result["seconds"])

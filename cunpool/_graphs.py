@@ -156,7 +156,7 @@ def pool(
     codes = _geometry.is_window(index_format)
     _, _, sizes = _pooling(n, _shape(array), _geometry.window(*window), bool(ceil_mode), codes)
     _threads.threads_for(0, num_threads)
-    dtype = _index_dtype(index_dtype, codes, sizes)
+    dtype = _index_dtype(index_dtype, codes, sizes, bool(return_indices))
     options = ("ceil_mode", bool(ceil_mode)), ("return_indices", bool(return_indices))
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
     axes = _axes(n, sizes)
@@ -175,7 +175,9 @@ def pool(
     )
 
 
-def _index_dtype(wanted: npt.DTypeLike | None, codes: bool, sizes: _geometry.Sizes) -> np.dtype[Any]:
+def _index_dtype(
+    wanted: npt.DTypeLike | None, codes: bool, sizes: _geometry.Sizes, return_indices: bool
+) -> np.dtype[Any]:
     """The dtype of a pooling's indices."""
     if codes:
         if wanted is not None:
@@ -184,7 +186,7 @@ def _index_dtype(wanted: npt.DTypeLike | None, codes: bool, sizes: _geometry.Siz
     dtype = _arrays.INT64 if wanted is None else np.dtype(wanted)
     if dtype not in (_arrays.INT64, np.dtype(np.int32)):
         raise TypeError(f"index_dtype must be int64 or int32, got {dtype}")
-    cells = math.prod(sizes[:3])
+    cells = math.prod(sizes[:3]) if return_indices else 0
     if cells - 1 > np.iinfo(dtype).max:
         raise OverflowError(f"index_dtype must be int64 for planes of more than 2**31 cells, got {dtype} for {cells}")
     return dtype

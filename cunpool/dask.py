@@ -7,7 +7,7 @@ them than these see:
 windows side by side,         nothing moves: each chunk is pooled, or unpooled, where it is
 chunks that end between them
 windows that overlap          what they see of the next chunks: ``kernel_size - stride`` cells along each axis, cut out
-                              where those chunks lie
+                              where those chunks lie; in unpooling the windows of the chunks before that reach into one
 chunks that end in a window   what is left of that window; the window belongs to the chunk in which it begins
 indices from elsewhere        whole planes, each rechunked to one chunk by the caller; see `max_unpool2d`
 ============================  ==========================================================================================
