@@ -20,6 +20,7 @@ import cunpool as cu
 
 torch = pytest.importorskip("torch")
 import cunpool.torch as ct  # noqa: E402
+from cunpool.torch import _accelerate, _eager, _kernels, functional, modules  # noqa: E402
 
 F = torch.nn.functional
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -38,7 +39,8 @@ def pytorch_threads():
 @pytest.fixture(autouse=True)
 def ours(monkeypatch):
     """Have cunpool's kernels at any size: what is left to PyTorch need not be compared with it."""
-    monkeypatch.setattr(ct, "_are_few", lambda input: False)
+    monkeypatch.setattr(_eager, "LEAST", 0)
+    monkeypatch.setattr(_eager, "_are_few", lambda input: False)
     return monkeypatch
 
 
@@ -47,8 +49,8 @@ def as_it_is(ours):
     """Undo `ours`, and count the calls that are left to PyTorch."""
     ours.undo()
     calls = []
-    for n, operator in list(ct._THEIRS.items()):
-        ours.setitem(ct._THEIRS, n, lambda *arguments, _operator=operator: calls.append(1) or _operator(*arguments))
+    for n, operator in list(_eager.THEIRS.items()):
+        ours.setitem(_eager.THEIRS, n, lambda *arguments, _operator=operator: calls.append(1) or _operator(*arguments))
     return calls
 
 
@@ -209,6 +211,7 @@ def test_integers(dtype):
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("return_indices", [False, True])
 def test_gradcheck(n, return_indices):
+    torch.set_num_threads(1)  # thousands of tiny calls
     x = torch.randperm(2 * 5**n).double().reshape(1, 2, *(5,) * n).requires_grad_()
     pool, unpool = both(f"max_pool{n}d")[0], both(f"max_unpool{n}d")[0]
 
@@ -274,8 +277,8 @@ def test_channels_last_stays(n, dtype):
 
 def test_memory_is_shared(monkeypatch):
     seen = []
-    unpool = ct._UNPOOL[2]
-    monkeypatch.setitem(ct._UNPOOL, 2, lambda *a, **k: seen.append((*a[:2], unpool(*a, **k))) or seen[-1][2])
+    unpool = _kernels.UNPOOL[2]
+    monkeypatch.setitem(_kernels.UNPOOL, 2, lambda *a, **k: seen.append((*a[:2], unpool(*a, **k))) or seen[-1][2])
     for dtype in FLOATS:
         y, indices = ct.max_pool2d(torch.rand(1, 4, 8, 8).to(dtype), 2, return_indices=True)
         z = ct.max_unpool2d(y, indices, 2)
@@ -285,8 +288,8 @@ def test_memory_is_shared(monkeypatch):
 
 def test_threads_are_pytorchs_and_cunpools(monkeypatch):
     asked = []
-    unpool = ct._UNPOOL[2]
-    monkeypatch.setitem(ct._UNPOOL, 2, lambda *a, **k: asked.append(k["num_threads"]) or unpool(*a, **k))
+    unpool = _kernels.UNPOOL[2]
+    monkeypatch.setitem(_kernels.UNPOOL, 2, lambda *a, **k: asked.append(k["num_threads"]) or unpool(*a, **k))
     y, indices = ct.max_pool2d(torch.rand(1, 8, 128, 128), 2, return_indices=True)
     expected = raw(F.max_unpool2d(y, indices, 2))
     for theirs, ours, used in ((1, 4, 1), (3, 2, 2), (2, 3, 2)):
@@ -314,19 +317,11 @@ def test_conjugates_and_subclasses():
     negative = torch.conj(z).imag
     assert negative.is_neg()
     assert torch.equal(ct.max_pool2d(negative, 2), F.max_pool2d(negative, 2))
+    negative = torch._neg_view(torch.randn(1, 1, 4, 4).bfloat16())
+    assert torch.equal(ct.max_pool2d(negative, 2), F.max_pool2d(negative, 2))
+    assert torch.equal(ct.max_unpool2d(negative, indices.repeat(1, 1, 2, 2), 2)[0, 0, 0, 0], negative[0, 0, 2, 2])
     parameter = torch.nn.Parameter(torch.rand(1, 4))
     assert type(ct.max_pool1d(parameter, 2)) is torch.Tensor
-
-
-@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # PyTorch's own
-def test_what_pytorch_transforms_is_refused():
-    x = torch.rand(1, 1, 4, 4)
-    indices = torch.zeros(1, 1, 4, 4, dtype=torch.int64)
-    for call in (lambda x: ct.max_pool2d(x, 2), lambda x: ct.max_unpool2d(x, indices, 2)):
-        with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="forward mode AD"):
-            call(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
-    with pytest.raises((TypeError, RuntimeError), match="NumPy can read"):
-        torch.vmap(lambda x: ct.max_pool2d(x, 2))(x)
 
 
 X, I = torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 4, 4, dtype=torch.int64)  # noqa: E741
@@ -345,7 +340,8 @@ X, I = torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 4, 4, dtype=torch.int64)  # no
         (TypeError, "input must be a torch.Tensor, got list", lambda: ct.max_unpool1d([[1.0]], I, 2)),
         (TypeError, "indices must be a torch.Tensor, got NoneType", lambda: ct.max_unpool2d(X, None, 2)),
         (TypeError, "indices must be of integers", lambda: ct.max_unpool2d(X, X, 2)),
-        (TypeError, "indices must be of integers", lambda: ct.max_unpool2d(X, X.bfloat16(), 2)),
+        (TypeError, "indices must be of integers, got torch.bfloat16", lambda: ct.max_unpool2d(X, X.bfloat16(), 2)),
+        (TypeError, r"pool tensor.view\(torch.uint8\)", lambda: ct.max_pool2d(X.bool(), 2)),
         (TypeError, "complex64", lambda: ct.max_pool2d(X.to(torch.complex64), 2)),
         (TypeError, "input .* ScalarType", lambda: ct.max_unpool2d(X.to(torch.float8_e5m2), I, 2)),
         (ValueError, "kernel_size must be at least 1", lambda: ct.max_pool2d(X, 0)),
@@ -441,7 +437,7 @@ def test_accelerate(last):
     assert torch.equal(again.eval()(x), nets[1].eval()(x))
 
 
-def test_what_accelerate_leaves_alone():
+def test_what_accelerate_leaves_alone(capsys):
     class Mine(torch.nn.MaxPool2d):
         pass
 
@@ -450,23 +446,162 @@ def test_what_accelerate_leaves_alone():
     assert type(alone) is ct.MaxUnpool3d
     assert not alone.training
     short = torch.nn.MaxPool2d((2,))  # PyTorch takes it, cunpool does not
-    net = ct.accelerate(torch.nn.Sequential(Mine(2), torch.nn.AvgPool2d(2), short, torch.nn.MaxPool2d((2, 2))))
+    net = torch.nn.Sequential(Mine(2), torch.nn.AvgPool2d(2), short, torch.nn.MaxPool2d((2, 2)))
+    assert ct.accelerate(net, verbose=True) is net
     assert [type(m) for m in net] == [Mine, torch.nn.AvgPool2d, torch.nn.MaxPool2d, ct.MaxPool2d]
     assert net(torch.rand(1, 1, 16, 16)).shape == (1, 1, 1, 1)
+    assert capsys.readouterr().out.splitlines() == [
+        "replaced: 1 MaxPool2d",
+        "left: 0 (Mine): a subclass",
+        "left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,)",
+    ]
+    ct.accelerate(Mine(2), verbose=True)
+    ct.accelerate(torch.nn.ReLU(), verbose=True)
+    assert capsys.readouterr().out == (
+        "replaced: nothing\nleft: the model itself (Mine): a subclass\nreplaced: nothing\n"
+    )
+
+
+def test_accelerate_takes_all_that_the_functions_take():
+    nn = torch.nn
+    x = torch.rand(1, 2, 8, 8)
+    for pool in (
+        nn.MaxPool2d([2, 2]), nn.MaxPool2d(np.int64(2)), nn.MaxPool2d(2, padding=[0, 0]),
+        nn.MaxPool2d(2, np.array([2, 2])), nn.MaxPool2d(2, stride=torch.tensor([2, 2])),
+        nn.MaxPool1d([2]), nn.MaxPool3d((1, 2, 2)),
+    ):  # fmt: skip
+        ours = ct.accelerate(copy.deepcopy(pool))
+        assert type(ours) is getattr(ct, type(pool).__name__)
+        given = x[0] if isinstance(pool, nn.MaxPool1d) else x
+        assert ours(given).shape == (given.shape[:-1] if given.ndim == 3 else (*x.shape[:2], 4)) + (4,)
+        assert type(ct.restore(ours)) is type(pool)
+    for unpool in (nn.MaxUnpool2d([2, 2]), nn.MaxUnpool1d((2,)), nn.MaxUnpool2d(2, np.int64(2))):
+        assert type(ct.accelerate(unpool)) is getattr(ct, type(unpool).__name__)
+
+
+def test_restore_is_the_opposite_of_accelerate():
+    net = SegNet()
+    types = [type(module) for module in net.modules()]
+    x = torch.randn(1, 3, 12, 12)
+    expected = net.eval()(x)
+    assert ct.restore(ct.accelerate(net)) is net
+    assert [type(module) for module in net.modules()] == types
+    assert torch.equal(ct.restore(net)(x), expected)
+
+
+FORMS = [  # arguments, and the same in plain words
+    (lambda: (2, [2, 2]), (2, 2)),
+    (lambda: (np.int64(2), None), (2,)),
+    (lambda: ([2, 2], (np.int32(2), 1)), (2, (2, 1))),
+    (lambda: (np.array([2, 2]), torch.tensor([2, 2])), (2, 2)),
+    (lambda: ((2, 2), (2, 2)), (2, 2)),
+    (lambda: (iter([2, 3]), None, [0, 0], iter([1, 1])), ((2, 3),)),
+    (lambda: (range(2, 4),), ((2, 3),)),
+    (lambda: (torch.tensor([3, 2]), [2, 1], (1, 0), np.array([1, 2])), ((3, 2), (2, 1), (1, 0), (1, 2))),
+]
+
+
+@pytest.mark.parametrize("form", range(len(FORMS)))
+@pytest.mark.parametrize("size", [8, 512])
+def test_forms_of_arguments_do_not_depend_on_the_size(as_it_is, form, size):
+    x = torch.rand(1, 1, size, size, requires_grad=True)
+    window, plain = FORMS[form]
+    result = ct.max_pool2d(x, *window(), return_indices=True)
+    assert [*map(raw, result)] == [*map(raw, F.max_pool2d(x, *plain, return_indices=True))]
+    result[0].sum().backward()  # what was read is not read again
+
+
+NONSENSE = [(2, []), (2, ()), ((),), (2, 2, []), (2, 2, 0, ()), (0,), (2, 0), ((2, 0),), (1, 0)]
+
+
+@pytest.mark.parametrize("window", NONSENSE)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_nonsense_is_refused_at_every_size(as_it_is, n, window):
+    for size in (6, 64):
+        with pytest.raises(ValueError, match="must"):
+            both(f"max_pool{n}d")[0](torch.rand((1, 1) + (size,) * n), *window)
+
+
+def test_windows_without_a_cell_are_never_left_to_pytorch(as_it_is):
+    for shape, window in (
+        ((1, 1, 1, 1), ((2, 1), (10**9, 1), (1, 0), (10**9, 1), True)),  # PyTorch's backward ends the process
+        ((1, 6, 1, 1), (2, 1, 1, 2)),  # or writes into other planes, and past the buffer
+    ):
+        x = torch.rand(shape, requires_grad=True)
+        y, indices = ct.max_pool2d(x, *window, return_indices=True)
+        assert not as_it_is
+        inside = ((indices >= 0) & (indices < 1)).all()
+        if inside:
+            y.backward(torch.ones_like(y))
+        else:
+            with pytest.raises(IndexError, match="is outside the output"):
+                y.backward(torch.ones_like(y))
+
+
+@pytest.mark.parametrize("size", [2, 6, 24])
+def test_volumes_of_minus_infinity_have_indices_of_their_windows(as_it_is, size):
+    x = torch.full((1, 3, size, size, size), -torch.inf)
+    last = x.to(memory_format=torch.channels_last_3d)
+    for window in ((2,), (2, 2, 1), (2, 1)):
+        expected = F.max_pool3d(x, *window, return_indices=True)
+        assert [*map(raw, ct.max_pool3d(last, *window, return_indices=True))] == [*map(raw, expected)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_small_and_large_calls_in_a_forked_child():
+    program = """if True:
+        import os, torch, cunpool.torch as ct
+        torch.nn.functional.max_pool2d(torch.rand(8, 64, 128, 128), 2)  # PyTorch's threads are there
+        ct.max_pool2d(torch.rand(8, 64, 128, 128), 2)
+        small = [torch.rand(1, 1, size, size) for size in (4, 16, 63)] + [torch.rand(1, 1, 512, 512)]
+        expected = [ct.max_pool2d(x, 2, return_indices=True) for x in small]
+        child = os.fork()
+        if not child:
+            for x, (y, i) in zip(small, expected):
+                z, j = ct.max_pool2d(x, 2, return_indices=True)
+                assert y.numpy().tobytes() == z.numpy().tobytes() and i.numpy().tobytes() == j.numpy().tobytes()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=os.sep, timeout=60, start_new_session=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_gradients_do_not_depend_on_create_graph(dtype, last):
+    x = torch.randn(2, 3, 40, 36).to(dtype)
+    x = x.to(memory_format=torch.channels_last) if last else x
+    grads = []
+    for create_graph in (False, True):
+        leaf = x.detach().requires_grad_()
+        y, indices = ct.max_pool2d(leaf, 5, 1, 2, return_indices=True)
+        z = ct.max_unpool2d(y, indices, 5, 1, 2)
+        weights = torch.linspace(-3, 3, y.numel()).reshape(y.shape).to(dtype).requires_grad_()
+        grads += [torch.autograd.grad(result, leaf, weights, True, create_graph) for result in (y, z)]
+        assert grads[-1][0].requires_grad == create_graph
+        assert grads[-1][0].is_contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    for without, with_graph in zip(grads[:2], grads[2:], strict=True):
+        assert raw(without[0]) == raw(with_graph[0])
+        assert without[0].stride() == with_graph[0].stride()
 
 
 def test_docstring_examples():
-    result = doctest.testmod(ct)
-    assert result.attempted > 20
-    assert result.failed == 0
+    for module, least in ((functional, 15), (modules, 12), (_accelerate, 6)):
+        result = doctest.testmod(module)
+        assert result.attempted >= least
+        assert result.failed == 0
     for name in ct.__all__:
         assert "Examples\n" in getattr(ct, name).__doc__, name
 
 
 def test_readme_examples():
     blocks = [block for block in re.findall(r"```py\n(.*?)```", README.read_text(), re.DOTALL) if "torch" in block]
-    assert len(blocks) == 1
-    exec(compile(blocks[0], "README.md", "exec"), {})
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
 
 
 def run(program: str) -> str:

@@ -1,0 +1,194 @@
+"""``torch.ops.cunpool``: the kernels as operators that PyTorch can trace, differentiate and batch.
+
+The number of entries of ``kernel_size`` is the number of spatial axes; all sizes have that many entries, ``input_size``
+and ``output_size`` too. Fake kernels tell what
+comes out without computing it, from sizes that may be symbols. Eager calls go past all this, for it takes its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from cunpool import _geometry
+from cunpool._geometry import Size
+from cunpool.torch import _kernels
+from cunpool.torch._tensors import format_of
+
+_WINDOW = "int[] kernel_size, int[] stride, int[] padding, int[] dilation"
+_FORMAT = 'str index_format="plane"'
+_CODES = {1: torch.uint8, 2: torch.uint16}
+
+Ints = Sequence[int]
+
+
+def lists(n: int, kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> list[list[int]]:
+    """A window as the operators take it: one entry for each axis."""
+    stride = kernel_size if stride is None else stride
+    named = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
+    return [
+        [*_geometry.per_axis(n, name, _geometry.hashable(name, value), 0 if name == "padding" else 1)]
+        for name, value in named.items()
+    ]
+
+
+def _operator(name: str, schema: str) -> Callable[[Callable[..., Any]], Any]:
+    return torch.library.custom_op(f"cunpool::{name}", mutates_args=(), device_types="cpu", schema=schema)
+
+
+@_operator("max_pool", f"(Tensor input, {_WINDOW}, bool ceil_mode) -> Tensor")
+def max_pool(
+    input: torch.Tensor, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> torch.Tensor:
+    window = kernel_size, stride, padding, dilation
+    return _exactly(_kernels.max_pool(len(kernel_size), input, window, ceil_mode, False), format_of(input))
+
+
+@_operator(
+    "max_pool_with_indices",
+    f"(Tensor input, {_WINDOW}, bool ceil_mode, {_FORMAT}) -> (Tensor values, Tensor indices)",
+)
+def max_pool_with_indices(
+    input: torch.Tensor,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    index_format: str = "plane",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    window = kernel_size, stride, padding, dilation
+    results = _kernels.max_pool(len(kernel_size), input, window, ceil_mode, True, index_format=index_format)
+    return _exactly(results[0], format_of(input)), _exactly(results[1], format_of(input))
+
+
+@_operator(
+    "max_pool_backward",
+    f"(Tensor grad_output, Tensor indices, SymInt[] input_size, {_WINDOW}, {_FORMAT}) -> Tensor",
+)
+def max_pool_backward(
+    grad_output: torch.Tensor,
+    indices: torch.Tensor,
+    input_size: Ints,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    index_format: str = "plane",
+) -> torch.Tensor:
+    window = kernel_size, stride, padding, dilation
+    shape, n = tuple(input_size), len(kernel_size)
+    result = _kernels.max_pool_backward(n, grad_output, indices, shape, window, index_format=index_format)
+    return _exactly(result, format_of(indices))
+
+
+@_operator("max_unpool", f"(Tensor input, Tensor indices, {_WINDOW}, SymInt[]? output_size=None, {_FORMAT}) -> Tensor")
+def max_unpool(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    output_size: Ints | None = None,
+    index_format: str = "plane",
+) -> torch.Tensor:
+    window = kernel_size, stride, padding
+    options = {"dilation": dilation, "index_format": index_format}
+    result = _kernels.max_unpool(len(kernel_size), input, indices, window, output_size, **options)
+    return _exactly(result, format_of(input))
+
+
+@_operator("max_unpool_backward", f"(Tensor grad_output, Tensor indices, {_WINDOW}, {_FORMAT}) -> Tensor")
+def max_unpool_backward(
+    grad_output: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    index_format: str = "plane",
+) -> torch.Tensor:
+    window = kernel_size, stride, padding
+    options = {"dilation": dilation, "index_format": index_format}
+    result = _kernels.max_unpool_backward(len(kernel_size), grad_output, indices, window, **options)
+    return _exactly(result, format_of(indices))
+
+
+def _exactly(tensor: torch.Tensor, memory_format: torch.memory_format) -> torch.Tensor:
+    """In the format that the fake kernels promise."""
+    return tensor.contiguous(memory_format=memory_format)
+
+
+# What comes out: shapes, dtypes and layouts, where sizes may be symbols.
+
+
+def _new(like: torch.Tensor, spatial: Ints, dtype: torch.dtype, memory_format: torch.memory_format) -> torch.Tensor:
+    shape = (*like.shape[: like.ndim - len(spatial)], *spatial)
+    return torch.empty(shape, dtype=dtype, device=like.device, memory_format=memory_format)
+
+
+def _spatial(tensor: torch.Tensor, kernel_size: Ints) -> Ints:
+    n = len(kernel_size)
+    torch._check(tensor.ndim in (n + 1, n + 2), lambda: f"input must have {n + 1} or {n + 2} axes")
+    return tensor.shape[-n:]
+
+
+@max_pool.register_fake
+def _pooled(
+    input: torch.Tensor, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> torch.Tensor:
+    sizes = []
+    for size, k, s, p, d in zip(_spatial(input, kernel_size), kernel_size, stride, padding, dilation, strict=True):
+        pooled = (size + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
+        if ceil_mode:  # windows that start behind the input are not kept
+            pooled = torch.sym_min(pooled, (size + p + s - 1) // s)
+        torch._check(pooled >= 1, lambda: "the windows do not fit")
+        sizes.append(pooled)
+    return _new(input, sizes, input.dtype, format_of(input))
+
+
+@max_pool_with_indices.register_fake
+def _(
+    input: torch.Tensor,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    index_format: str = "plane",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    values = _pooled(input, kernel_size, stride, padding, dilation, ceil_mode)
+    codes = _geometry.is_window(index_format)
+    dtype = _CODES[_geometry.code_bytes(tuple(kernel_size))] if codes else torch.int64
+    return values, torch.empty_like(values, dtype=dtype)
+
+
+@max_pool_backward.register_fake
+def _(grad_output: torch.Tensor, indices: torch.Tensor, input_size: Ints, *_: Any, **__: Any) -> torch.Tensor:
+    return _new(grad_output, input_size, grad_output.dtype, format_of(indices))
+
+
+@max_unpool.register_fake
+def _(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    output_size: Ints | None = None,
+    index_format: str = "plane",
+) -> torch.Tensor:
+    sizes = output_size
+    if sizes is None:
+        axes = zip(_spatial(input, kernel_size), kernel_size, stride, padding, dilation, strict=True)
+        sizes = [(size - 1) * s - 2 * p + d * (k - 1) + 1 for size, k, s, p, d in axes]
+    return _new(input, sizes, input.dtype, format_of(input))
+
+
+@max_unpool_backward.register_fake
+def _(grad_output: torch.Tensor, indices: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return torch.empty_like(indices, dtype=grad_output.dtype, memory_format=format_of(indices))

@@ -1,0 +1,73 @@
+"""Tensors and arrays: the same memory in both directions, and how tensors are laid out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from cunpool import _arrays, _threads
+from cunpool._arrays import Array
+
+# Arrays of fewer bytes than this are not worth a second thread.
+SMALL = 1 << 13
+# Bits are all that unpooling needs of a bfloat16.
+BITS = np.dtype(np.int16)
+
+_BFLOAT16 = torch.bfloat16
+
+
+def array_of(tensor: torch.Tensor, name: str, bfloat16: np.dtype[Any] = _arrays.BFLOAT16) -> Array:
+    """The array that is `tensor`'s memory; NumPy has no bfloat16, so that is viewed as the dtype `bfloat16`."""
+    try:
+        if tensor.requires_grad:
+            tensor = tensor.detach()
+        if tensor.dtype is _BFLOAT16:
+            return tensor.view(torch.int16).numpy().view(bfloat16)
+        return tensor.numpy()
+    except (AttributeError, TypeError, RuntimeError) as error:
+        return _unusual(tensor, name, bfloat16, error)
+
+
+def _unusual(tensor: torch.Tensor, name: str, bfloat16: np.dtype[Any], error: Exception) -> Array:
+    """What to do with what has no memory that NumPy can share: mostly, to say so."""
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
+    if tensor.device.type != "cpu":
+        raise ValueError(f"{name} must be a tensor on the CPU, got one on the device {tensor.device}")
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        kind = "a quantized tensor" if tensor.is_quantized else f"one with the layout {tensor.layout}"
+        raise ValueError(f"{name} must be a dense tensor, got {kind} on the device {tensor.device}")
+    if tensor.is_conj() or tensor.is_neg():  # the memory holds something else than the tensor says
+        return array_of(tensor.resolve_conj().resolve_neg(), name, bfloat16)
+    raise TypeError(f"{name} must be a tensor that NumPy can read, got one of {tensor.dtype}: {error}") from None
+
+
+def tensor_of(array: Array, dtype: torch.dtype) -> torch.Tensor:
+    """The tensor that is `array`'s memory."""
+    if dtype is _BFLOAT16:
+        return torch.from_numpy(array.view(np.int16)).view(dtype)
+    return torch.from_numpy(array)
+
+
+def in_format(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor`, laid out as PyTorch lays its results out: contiguous or channels-last, whatever the input is."""
+    return tensor if tensor.is_contiguous() else tensor.contiguous(memory_format=format_of(tensor))
+
+
+def format_of(tensor: torch.Tensor) -> torch.memory_format:
+    """The memory format of `tensor`."""
+    if not tensor.is_contiguous():
+        last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(tensor.ndim)
+        if last is not None and tensor.is_contiguous(memory_format=last):
+            return last
+    return torch.contiguous_format
+
+
+def num_threads(array: Array) -> int:
+    """How many threads the work on `array` may use: as many as PyTorch may, and no more than cunpool may."""
+    # To ask takes a system call, too long where one thread will do.
+    if array.nbytes < SMALL or (threads := torch.get_num_threads()) == 1:
+        return 1
+    return min(threads, _threads.get_num_threads())

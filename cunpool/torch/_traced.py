@@ -1,0 +1,106 @@
+"""Calls that PyTorch watches: compiled, exported, traced or transformed. They take the same way at every size."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.autograd.forward_ad as _forward_ad
+from torch._C import _get_tracing_state, _len_torch_dispatch_stack
+from torch._C._functorch import peek_interpreter_stack
+from torch.compiler import is_dynamo_compiling
+from torch.overrides import has_torch_function_variadic
+
+from cunpool import _geometry
+from cunpool._geometry import Window
+from cunpool.torch import _operators
+from cunpool.torch._kernels import Spacing
+
+_PLAIN = torch.Tensor
+_NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
+
+
+def is_traced(input: Any, indices: Any = None) -> bool:
+    """Whether a call has to go by PyTorch's dispatcher, for somebody there wants to know of it."""
+    return (
+        is_dynamo_compiling()
+        or _get_tracing_state() is not None
+        or peek_interpreter_stack() is not None
+        or _len_torch_dispatch_stack() > 0
+        or _forward_ad._current_level >= 0
+        or has_torch_function_variadic(input, indices)
+        or (type(input) is not _PLAIN and getattr(input, "__torch_dispatch__", _NO_DISPATCH) is not _NO_DISPATCH)
+    )
+
+
+def _is_transformed() -> bool:
+    """Whether ``torch.func``, ``torch.vmap`` or forward-mode differentiation looks at the values of tensors."""
+    # What is compiled is never transformed here: the compiler applies transforms by itself.
+    return not is_dynamo_compiling() and (peek_interpreter_stack() is not None or _forward_ad._current_level >= 0)
+
+
+def max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool) -> Any:
+    """Pooling over `n` spatial axes, by operators."""
+    lists = _operators.lists(n, *window)
+    if _is_transformed():  # the places know no derivative, and what lies there is PyTorch's to derive
+        values, places = _operators.max_pool_with_indices(input.detach(), *lists, bool(ceil_mode))
+        values = _gathered(n, input, values, places)
+    # The compiler sees whether there will be a gradient, which then need not look for the places again.
+    elif return_indices or (is_dynamo_compiling() and input.requires_grad and torch.is_grad_enabled()):
+        values, places = _operators.max_pool_with_indices(input, *lists, bool(ceil_mode))
+    else:
+        return _operators.max_pool(input, *lists, bool(ceil_mode))
+    return (values, places) if return_indices else values
+
+
+def _gathered(n: int, input: torch.Tensor, values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """What lies at `places`; a window without a cell keeps its value, and has no derivative."""
+    cells = input.flatten(-n)
+    chosen = cells.gather(-1, places.clamp(0, cells.shape[-1] - 1).flatten(-n)).reshape(values.shape)
+    return torch.where(chosen.isnan() | (chosen == values), chosen, values)
+
+
+def max_unpool(
+    n: int, input: torch.Tensor, indices: torch.Tensor, window: Spacing, output_size: Sequence[Any] | None
+) -> torch.Tensor:
+    """Unpooling over `n` spatial axes, by operators."""
+    lists = _operators.lists(n, *window, 1)
+    if output_size is not None:
+        if len(output_size) not in (n, n + 2):
+            raise ValueError(f"output_size must have {n} or {n + 2} entries, got {len(output_size)}")
+        output_size = [*output_size][-n:]
+        if any(isinstance(size, torch.Tensor) for size in output_size):  # as ``torch.jit.trace`` hands out sizes
+            return _scripted()(input, indices, *lists, torch.stack(output_size))
+    if not _is_transformed():
+        return _operators.max_unpool(input, indices, *lists, output_size)
+    size = None if output_size is None else _geometry.entries("output_size", output_size)
+    shape, _, _ = _geometry.unpooling(n, tuple(input.shape), *map(tuple, lists), size)
+    if indices.shape != input.shape:
+        raise ValueError(f"indices must have the shape of input, {tuple(input.shape)}, got {tuple(indices.shape)}")
+    zeros = input.new_zeros((*shape[:-n], math.prod(shape[-n:])))
+    return zeros.scatter(-1, indices.to(torch.int64).flatten(-n), input.flatten(-n)).reshape(shape)
+
+
+@lru_cache(maxsize=1)
+def _scripted() -> Any:
+    """Unpooling to sizes that are tensors, so that a trace follows them: a list would be a constant of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # and so is the tracing that needs it
+        return torch.jit.script(_max_unpool_to)
+
+
+def _max_unpool_to(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    output_size: torch.Tensor,
+) -> torch.Tensor:  # pragma: no cover - TorchScript compiles it
+    sizes: list[int] = output_size.tolist()
+    return torch.ops.cunpool.max_unpool(input, indices, kernel_size, stride, padding, dilation, sizes)

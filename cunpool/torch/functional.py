@@ -1,0 +1,225 @@
+"""``torch.nn.functional``'s max pooling and unpooling, by cunpool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+import torch
+from torch.overrides import handle_torch_function, has_torch_function
+
+from cunpool._geometry import Size, Window
+from cunpool.torch import _eager, _traced
+from cunpool.torch._kernels import Spacing
+
+
+def pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool) -> Any:
+    """Pooling over `n` spatial axes, the direct way unless somebody watches."""
+    if not _traced.is_traced(input):
+        return _eager.max_pool(n, input, window, ceil_mode, return_indices)
+    if has_torch_function((input,)):
+        return handle_torch_function(_POOL[n], (input,), input, *window, ceil_mode, return_indices)
+    return _traced.max_pool(n, input, window, ceil_mode, return_indices)
+
+
+def unpool(
+    n: int, input: torch.Tensor, indices: torch.Tensor, window: Spacing, output_size: Sequence[SupportsIndex] | None
+) -> torch.Tensor:
+    """Unpooling over `n` spatial axes, the direct way unless somebody watches."""
+    if not _traced.is_traced(input, indices):
+        return _eager.max_unpool(n, input, indices, window, output_size)
+    if has_torch_function((input, indices)):
+        return handle_torch_function(_UNPOOL[n], (input, indices), input, indices, *window, output_size)
+    return _traced.max_unpool(n, input, indices, window, output_size)
+
+
+def max_pool1d(
+    input: torch.Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # a tensor, or two: `return_indices` says
+    """``torch.nn.functional.max_pool1d``, by cunpool; see `max_pool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.max_pool1d(torch.tensor([[3, 1, 4, 1]]), 2)
+    tensor([[3, 4]])
+    """
+    return pool(1, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices)
+
+
+def max_pool2d(
+    input: torch.Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # a tensor, or two: `return_indices` says
+    """``torch.nn.functional.max_pool2d`` [1]_, by cunpool.
+
+    Parameters
+    ----------
+    input : torch.Tensor
+        On the CPU, of shape (N, C, H, W) or (C, H, W), of integers or of float16, bfloat16, float32 or float64.
+    kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        As for `cunpool.max_pool2d`.
+
+    Returns
+    -------
+    values : torch.Tensor
+        The maxima, of the dtype of `input`: channels-last if `input` is, or else contiguous.
+    indices : torch.Tensor of int64
+        Only with `return_indices`.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As for `cunpool.max_pool2d`, and if `input` is no tensor, or one that is not dense or not on the CPU.
+
+    Notes
+    -----
+    Gradients flow, second ones too. A call uses at most ``torch.get_num_threads()`` threads, and no more than
+    `cunpool.get_num_threads` allows. Autocast is not looked at: the dtype stays. Where PyTorch's own operator is faster
+    and known to answer the same it is called, with PyTorch's threads: for few elements, some thousands of a contiguous
+    input and more of a channels-last one, without dilation, and not in a forked child.
+
+    Results lie in NumPy's memory, so they cannot be resized: not by ``resize_``, nor as ``out=`` of another size.
+
+    ``torch.compile``, ``torch.export`` and ``torch.jit.trace`` see the operators of ``torch.ops.cunpool``. What
+    ``torch.func``, ``torch.vmap`` and forward-mode differentiation see is PyTorch's gathering at the indices, or
+    scattering to them, where a bad index is PyTorch's ``RuntimeError``.
+
+    References
+    ----------
+    .. [1] https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.max_pool2d.html
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> x = torch.tensor([[[1.0, 2], [4, 3]]], requires_grad=True)
+    >>> y, indices = cunpool.torch.max_pool2d(x, 2, return_indices=True)
+    >>> indices
+    tensor([[[2]]])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([[[0., 0.],
+             [1., 0.]]])
+    """
+    return pool(2, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices)
+
+
+def max_pool3d(
+    input: torch.Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # a tensor, or two: `return_indices` says
+    """``torch.nn.functional.max_pool3d``, by cunpool; see `max_pool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.max_pool3d(torch.arange(8).reshape(1, 2, 2, 2), 2)
+    tensor([[[[7]]]])
+    """
+    return pool(3, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices)
+
+
+def max_unpool1d(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    output_size: Sequence[SupportsIndex] | None = None,
+) -> torch.Tensor:
+    """``torch.nn.functional.max_unpool1d``, by cunpool; see `max_unpool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.max_unpool1d(torch.tensor([[3, 4]]), torch.tensor([[0, 2]]), 2)
+    tensor([[3, 0, 4, 0]])
+    """
+    return unpool(1, input, indices, (kernel_size, stride, padding), output_size)
+
+
+def max_unpool2d(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    output_size: Sequence[SupportsIndex] | None = None,
+) -> torch.Tensor:
+    """``torch.nn.functional.max_unpool2d`` [1]_, by cunpool.
+
+    Parameters
+    ----------
+    input : torch.Tensor
+        On the CPU, of shape (N, C, H, W) or (C, H, W), of any dtype that NumPy has, or bfloat16.
+    indices : torch.Tensor
+        Of the shape of `input` and any integer dtype.
+    kernel_size, stride, padding, output_size
+        As for `cunpool.max_unpool2d`.
+
+    Returns
+    -------
+    torch.Tensor
+        Of the dtype of `input`: channels-last if `input` is, or else contiguous.
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError, OverflowError
+        As for `cunpool.max_unpool2d`, and if an argument is no tensor, or one that is not dense or not on the CPU.
+
+    Notes
+    -----
+    As for `max_pool2d`. Where several values go to one place, the last one in raster order stays, and each of them
+    receives the gradient of that place, as in PyTorch.
+
+    References
+    ----------
+    .. [1] https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.max_unpool2d.html
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.max_unpool2d(torch.tensor([[[4]]]), torch.tensor([[[2]]]), 2)
+    tensor([[[0, 0],
+             [4, 0]]])
+    """
+    return unpool(2, input, indices, (kernel_size, stride, padding), output_size)
+
+
+def max_unpool3d(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    output_size: Sequence[SupportsIndex] | None = None,
+) -> torch.Tensor:
+    """``torch.nn.functional.max_unpool3d``, by cunpool; see `max_unpool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.max_unpool3d(torch.tensor([[[[7]]]]), torch.tensor([[[[7]]]]), 2).flatten()
+    tensor([0, 0, 0, 0, 0, 0, 0, 7])
+    """
+    return unpool(3, input, indices, (kernel_size, stride, padding), output_size)
+
+
+_POOL = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
+_UNPOOL = {1: max_unpool1d, 2: max_unpool2d, 3: max_unpool3d}
