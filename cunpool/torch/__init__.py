@@ -15,6 +15,7 @@ except ModuleNotFoundError:
 
 from cunpool.torch import _derivatives
 from cunpool.torch._accelerate import accelerate, restore
+from cunpool.torch._onnx import export_onnx, onnx_translation_table
 from cunpool.torch.functional import max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d
 from cunpool.torch.modules import MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 
@@ -28,11 +29,13 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
     "accelerate",
+    "export_onnx",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
     "max_unpool1d",
     "max_unpool2d",
     "max_unpool3d",
+    "onnx_translation_table",
     "restore",
 ]
