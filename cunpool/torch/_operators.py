@@ -29,9 +29,16 @@ def lists(n: int, kernel_size: Size, stride: Size | None, padding: Size, dilatio
     stride = kernel_size if stride is None else stride
     named = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
     return [
-        [*_geometry.per_axis(n, name, _geometry.hashable(name, value), 0 if name == "padding" else 1)]
+        [*_geometry.per_axis(n, name, _integers(name, value), 0 if name == "padding" else 1)]
         for name, value in named.items()
     ]
+
+
+def _integers(name: str, value: Any) -> int | tuple[int, ...]:
+    """A size, or some; the plainest forms in the plainest words, for the compiler reads this too."""
+    if type(value) in (tuple, list) and all(type(size) is int for size in value):
+        return tuple(value)
+    return _geometry.hashable(name, value)
 
 
 def _operator(name: str, schema: str) -> Callable[[Callable[..., Any]], Any]:
