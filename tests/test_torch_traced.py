@@ -140,6 +140,8 @@ def test_batches_of_calls_are_pytorchs(n):
             expected = [their_unpool(*(t[k] if dim == 0 else t for t, dim in zip(given, dims, strict=True)), 3, 2, 1)
                         for k in range(y.shape[0])]  # fmt: skip
             assert torch.equal(z, torch.stack(expected))
+    single = torch.vmap(lambda x: pool(x, 3, 2, 1))(x[:, 0])  # (C, *spatial), without a batch of its own
+    assert torch.equal(single, torch.stack([theirs(each, 3, 2, 1) for each in x[:, 0]]))
     with pytest.raises(ValueError, match="shape of input"):
         torch.vmap(lambda y: unpool(y, indices[0, ..., 1:], 3, 2, 1))(y)
     with pytest.raises(ValueError, match="output_size must have"):
