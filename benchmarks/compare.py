@@ -100,8 +100,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="measure the cells whose name has this in it")
     parser.add_argument("--without", nargs="*", default=[], choices=list(CONTESTANTS), help="leave these out")
-    parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument(
+        "--threads", nargs="*", type=int, default=[1, 2], help="measure with each of these numbers (default: 1 2)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=11,
+        help="turns of each contestant in each cell; the median of their ratios counts (default: %(default)s)",
+    )
     parser.add_argument("--block", type=float, default=0.02, help="seconds of calls for each turn")
     parser.add_argument("--output", type=Path, default=Path("benchmark"), help="write OUTPUT.json and OUTPUT.png")
     parser.add_argument("--draw", type=Path, help="measure nothing: report what this JSON file holds")

@@ -13,7 +13,7 @@ from numpy import ndarray
 from cunpool import _arrays, _geometry, _pool, _threads, _unpool, unpooling
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
-from cunpool._geometry import Size, Window
+from cunpool._geometry import IndexFormat, Size, Window
 from cunpool._signatures import MaxPoolResult, Pair, overloaded
 
 __all__ = [
@@ -174,7 +174,7 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
@@ -204,7 +204,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
@@ -300,7 +300,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
@@ -329,7 +329,7 @@ def max_pool1d_backward(
     padding: Size = 0,
     dilation: Size = 1,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -355,7 +355,7 @@ def max_pool2d_backward(
     padding: Size = 0,
     dilation: Size = 1,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -419,7 +419,7 @@ def max_pool3d_backward(
     padding: Size = 0,
     dilation: Size = 1,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
