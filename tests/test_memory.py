@@ -251,6 +251,7 @@ def test_the_environment_is_read_at_import():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limits")
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers reserve terabytes of addresses")
 def test_few_addresses_make_a_small_cache():
     code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))"
     assert int(limits(code, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", CUNPOOL_CACHE_LIMIT="")) == 1 << 27
