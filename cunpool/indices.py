@@ -102,7 +102,7 @@ def _may_be_2d(shape: Shape, whole: Shape, window: tuple[Any, ...]) -> bool:
     """Whether pooling `whole` over two axes gives `shape` as well, of three axes."""
     try:
         return len(shape) == 3 and shape in _pooled(2, whole, window)[:2]
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
 
 

@@ -189,6 +189,12 @@ def test_three_axes_that_may_be_a_batch_or_a_plane_are_refused(rng):
     two = {"kernel_size": 3, "stride": 2, "padding": 1}  # the sizes say that it was one axis
     _, indices = cu.max_pool1d(x, **two, return_indices=True)
     assert cu.convert_indices(indices, "plane", "window", input_size=x.shape, **two).shape == (3, 6, 3)
+    _, indices = cu.max_pool1d(x[:, :1], 3, 1, return_indices=True)  # no window of 3 x 3 fits a height of 1
+    assert cu.convert_indices(indices, "plane", "onnx", input_size=(3, 1, 5), kernel_size=3, stride=1).shape == (
+        3,
+        1,
+        3,
+    )
 
 
 # --- what is refused
