@@ -94,6 +94,7 @@ PLAIN = (
 BESIDE = {"input_size": "grad_output|indices|the windows do not fit", "padding": "the output would|of the default size"}
 
 
+@pytest.mark.filterwarnings("ignore:Creating an ndarray from ragged nested sequences")  # before NumPy 1.24
 @pytest.mark.parametrize("call", RIGHT, ids=lambda call: call.__name__)
 def test_each_wrong_argument_is_told_the_rule_and_what_came(call):
     before = cu.get_cache_limit()
