@@ -154,7 +154,10 @@ def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int)
 
 def index_dtype(asked: npt.DTypeLike | None, cells: int, name: str = "index_dtype") -> np.dtype[Any]:
     """How to store places among so many `cells`: as int64, or as int32 where that is asked for."""
-    dtype = INT64 if asked is None else np.dtype(asked)
+    try:
+        dtype = INT64 if asked is None else np.dtype(asked)
+    except TypeError:
+        raise TypeError(f"{name} must be int64 or int32, got {asked!r}") from None
     if dtype == INT64:
         return INT64
     if dtype != INT32:

@@ -1,4 +1,5 @@
 # What is moved into a plane: entries that take the place of what was there, or numbers that are added to it.
+from libc.math cimport NAN
 from libc.stdint cimport uint32_t
 
 from cunpool._common cimport *
@@ -18,11 +19,12 @@ cdef extern from *:
         return cunpool_float(sign | exponent << 23 | fraction << 13);
     }
 
-    /* To the nearest, ties to even. */
+    /* To the nearest, ties to even. A sum that is no number is one and the same, for which of two a processor passes on
+       depends on the order in which a compiler puts them. */
     static inline uint16_t half_of(float x) {
         uint32_t bits = cunpool_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
         if (size > 0x7F800000)
-            return (uint16_t) (sign | 0x7E00);
+            return 0x7E00;
         if (size >= 0x47800000) /* 65536 */
             return (uint16_t) (sign | 0x7C00);
         if (size < 0x38800000) /* below 2**-14: adding 1/2 rounds to a multiple of 2**-24 */
@@ -35,7 +37,7 @@ cdef extern from *:
     static inline uint16_t bhalf_of(float x) {
         uint32_t bits = cunpool_bits(x);
         if ((bits & 0x7FFFFFFF) > 0x7F800000)
-            return (uint16_t) (bits >> 16 | 0x40);
+            return 0x7FC0;
         return (uint16_t) ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
     }
     """
@@ -55,6 +57,13 @@ cdef inline entry zero_of(const entry *_) noexcept nogil:
     return zero
 
 
+cdef inline entry numbered(entry x) noexcept nogil:
+    """`x`, or if that is no number, the one NaN that all such sums are."""
+    if entry is float4 or entry is float8:
+        x = x if x == x else NAN
+    return x
+
+
 cdef inline void place_entry(entry *target, const entry *value) noexcept nogil:
     """Put an item in its place, or add a number to what is there: in its own precision, as PyTorch adds gradients."""
     if entry is half:
@@ -62,21 +71,21 @@ cdef inline void place_entry(entry *target, const entry *value) noexcept nogil:
     elif entry is bhalf:
         target.bits = bhalf_of(bhalf_value(target.bits) + bhalf_value(value.bits))
     elif entry is float4 or entry is float8:
-        target[0] = target[0] + value[0]
+        target[0] = numbered(target[0] + value[0])
     else:
         target[0] = value[0]
 
 
 cdef inline entry alone(entry value) noexcept nogil:
-    """What `place_entry` leaves where nothing was before: 0 + -0 is 0, and a NaN is a quiet one."""
+    """What `place_entry` leaves where nothing was before: 0 + -0 is 0, and no number is always the same."""
     if entry is half:
-        value.bits = value.bits & 0x8000 | 0x7E00 if value.bits & 0x7FFF > 0x7C00 else value.bits
+        value.bits = 0x7E00 if value.bits & 0x7FFF > 0x7C00 else value.bits
         value.bits = 0 if value.bits == 0x8000 else value.bits
     elif entry is bhalf:
-        value.bits = value.bits | 0x40 if value.bits & 0x7FFF > 0x7F80 else value.bits
+        value.bits = 0x7FC0 if value.bits & 0x7FFF > 0x7F80 else value.bits
         value.bits = 0 if value.bits == 0x8000 else value.bits
     elif entry is float4 or entry is float8:
-        value = value + 0
+        value = numbered(value + 0)
     return value
 
 

@@ -180,7 +180,7 @@ def test_other_byte_orders(rng):
 
 @pytest.mark.parametrize(
     ("dtype", "signalling", "quiet"),
-    [("e", 0x7D01, 0x7E00), (ml_dtypes.bfloat16, 0x7F81, 0x7FC1), ("f4", 0x7F800001, 0x7FC00001)],
+    [("e", 0xFD01, 0x7E00), (ml_dtypes.bfloat16, 0xFF81, 0x7FC0), ("f4", 0xFF800001, 0x7FC00000)],
 )
 @pytest.mark.parametrize("index_format", ["plane", "window"])
 def test_a_signalling_nan_becomes_the_same_quiet_one_on_every_way(dtype, signalling, quiet, index_format):
@@ -199,3 +199,17 @@ def test_a_signalling_nan_becomes_the_same_quiet_one_on_every_way(dtype, signall
         for threads in (1, 2)
     ]
     assert {int(result.view(bits_of)[plane, 10, 14]) for result in results for plane in (0, 1)} == {quiet}
+
+
+@pytest.mark.parametrize("dtype", ["e", ml_dtypes.bfloat16, "f4", "f8"], ids=str)
+def test_two_nans_in_one_place_give_the_same_bits_at_any_thread_count(monkeypatch, dtype):
+    monkeypatch.setattr("cunpool._threads.GRAIN", 1)
+    nan = np.array(np.nan, dtype)
+    bits_of = np.dtype(f"u{nan.itemsize}")
+    grad = np.zeros((1, 1, 64), dtype)
+    grad[0, 0, 10] = grad[0, 0, 11] = nan
+    grad.view(bits_of)[0, 0, 10:12] ^= np.array([1, 2 | 1 << 8 * nan.itemsize - 1], bits_of)
+    indices = np.arange(64).reshape(1, 1, 64)
+    indices[0, 0, 10] = 11
+    results = [cu.max_pool1d_backward(grad, indices, (65,), 2, 1, num_threads=t).view(bits_of) for t in (1, 2, 3)]
+    assert {int(result[0, 0, 11]) for result in results} == {int(nan.view(bits_of))}

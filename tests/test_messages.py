@@ -47,6 +47,7 @@ WRONG: dict[str, list[Any]] = {
     "nbytes": [None, 2**63, 2**64, 2**70, *COUNT],
     "ceil_mode": ["no", None, 2, -1, 1.0, (True,), [], np.array([True])],
     "return_indices": ["no", None, 2, 0.0, [False]],
+    "index_dtype": ["i2", np.uint8, "c8", float, object(), 5, "nonsense"],
     "index_format": ["codes", None, 1, b"window", ("plane",), True],
     "source": ["torch", None, 1, b"plane", ["plane"]],
     "target": ["torch", None, 1, b"plane", ["plane"]],
