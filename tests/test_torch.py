@@ -553,7 +553,8 @@ def test_small_and_large_calls_in_a_forked_child():
         import os, torch, cunpool.torch as ct
         torch.nn.functional.max_pool2d(torch.rand(8, 64, 128, 128), 2)  # PyTorch's threads are there
         ct.max_pool2d(torch.rand(8, 64, 128, 128), 2)
-        small = [torch.rand(1, 1, size, size) for size in (4, 16, 63)] + [torch.rand(1, 1, 512, 512)]
+        sizes = (1, 4), (1, 63), (16, 15), (64, 7), (1, 512)
+        small = [torch.rand(1, channels, size, size) for channels, size in sizes]
         expected = [ct.max_pool2d(x, 2, return_indices=True) for x in small]
         child = os.fork()
         if not child:
