@@ -288,9 +288,7 @@ def unpool_backward(
     _arrays.items(np.empty(0, full.dtype), "grad_output")
     codes = _geometry.is_window(index_format)
     shape, given = _shape(places), _shape(full)
-    if len(shape) != len(given) or shape[:-n] != given[:-n]:
-        raise ValueError(f"indices must have the N and C of grad_output, {given}, got {shape}")
-    _, _, sizes = _geometry.unpooling(n, shape, *_geometry.window(*window), given[-n:])
+    _, _, sizes = _geometry.unpooled_to(n, shape, given, _geometry.window(*window))
     if codes:
         _geometry.code_bytes(sizes[6:9])
     _check_indices(places, shape, "indices")

@@ -68,33 +68,6 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
     return values.reshape(shape), indices.reshape(shape)
 
 
-def max_pool_at_once(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """`max_pool` again, one cell of all windows at a time, for arrays that it would take too long for."""
-    kernel = each(kernel_size, n)
-    stride = kernel if stride is None else each(stride, n)
-    padding, dilation = each(padding, n), each(dilation, n)
-    full = x.shape[-n:]
-    pooled = tuple(map(pooled_size, full, kernel, stride, padding, dilation, (ceil_mode,) * n))
-    starts = [np.arange(size) * s - p for size, s, p in zip(pooled, stride, padding, strict=True)]
-    # Nothing but padding: PyTorch names the first position that is not before the array.
-    first = [np.where(a < 0, a + -(a // d) * d, a) for a, d in zip(starts, dilation, strict=True)]
-    values = np.full(x.shape[:-n] + pooled, lowest(x.dtype), x.dtype)
-    indices = np.broadcast_to(places(crossed(first), full), values.shape).astype(np.int64)
-    begun = np.zeros(pooled, bool)
-    for tap in np.ndindex(kernel):
-        at = [a + t * d for a, t, d in zip(starts, tap, dilation, strict=True)]
-        inside = np.ones(pooled, bool)
-        for hit in crossed([(a >= 0) & (a < size) for a, size in zip(at, full, strict=True)]):
-            inside = inside & hit
-        at = crossed([a.clip(0, size - 1) for a, size in zip(at, full, strict=True)])
-        cells = x[(..., *at)]
-        better = inside & ((cells > values) | (cells != cells) | ~begun)
-        values = np.where(better, cells, values)
-        indices = np.where(better, places(at, full), indices)
-        begun |= inside
-    return values, indices
-
-
 def crossed(at):
     """One array for each axis, in shapes that broadcast."""
     return np.meshgrid(*at, indexing="ij", sparse=True)

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import reference
+import vectorised
 from cases import FLOATS, INTEGERS, POOL, bits, random_numbers
 
 import cunpool as cu
@@ -22,30 +23,6 @@ def ways(monkeypatch):
 
     monkeypatch.setattr(pooling._pool, "pool", told)
     return taken
-
-
-def cell_by_cell(x, n, kernel, stride, padding=0, dilation=1):
-    """Values and indices of windows, by NumPy: one cell of all windows after the other."""
-    axes = [reference.each(v, n) for v in (kernel, stride, padding, dilation)]
-    full = x.shape[-n:]
-    pooled = tuple(reference.pooled_size(size, *(a[i] for a in axes), False) for i, size in enumerate(full))
-    values = indices = None
-    for taps in np.ndindex(*axes[0]):
-        places, inside = np.zeros(pooled, np.int64), np.ones(pooled, bool)
-        for i, tap in enumerate(taps):
-            at = np.arange(pooled[i]) * axes[1][i] - axes[2][i] + tap * axes[3][i]
-            at = at.reshape((-1,) + (1,) * (n - 1 - i))
-            inside = inside & (at >= 0) & (at < full[i])
-            places = places * full[i] + at
-        places = np.where(inside, places, 0)
-        cells = x.reshape(*x.shape[:-n], -1)[..., places]
-        here = np.broadcast_to(places, cells.shape)
-        if values is None:
-            values, indices, begun = cells, here, np.broadcast_to(inside, cells.shape)
-            continue
-        later = inside & ((cells > values) | (cells != cells) | ~begun)
-        values, indices, begun = np.where(later, cells, values), np.where(later, here, indices), begun | inside
-    return values, indices
 
 
 ORDERS = {
@@ -122,7 +99,7 @@ def test_blocks_and_their_edges(rng, ways, dtype, full, arguments, order):
         at = np.where(np.isnan(values), last_nan, (strided == values[..., None]).argmax(-1))
         indices = np.arange(at.shape[-1]) * 2500 + at + np.arange(full[2])[:, None] * full[3]
     else:
-        values, indices = cell_by_cell(plain, n, *arguments)
+        values, indices = vectorised.max_pool(plain, n, *arguments)
     for threads in (1, 3):
         result = POOL[n](x, *arguments, return_indices=True, num_threads=threads)
         assert np.array_equal(result[0], values, equal_nan=plain.dtype.kind == "f")

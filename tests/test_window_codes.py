@@ -167,7 +167,7 @@ def test_codes_of_another_shape(shape):
                 cu.max_unpool2d(values, codes, 2, **style)
             with pytest.raises(ValueError, match="indices must have"):
                 cu.max_pool2d_backward(values, codes, (6, 8), 2, **style)
-            with pytest.raises(ValueError, match="indices must have|the spatial size of grad_output must"):
+            with pytest.raises(ValueError, match=r"indices must have|the spatial size of grad_output must"):
                 cu.max_unpool2d_backward(full, codes, 2, **style)
 
 

@@ -22,7 +22,7 @@ def judge(cost: float):
 
 
 def pool(rng, large: bool = False) -> None:
-    dtype = one_of(rng, INTEGERS + FLOATS + [np.dtype(">f4"), np.dtype(">i2")])
+    dtype = one_of(rng, INTEGERS + FLOATS + [np.dtype(">f4"), np.dtype(">i2"), np.dtype(bool)])
     w = Window(rng, dtype.itemsize, large)
     plain = some_numbers(rng, dtype.newbyteorder("="), w.shape + w.full).astype(dtype)
     x = strided(rng, plain, some_order(rng, w))
@@ -47,6 +47,35 @@ def pool(rng, large: bool = False) -> None:
         same(result[0], values, f"values of max_pool, window codes, {what}")
         same(np.where(right, result[1], codes.dtype.type(0)), codes, f"codes of max_pool {what}")
     same(x, plain, f"max_pool changed its input {what}")
+    pool_into(rng, w, x, arguments, values, indices)
+
+
+def pool_into(rng, w: Window, x, arguments, values, indices) -> None:
+    """Into given arrays, over the input perhaps; what is not given is made."""
+    kind = one_of(rng, [np.dtype(c) for c in ("i4", "i8", "u1", "u2")])
+    style = {"index_format": "window" if kind.kind == "u" else "plane"}
+    if kind.kind == "u" and w.taps > np.iinfo(kind).max + 1:
+        return
+    order = some_order(rng, w)
+    places, (again,) = some_out(rng, order, indices.shape, kind, x)
+    into, (again,) = some_out(rng, order, values.shape, values.dtype, again) if again is x else (None, (again,))
+    if places is None and kind == np.int32:
+        style["index_dtype"] = "i4"
+    what = f"max_pool {w} {x.dtype} into {into and into.strides} and {kind} {places and places.strides}"
+    out = tuple(array if array is None else array.array for array in (into, places))
+    result = POOL[w.n](again, *arguments, return_indices=True, num_threads=threads(rng), out=out, **style)
+    same(result[0], values, f"values of {what}")
+    if kind.kind == "u":
+        codes, right = w.codes(indices)
+        kind = codes.dtype if places is None else kind
+        hold(result[1].dtype == kind, f"{result[1].dtype}: {what}")
+        same(np.where(right, result[1], kind.type(0)), codes.astype(kind), f"codes of {what}")
+    else:
+        same(result[1], indices.astype(kind), f"indices of {what}")
+    for guarded, array in zip((into, places), result, strict=True):
+        if guarded is not None:
+            hold(array is guarded.array, f"out was not returned: {what}")
+            guarded.check()
 
 
 def unpool_arguments(rng, item_size: int, large: bool = False):
