@@ -9,7 +9,7 @@ import reference
 import vectorised
 
 # What the kernels hold sizes against, and what their buffers hold: widths, rows, channels, cells of windows, planes.
-DECISIVE = (2, 3, 4, 8, 10, 16, 24, 32, 40, 64, 128, 256, 512, 1024, 2048, 4096)
+DECISIVE = (2, 3, 4, 8, 9, 10, 16, 24, 32, 40, 64, 128, 256, 512, 1024, 2048, 4096)
 MOST_CHANNELS = 3000
 # Cells that a row of windows needs, about, where pooling's buffers are full.
 BLOCK = 4096
@@ -78,7 +78,7 @@ class Window:
                 self.kernel = (*self.kernel[:-2], tall, self.kernel[-1])
         elif self.apart:  # with cells between them, where the stride is large
             self.kernel = same_or_each(rng, n, lambda: log_uniform(rng, 1, 9))
-            self.stride = log_uniform(rng, 3, 40)
+            self.stride = log_uniform(rng, 3, 40) if rng.random() < 0.85 else log_uniform(rng, 200, 600)
         elif kind < 0.75:
             self.kernel = same_or_each(rng, n, lambda: int(rng.integers(1, 6)))
             self.dilation = same_or_each(rng, n, lambda: int(rng.integers(1, 4)))
@@ -98,13 +98,16 @@ class Window:
         else:
             self.kernel = self.many_cells(rng)
             self.stride = int(rng.choice([1, 7, 300]))
+            if rng.random() < 0.5:  # nearly all of it padding: so the plane may be small
+                self.padding = tuple(k // 2 for k in reference.each(self.kernel, n))
+                return
         if kind >= 0.47 and rng.random() < 0.6:
             half = [k // 2 for k in reference.each(self.kernel, n)]
             self.padding = tuple(half if rng.random() < 0.4 else (int(rng.integers(0, h + 1)) for h in half))
 
     def many_cells(self, rng) -> tuple[int, ...]:
         """A window that has about as many cells as there are codes of one byte, or of two."""
-        cells = int(rng.choice([255, 256, 257, 65535, 65536, 65537]))
+        cells = int(rng.choice([255, 256, 257, 65535, 65536, 65537, 65537, 65537]))
         kernel = [1] * self.n
         for prime in (3, 5, 17, 257, 65537, *[2] * 16):
             if cells % prime == 0:
@@ -115,6 +118,10 @@ class Window:
 
     def draw_full(self, rng, most: float) -> None:
         """The sizes of a plane: some axis, mostly the last one, is often longer than the others."""
+        if self.padding and self.taps > 255:
+            self.full = tuple(log_uniform(rng, 1, most ** (1 / self.n) / 4 + 1) for _ in range(self.n))
+            self.settle()
+            return
         long = int(rng.choice([self.n - 1, self.n - 1, int(rng.integers(self.n)), self.n]))
         full = []
         for axis, (k, s, p, d) in enumerate(zip(*self.axes(), strict=True)):
@@ -132,7 +139,8 @@ class Window:
             slack = 0 if rng.random() < 0.5 else int(rng.integers(s))
             full.append((pooled - 1) * s + d * (k - 1) + 1 - 2 * p + slack)
         if self.beside and rng.random() < 0.3:
-            full[-1] = decisive(rng, 64) * reference.each(self.kernel, self.n)[-1]
+            width = decisive(rng, 64) if rng.random() < 0.7 else int(rng.choice([16, 32, 48]))
+            full[-1] = width * reference.each(self.kernel, self.n)[-1]
         if rng.random() < (0.6 if self.apart else 0.15):
             # Rows that fill a buffer in which the cells of so many windows, and those between them, stand by strides.
             kernel, stride = self.axes()[:2]
