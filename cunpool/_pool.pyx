@@ -1,4 +1,9 @@
-"""Pooling's loops: the maximum of each window and its place. Valid input is assumed."""
+"""Pooling: the maximum of each window and its place. Valid input is assumed.
+
+`plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie; every window of few cells in
+all channels, where these are neighbours; rows of small windows are dealt out; all else is packed, reached and taken. What
+is left, windows that miss the array or are larger than any block, is looked at cell by cell.
+"""
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
