@@ -2,7 +2,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-Pair = TypeVar("Pair", bound=tuple[NDArray[Any], NDArray[Any]])
+_Pair = TypeVar("_Pair", bound=tuple[NDArray[Any], NDArray[Any]])
 
 KINDS: tuple[str, ...]
 JOINED: int
@@ -24,4 +24,4 @@ def pool(
     threads: int,
 ) -> int: ...
 def conditions() -> dict[str, tuple[int, int]]: ...
-def named(pair: type[Pair], values: NDArray[Any], indices: NDArray[Any]) -> Pair: ...
+def named(pair: type[_Pair], values: NDArray[Any], indices: NDArray[Any]) -> _Pair: ...
