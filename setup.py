@@ -24,7 +24,9 @@ INSTALL = {
 OPENMP_PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
 # GCC would make a wheel of twice the size of loops for what is left of a vector; the kernels see to that themselves.
 SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-loops", "-fno-ipa-cp-clone"]
-SMALLER += ["-fno-asynchronous-unwind-tables"]  # nothing unwinds these frames
+# Nothing unwinds these frames, and loops need not begin where a cache line does.
+SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-fno-align-jumps"]
+SMALLER += ["-fno-align-labels", "-fno-align-functions"]
 STRIPPED = ["-Wl,--strip-all"]
 # NEP 49's allocation hooks appeared in NumPy 1.22.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]

@@ -345,7 +345,9 @@ cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, co
 cdef inline cloned compare_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
                                 Py_ssize_t lines, Py_ssize_t ahead, number *best, int32_t *place) noexcept nogil:
     """`compare_rows`, compiled apart for what there is."""
-    if rows == 1:
+    if number is int8 or number is item8:
+        pass  # unreached, as `plan_pool` says
+    elif rows == 1:
         compare_rows(1, row, step, places, count, lines, ahead, best, place)
     elif rows == 2:
         compare_rows(2, row, step, places, count, lines, ahead, best, place)

@@ -1,8 +1,8 @@
 """Pooling: the maximum of each window and its place. Valid input is assumed.
 
-`plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie; every window of few cells in
-all channels, where these are neighbours; rows of small windows are dealt out; all else is packed, reached and taken. What
-is left, windows that miss the array or are larger than any block, is looked at cell by cell.
+`plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie; every window of few cells
+in all channels, where these are neighbours; rows of small windows are dealt out; all else is packed, reached and taken.
+What is left, windows that miss the array or are larger than any block, is looked at cell by cell.
 """
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
@@ -47,6 +47,8 @@ cdef enum:  # the ways, for plan_pool
     REACHED_TAKEN = 64
     HALF = 8                # the kinds of numbers in half precision, see KINDS
     BHALF = 9
+    WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
+    WIDE_UNSIGNED = 7
 
 cdef enum:
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
@@ -320,7 +322,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
               and max(job.full.c, -job.full.c) < max(job.full.axis[2], -job.full.axis[2]))
     dealt = worth_dealing(job, item_size, half_precision)
     # Windows of 2 where they lie.
-    if twos(job, item_size) and few_tails(job, item_size):
+    if twos(job, item_size) and few_tails(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED):
         plan.rows.by_twos = True
         plan.ways = TWOS_TAKEN
     # Every window in all channels, where these are neighbours.

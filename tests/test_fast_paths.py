@@ -275,7 +275,7 @@ def test_results_beyond_the_caches_go_past_them(rng, ways):
         assert np.array_equal(result.reshape(40, -1), expected)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u4"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4"])
 def test_ways_of_pooling(rng, ways, dtype):
     cases = [
         ((3, 5, 8, 8), (2,), _pool.JOINED | _pool.WHOLE),
@@ -322,6 +322,8 @@ def test_ways_of_pooling(rng, ways, dtype):
         ("e", 112, _pool.REACHED, _pool.REACHED),
         ("e", 40, 0, 0),
         ("f4", 112, _pool.TWOS, _pool.TWOS),
+        ("i8", 112, 0, 0),
+        ("u8", 128, 0, 0),
     ],
 )
 def test_ways_of_pooling_narrow_numbers(rng, ways, dtype, width, coded, plain):

@@ -177,3 +177,9 @@ def test_without_onnxscript_there_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(ImportError, match=r"pip install 'cunpool\[onnx\]'"):
         ct.onnx_translation_table()
+
+
+def test_the_layer_is_found_behind_other_errors():
+    error = ValueError("not exported")
+    error.__cause__ = RuntimeError("Error when translating node %max_pool2d : [num_users=1]")
+    assert _onnx._layer(error) == "max_pool2d"
