@@ -256,6 +256,7 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     cdef Py_ssize_t least = block_cells(g, one), room = BUFFER // item_size, row = 1
     cdef int axis, k
     if (met("a window too large for a buffer", least < 0 or least * item_size > BUFFER_MOST)
+            or met("windows that are nearly all padding", least > MOSTLY * cells_of(g.full))
             or met("windows that miss the array", not all_windows_see_cells(g))):
         return False
     reach.item_size = item_size
