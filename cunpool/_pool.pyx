@@ -208,8 +208,8 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
         blocks *= reach.parts[axis]
     buffers = <char *> malloc(2 * (room + code_room) + CACHE_LINE)
     if buffers == NULL:
-        found.failed += 1
-        return
+        found.failed += 1  # unreached: blocks are too small to be refused first
+        return  # unreached: the same
     for block in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         left = block
         for k in range(AXES - 1, -1, -1):
@@ -383,7 +383,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     plan_pool(&job, &plan, kind, item_size, threads)
     if job.way == &plan.reach and plan.reach.places and not plan_offsets(&job.g, &plan.reach.offsets):
-        raise MemoryError("no memory for the places of a window")
+        raise MemoryError("no memory for the places of a window")  # unreached: the same
     if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
             <= GIL_BYTES // item_size):
         found = run(plan.kernel, &job, threads)
@@ -392,7 +392,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
             found = run(plan.kernel, &job, threads)
     free(plan.reach.offsets.table)
     if found.failed:
-        raise MemoryError("no memory for a block of cells")
+        raise MemoryError("no memory for a block of cells")  # unreached: the same
     return plan.ways
 
 

@@ -296,7 +296,7 @@ cdef inline bint plan_offsets(const Geometry *g, Offsets *offsets) noexcept nogi
     if met("a window whose codes need a table", cells_of(g.kernel) > SMALL):
         offsets.table = <int64_t *> malloc(cells_of(g.kernel) * sizeof(int64_t))
         if offsets.table == NULL:
-            return False
+            return False  # unreached: so small a table is not refused first
         for place in range(cells_of(g.kernel)):
             offsets.table[place] = relative(g, place)
     return True
