@@ -285,8 +285,8 @@ JOINED, ACROSS, STREAMED, LARGE, WHOLE, TWOS, REACHED = (
 
 cdef struct Plan:
     # How a call is done, and what belongs to one way of it alone.
-    int ways
-    Kernel kernel
+    int ways  # unreached: a declaration
+    Kernel kernel  # unreached: the same
     Rows rows
     Reach reach
 
@@ -304,7 +304,7 @@ cdef bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precisio
         return False
     if met("rows too short for reaching", job.g.pooled[2] < REACHING):
         return True
-    if met("half precision, or narrow numbers without indices",
+    if met("half precision, or narrow numbers without indices",  # unreached: a name
            half_precision or item_size == 1 and job.indices.data == NULL):
         return False
     return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)

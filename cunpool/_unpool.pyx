@@ -241,7 +241,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
                 clear(job, plane_of(&job.full, job.channels, group), 0, together * size, full)
             if together > 1 and simple:
                 outside += put_planes(job, group, group + together, full, index_type)
-            else:
+            else:  # unreached: counted below
                 for part in range(group, group + together):
                     outside += scatter_plane(job, part * job.lanes, 0, size, together == 1, full, index_type)
             group += together
@@ -308,8 +308,8 @@ cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threa
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
            int spatial, int kind, bint codes, int threads):
     """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
-    cdef Job job
-    cdef Found found
+    cdef Job job  # unreached: a declaration
+    cdef Found found  # unreached: a declaration
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef bint tall
     cdef Kernel scattering = SCATTER[kind][codes or index_size == 8], kernel = scattering
