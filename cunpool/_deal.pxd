@@ -226,7 +226,7 @@ cdef inline bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept 
         return False
     share = min(<Py_ssize_t> LINE, CELLS // (g.kernel[0] * g.kernel[1] * stride))
     if met("buffers too short for a row's end", share < 2 * over + 16):
-        return False  # unreached in the suite: the fuzzer's strides of hundreds
+        return False
     # Long rows in equal parts.
     block.width = share - over
     block.width = (g.pooled[2] + block.width - 1) // block.width

@@ -1,6 +1,5 @@
 # Packing: a block of cells brought into one run, in memory's own order. `_reach.pxd` says what for.
-from libc.stdlib cimport malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from cunpool._common cimport *
 from cunpool._compare cimport *

@@ -223,7 +223,7 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
     if reach.order[3] == CHANNEL:
         reach.most[CHANNEL] = min(pooled[CHANNEL], <Py_ssize_t> SIDE)
         while reach.most[CHANNEL] > 1 and not 0 <= block_cells(g, reach.most) <= room:
-            reach.most[CHANNEL] //= 2  # unreached in the suite: the fuzzer's large windows of many channels
+            reach.most[CHANNEL] //= 2
     while True:
         worst = 0
         chosen = -1

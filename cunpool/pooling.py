@@ -28,9 +28,6 @@ __all__ = [
 _KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
 _ADDED = {name: number for number, name in enumerate(_unpool.KINDS)}
 
-# How long NumPy may look for a byte that two arrays share, before they count as overlapping.
-_SEARCH = 1 << 16
-
 
 def _max_pool(
     n: int,
@@ -128,7 +125,7 @@ def _into(
 
 def _overlap(a: Array, b: Array) -> bool:
     """Whether two arrays share a byte; they may lie in turn, as the fields of one array do."""
-    return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_SEARCH)  # type: ignore[arg-type]
+    return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_arrays.SEARCHED)  # type: ignore[arg-type]
 
 
 def _max_pool_backward(
