@@ -50,6 +50,9 @@ class Window:
         if large:
             self.draw_large(rng, item_size)
             return
+        if rng.random() < 0.02:
+            self.draw_many_cells(rng)
+            return
         self.shape = (some_channels(rng),)
         if rng.random() < 0.7:
             self.shape = (int(rng.choice([0, 1, 1, 2, 3], p=[0.04, 0.3, 0.3, 0.18, 0.18])), *self.shape)
@@ -62,6 +65,14 @@ class Window:
             if min(self.full) >= 1 and min(self.pooled) >= 1 and self.cost() * planes <= budget:
                 break
             budget *= 1.05
+
+    def draw_many_cells(self, rng) -> None:
+        """A few windows of as many cells as decide how wide codes are, all of them within their plane."""
+        self.kernel, self.padding, self.dilation = self.many_cells(rng), 0, 1
+        self.stride = int(rng.choice([1, 7, 300]))
+        self.shape = (int(rng.integers(1, 3)),)
+        self.full = tuple(k - 1 + log_uniform(rng, 1, 5 if k > 1 else 2) for k in self.kernel)
+        self.settle()
 
     def draw_window(self, rng) -> None:
         """Kernel, stride, padding and dilation."""
@@ -107,7 +118,7 @@ class Window:
 
     def many_cells(self, rng) -> tuple[int, ...]:
         """A window that has about as many cells as there are codes of one byte, or of two."""
-        cells = int(rng.choice([255, 256, 257, 65535, 65536, 65537, 65537, 65537]))
+        cells = int(rng.choice([255, 256, 257, 65535, 65536, 65537, 65792]))
         kernel = [1] * self.n
         for prime in (3, 5, 17, 257, 65537, *[2] * 16):
             if cells % prime == 0:
