@@ -203,7 +203,7 @@ def test_guards_see_single_bytes(rng):
 
 def test_sizes_lie_on_both_sides_of_what_decides(rng):
     """Ranges smaller than the kernels' thresholds find nothing."""
-    drawn = [Window(rng) for _ in range(3000)]
+    drawn = [Window(rng) for _ in range(10_000)]  # as many cases as have to meet every condition
     axes = [w.axes() for w in drawn]
     for seen in (
         {w.pooled[-1] for w in drawn},
