@@ -224,7 +224,8 @@ cdef inline bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept 
     if met("a window of many cells", cells_of(g.kernel) > TAPS) or met("a window far wider than its stride",
                                                                          over > LINE // 2):
         return False
-    share = min(<Py_ssize_t> LINE, CELLS // (g.kernel[0] * g.kernel[1] * stride))
+    share = CELLS // (g.kernel[0] * g.kernel[1] * stride)
+    share = min(<Py_ssize_t> LINE, share)  # fault: blocks of as many windows as fit another buffer
     if met("buffers too short for a row's end", share < 2 * over + 16):
         return False
     # Long rows in equal parts.

@@ -110,7 +110,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
             pool_twos(job, plane, &block, full)
         elif fits:
             # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
-            block.pitch = block.width + over_of(g)
+            block.pitch = block.width + over_of(g)  # fault: rows over an edge as far apart as whole rows
             if most.rows > 1 and met("a row of windows inside", row_inside(g, block.d, block.h)):
                 block.pitch = most.pitch
                 while (block.rows < most.rows and line + block.rows < end and block.h + block.rows < g.pooled[1]
@@ -380,7 +380,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
     job.stream = met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
                      + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
-    job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
+    job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
     plan_pool(&job, &plan, kind, item_size, threads)
     if job.way == &plan.reach and plan.reach.places and not plan_offsets(&job.g, &plan.reach.offsets):
         raise MemoryError("no memory for the places of a window")  # unreached: the same

@@ -246,7 +246,7 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
         reach.parts[axis] = (pooled[axis] + reach.most[axis] - 1) // reach.most[axis]
         reach.most[axis] = (pooled[axis] + reach.parts[axis] - 1) // reach.parts[axis]
         reach.parts[axis] = (pooled[axis] + reach.most[axis] - 1) // reach.most[axis]
-    reach.cells = block_cells(g, reach.most)
+    reach.cells = block_cells(g, reach.most)  # fault: a block of one cell more than its buffers
 
 
 cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int index_size, int threads) noexcept nogil:

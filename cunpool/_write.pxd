@@ -130,6 +130,6 @@ cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride,
     elif target.stream:
         cunpool_stream(target.values, <const char *> best, lines * sizeof(number))
     else:
-        cunpool_copy(target.values, <const char *> best, lines * sizeof(number))
+        cunpool_copy(target.values, <const char *> best, lines * sizeof(number))  # fault: a write one past the end
     if target.indices != NULL:
         write_indices(target, base, stride, lines, place)
