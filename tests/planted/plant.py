@@ -39,8 +39,7 @@ LIMIT = 900  # seconds for the whole suite: who takes longer hangs, and is caugh
 KERNELS = "strays layouts window_codes unpooling gradients fast_paths properties"
 # The tests of each source's room, those first that find most.
 ROOMS = {
-    "_pool.pyx": "pooling layouts fast_paths properties window_codes",
-    "_compare.pxd": "pooling layouts fast_paths properties window_codes",
+    "_pool.pyx": "reaching pooling layouts fast_paths properties window_codes",
     "_memory.pyx": "memory under_pressure",
     "_threads.py": "threads",
     "_arrays.py": "unpooling window_codes gradients pooling indices memory",
@@ -55,7 +54,8 @@ ROOMS = {
     "__main__.py": "main",
 }
 # The one module that is built with a bug in a file that several include.
-MODULES = {"_compare.pxd": "_pool"}
+POOLED = ("_compare.pxd", "_deal.pxd", "_write.pxd", "_pack.pxd", "_reach.pxd", "_take.pxd")
+MODULES = dict.fromkeys(POOLED, "_pool")
 INCLUDED = "_unpool"
 
 
@@ -76,8 +76,9 @@ class Bug:
 
     def stages(self) -> list[list[str]]:
         """The tests that run, one list after the other."""
-        room = ROOMS.get(Path(self.file).name, KERNELS).split()
-        files = [f"tests/test_{name}.py" for name in room]
+        name = Path(self.file).name
+        room = ROOMS["_pool.pyx"] if name in POOLED else ROOMS.get(name, KERNELS)
+        files = [f"tests/test_{name}.py" for name in room.split()]
         return [[f"tests/{test}" for test in self.tests], [f for f in files if Path(ROOT, f).exists()], ["tests"]]
 
 
