@@ -4,25 +4,29 @@ Each contestant that is installed runs in a process of its own, so that no two O
 while another has its turn, so that nobody's idle threads spin at another's cost. Round after round each one times a
 short block of calls, in an order that changes. What is reported is the median of the rounds' ratios to cunpool at the
 same number of threads, with their quartiles. Times of a shared machine move; ratios within a round move less.
+
+``--against PYTHON`` adds another build of cunpool, the one that this interpreter imports: a change before and after.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import platform
 import random
 import signal
+import subprocess
+import sys
 import tempfile
+from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import report
 from cells import Cell, cells, data
-from contestants import CONTESTANTS, serve
+from contestants import CONTESTANTS
 
 Key = tuple[str, int]
 
@@ -30,21 +34,26 @@ Key = tuple[str, int]
 class Contestant:
     """A process, stopped except in its turns."""
 
-    def __init__(self, name: str, threads: int) -> None:
-        self.key = name, threads
-        os.environ["OMP_NUM_THREADS"] = str(threads)
-        context = multiprocessing.get_context("spawn")
-        self.connection, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(name, threads, other), daemon=True)
-        self.process.start()
+    def __init__(self, name: str, threads: int, python: str = sys.executable, title: str = "") -> None:
+        self.key = title or name, threads
+        with Listener() as listener:
+            command = [
+                python,
+                str(Path(__file__).with_name("contestants.py")),
+                name,
+                str(threads),
+                str(listener.address),
+            ]
+            self.process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+            self.connection = listener.accept()
         self.status = self.connection.recv()
         if self.status == "ready":
             self.signal("SIGSTOP")
         else:
-            self.process.join()
+            self.process.wait()
 
     def signal(self, name: str) -> None:
-        if hasattr(signal, name) and self.process.pid:
+        if hasattr(signal, name):
             os.kill(self.process.pid, getattr(signal, name))
 
     def ask(self, order: Any) -> Any:
@@ -56,7 +65,7 @@ class Contestant:
 
     def end(self) -> None:
         self.process.kill()  # a stopped process would not hear anything milder
-        self.process.join()
+        self.process.wait()
 
 
 def measure(cell: Cell, contestants: list[Contestant], rounds: int, block: float) -> dict[str, Any]:
@@ -99,6 +108,7 @@ def versions() -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="measure the cells whose name has this in it")
+    parser.add_argument("--against", metavar="PYTHON", help="a Python that imports another build of cunpool")
     parser.add_argument("--without", nargs="*", default=[], choices=list(CONTESTANTS), help="leave these out")
     parser.add_argument(
         "--threads", nargs="*", type=int, default=[1, 2], help="measure with each of these numbers (default: 1 2)"
@@ -117,7 +127,7 @@ def main() -> None:
         results = json.loads(options.draw.read_text())
     else:
         results = run(options)
-        options.output.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+        options.output.with_suffix(".json").write_text(report.dumped(results))
     report.table(results)
     report.summary(results)
     report.chart(results, options.output.with_suffix(".png"))
@@ -134,6 +144,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                         print(f"{name} is left out: {contestant.status}")
                         break
                     contestants.append(contestant)
+        for threads in options.threads if options.against else []:
+            contestants.append(Contestant("cunpool", threads, options.against, "other"))
+            if contestants[-1].status != "ready":
+                raise SystemExit(f"{options.against}: {contestants[-1].status}")
         results = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
         chosen = [cell for cell in cells() if options.only in cell.name]
         for count, cell in enumerate(chosen, 1):

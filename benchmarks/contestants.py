@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 import zlib
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +264,7 @@ def timed(call: Call, repeats: int) -> float:
     for _ in range(repeats):
         call()
     return (time.perf_counter() - start) / repeats
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]), Client(sys.argv[3]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,9 +10,20 @@ from typing import Any
 
 import numpy as np
 
-PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "paddle": "PaddlePaddle", "numpy": "NumPy"}
+PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "paddle": "PaddlePaddle", "numpy": "NumPy",
+         "other": "other build"}  # fmt: skip
 TITLES = {"unpool": "unpooling", "pool": "pooling with indices"}
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
+
+
+def dumped(results: dict[str, Any]) -> str:
+    """JSON of one line for each cell, and times of four digits: what is read and compared by people too."""
+    lines = []
+    for cell in results["cells"]:
+        rounded = {name: [float(f"{time:.4g}") for time in rounds] for name, rounds in cell["times"].items()}
+        lines.append(json.dumps({**cell, "times": rounded}))
+    head = {name: value for name, value in results.items() if name != "cells"}
+    return json.dumps(head)[:-1] + ',\n"cells": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
 def times(cell: dict[str, Any], name: str, threads: int) -> np.ndarray | None:
@@ -63,19 +75,36 @@ def summary(results: dict[str, Any]) -> None:
             for threads in counts:
                 found = [ratio(c, name, threads) for c in cells if c["op"] == op and c["plain"]]
                 parts.append(f"{geometric_mean(r[0] for r in found if r):6.2f}")
+            if "nan" in "".join(parts):
+                continue
             print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
-    print("\ncells where somebody is ahead of cunpool (median below 1)")
-    for cell in cells:
-        for threads in counts:
-            for name, title in PEERS.items():
-                found = ratio(cell, name, threads)
-                if found and found[0] < 1:
-                    print("  {:<58}{} at {}: {:.2f} [{:.2f} {:.2f}]".format(cell["name"], title, threads, *found))
+    wins_and_losses(cells, counts)
     if len(counts) > 1:
         scaling(cells, counts)
     outs(cells, counts)
     codes(cells, counts)
     limits(cells, counts)
+
+
+def wins_and_losses(cells: list[dict[str, Any]], counts: list[int]) -> None:
+    """In how many cells each peer is behind, level and ahead; then every cell where it is ahead."""
+    print("\nof the cells that a peer takes part in it is behind, is level (1 lies within the quartiles), is ahead")
+    ahead = []
+    for name, title in PEERS.items():
+        for threads in counts:
+            found = [(cell["name"], r) for cell in cells if (r := ratio(cell, name, threads))]
+            behind = sum(low > 1 for _, (_, low, _) in found)
+            losses = sum(high < 1 for _, (_, _, high) in found)
+            if found:
+                level = len(found) - behind - losses
+                print(f"  {title:<14}at {threads}: {behind:4} {level:4} {losses:4} of {len(found)}")
+            ahead += [(r, cell, title, threads) for cell, r in found if r[0] < 1]
+    print("\ncells where somebody is ahead of cunpool (median below 1), the worst first; * beyond the quartiles")
+    for found, cell, title, threads in sorted(ahead):
+        mark = "*" if found[2] < 1 else " "
+        print("{} {:<58}{} at {}: {:.2f} [{:.2f} {:.2f}]".format(mark, cell, title, threads, *found))
+    if not ahead:
+        print("  none")
 
 
 def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -162,7 +191,7 @@ def chart(results: dict[str, Any], path: Path) -> None:
     ops = [op for op in TITLES if any(c["op"] == op for c in results["cells"])]
     figure = Figure(figsize=(5.6 * len(ops), 4.9), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(ops), sharey=True))
-    markers = dict(zip(PEERS, "osD^", strict=True))
+    markers = dict(zip(PEERS, "osD^v", strict=True))
     for axes, op in zip(panels, ops, strict=True):
         for number, (name, title) in enumerate(PEERS.items()):
             points = [

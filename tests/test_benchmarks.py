@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+if not FOLDER.exists():
+    pytest.skip("the benchmarks are not here", allow_module_level=True)
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import report
+
+    yield report
+    del sys.modules["report"]
+
+
+def results(**times: list[float]):
+    cell = {"op": "pool", "name": "pool 4x4", "plain": True, "full_bytes": 64, "must_move": 64, "out": False}
+    return {
+        "rounds": 4,
+        "cells": [{**cell, "format": "plane", "times": {f"{name} 1": times[name] for name in times}}],
+    }
+
+
+def test_losses_are_printed(report, capsys):
+    given = results(cunpool=[1, 2, 3, 4], torch=[2, 4, 6, 8], numpy=[0.5, 1, 1.5, 2], other=[0.5, 2.2, 2.7, 4])
+    report.wins_and_losses(given["cells"], [1])
+    printed = capsys.readouterr().out
+    assert re.search(r"PyTorch +at 1: +1 +0 +0 of 1\n", printed)
+    assert re.search(r"NumPy +at 1: +0 +0 +1 of 1\n", printed)
+    assert re.search(r"other build +at 1: +0 +1 +0 of 1\n", printed)
+    ahead = printed.partition("somebody is ahead")[2].splitlines()[1:3]
+    assert ahead[0].split() == [*["*", "pool", "4x4", "NumPy", "at", "1:", "0.50", "[0.50", "0.50]"]]
+    assert ahead[1].startswith("  pool 4x4 ")
+    assert "other build at 1: 0.95 [0.80 1.02]" in ahead[1]
+
+
+def test_a_cell_a_line_with_four_digits(report):
+    given = results(cunpool=[1.23456e-6, 2])
+    text = report.dumped(given)
+    assert len(text.splitlines()) == 4
+    assert json.loads(text)["cells"][0]["times"] == {"cunpool 1": [1.235e-6, 2]}
+    assert {**json.loads(text), "cells": 0} == {**given, "cells": 0}
+
+
+def test_recorded_results_are_a_cell_a_line(report):
+    text = (FOLDER / "results.json").read_text()
+    assert text == report.dumped(json.loads(text))
+
+
+@pytest.mark.skipif(not hasattr(__import__("signal"), "SIGSTOP"), reason="contestants cannot be stopped here")
+def test_two_builds_beside_each_other(tmp_path):
+    command = [sys.executable, FOLDER / "compare.py", "--against", sys.executable, "--only", "pool 1x1x4x4 2/2"]
+    command += ["--threads", "1", "--rounds", "3", "--block", "0.0001", "--without", "torch", "onnxruntime", "paddle"]
+    run = subprocess.run([*command, "--output", tmp_path / "made"], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    times = json.loads((tmp_path / "made.json").read_text())["cells"][0]["times"]
+    assert {name: len(rounds) for name, rounds in times.items()} == {"cunpool 1": 3, "other 1": 3, "copy 1": 3} | {
+        name: 3 for name in times if name == "numpy 1"
+    }
+    assert re.search(r"other build +at 1: ", run.stdout)
