@@ -67,3 +67,18 @@ def test_two_builds_beside_each_other(tmp_path):
         name: 3 for name in times if name == "numpy 1"
     }
     assert re.search(r"other build +at 1: ", run.stdout)
+
+
+def test_cliffs_of_a_seed(tmp_path):
+    runs = []
+    for count in (3, 2):
+        command = [sys.executable, FOLDER / "cliffs.py", "--seed", "5", "--count", str(count), "--rounds", "1"]
+        command += ["--block", "0.0001", "--json", tmp_path / "ratios"]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert run.returncode == 0, run.stderr
+        assert f"{count} calls, " in run.stdout
+        assert f"{count}/{count}, " in run.stderr
+        runs.append([json.loads(line) for line in (tmp_path / "ratios").read_text().splitlines()])
+    three, two = runs
+    assert [line["call"] for line in three[:2]] == [line["call"] for line in two]
+    assert all(line["ratios"] for line in three if " C" not in line["call"])
