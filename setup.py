@@ -185,7 +185,7 @@ setup(
         [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")],
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
-        emit_linenums=os.environ.get("CUNPOOL_COVERAGE") == "1",
+        emit_linenums=any(os.environ.get(name) == "1" for name in ("CUNPOOL_COVERAGE", "CUNPOOL_CHECKED")),
     ),
     cmdclass={"build_ext": BuildExt},
 )

@@ -29,6 +29,16 @@ from cells import Cell, cells, data
 from contestants import CONTESTANTS
 
 Key = tuple[str, int]
+OTHERS = (
+    "torch",
+    "onnxruntime",
+    "paddlepaddle",
+    "opencv-python-headless",
+    "scipy",
+    "bottleneck",
+    "scikit-image",
+    "numba",
+)
 
 
 class Contestant:
@@ -97,7 +107,7 @@ def versions() -> dict[str, str]:
     from importlib import metadata
 
     found = {}
-    for name in ("cunpool", "numpy", "torch", "onnxruntime", "paddlepaddle"):
+    for name in ("cunpool", "numpy", *OTHERS):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -27,6 +27,16 @@ def channels_last(array: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
 
 
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "contiguous": np.ascontiguousarray,
+    "channels last": channels_last,
+    "Fortran": np.asfortranarray,
+    "transposed": lambda array: np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2),
+    "sliced": lambda array: np.repeat(array, 2, -1)[..., ::2],
+    "reversed": lambda array: array[..., ::-1].copy()[..., ::-1],
+}
+
+
 def cunpool(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     import cunpool as cu
 
@@ -37,9 +47,9 @@ def cunpool(threads: int) -> Callable[[Cell, Arrays], Call | None]:
         x, size, style = arrays["x"], cell.full[2:], {"index_format": cell.format}
         if cell.op == "pool":
             pool = getattr(cu, f"max_pool{cell.n}d")
-            kind = None if cell.index == "int64" else cell.index
+            wanted, kind = cell.index != "none", cell.index if cell.index == "int32" else None
             both = (np.empty(cell.pooled, x.dtype), np.empty(cell.pooled, cell.index)) if cell.out else None
-            return lambda: pool(x, *window, return_indices=True, index_dtype=kind, out=both, **style)
+            return lambda: pool(x, *window, return_indices=wanted, index_dtype=kind, out=both, **style)
         indices = arrays["codes" if cell.format == "window" else "indices"]
         if cell.op == "unpool gradient":
             unpool_backward = getattr(cu, f"max_unpool{cell.n}d_backward")
@@ -61,6 +71,8 @@ def torch(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     torch.set_num_threads(threads)
 
     def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if cell.dtype not in ("float32", "float64") or cell.layout not in ("contiguous", "channels last"):
+            return None
         window = cell.kernel, cell.stride, cell.padding
         x = torch.from_numpy(arrays["x"])
         if cell.op == "pool":
@@ -69,8 +81,8 @@ def torch(threads: int) -> Callable[[Cell, Arrays], Call | None]:
                     return None
                 both = torch.empty(cell.pooled), torch.empty(cell.pooled, dtype=torch.int64)
                 return lambda: torch._C._nn.max_pool2d_with_indices(x, *window, out=both)
-            pool = getattr(F, f"max_pool{cell.n}d")
-            return lambda: pool(x, *window, return_indices=True)
+            pool, wanted = getattr(F, f"max_pool{cell.n}d"), cell.index != "none"
+            return lambda: pool(x, *window, return_indices=wanted)
         # PyTorch takes int64 alone: where the cell has int32 indices, it is timed with its own.
         indices = torch.from_numpy(arrays["indices"].astype(np.int64, copy=False))
         if cell.op == "unpool gradient":  # what PyTorch's autograd does
@@ -102,7 +114,10 @@ def onnxruntime(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     options.log_severity_level = 3
 
     def call(cell: Cell, arrays: Arrays) -> Call | None:
-        if cell.layout != "contiguous" or cell.index != "int64" or "gradient" in cell.op or cell.format != "plane":
+        alone = cell.index == "none"
+        if cell.layout != "contiguous" or cell.index == "int32" or "gradient" in cell.op or cell.format != "plane":
+            return None
+        if cell.dtype not in (("float32", "float64", "uint8") if alone else ("float32",)):
             return None
         attributes = {
             "kernel_shape": [cell.kernel] * cell.n, "strides": [cell.stride] * cell.n,
@@ -110,9 +125,10 @@ def onnxruntime(threads: int) -> Callable[[Cell, Arrays], Call | None]:
         }  # fmt: skip
         value = helper.make_tensor_value_info
         if cell.op == "pool":
-            node = helper.make_node("MaxPool", ["x"], ["y", "i"], **attributes)
-            inputs = [value("x", TensorProto.FLOAT, cell.full)]
-            outputs = [value("y", TensorProto.FLOAT, cell.pooled), value("i", TensorProto.INT64, cell.pooled)]
+            kind = helper.np_dtype_to_tensor_dtype(np.dtype(cell.dtype))
+            node = helper.make_node("MaxPool", ["x"], ["y"] if alone else ["y", "i"], **attributes)
+            inputs = [value("x", kind, cell.full)]
+            outputs = [value("y", kind, cell.pooled), value("i", TensorProto.INT64, cell.pooled)][: 1 if alone else 2]
             feed = {"x": arrays["x"]}
         else:
             node = helper.make_node("MaxUnpool", ["x", "i", "s"], ["y"], **attributes)
@@ -142,7 +158,7 @@ def onnxruntime(threads: int) -> Callable[[Cell, Arrays], Call | None]:
                 return tuple(out.values())
 
             return bound
-        if cell.op == "unpool":
+        if cell.op == "unpool" or alone:
             return lambda: session.run(None, feed)[0]
 
         def pool() -> tuple[np.ndarray, np.ndarray]:
@@ -161,6 +177,8 @@ def paddle(threads: int) -> Callable[[Cell, Arrays], Call | None]:
 
     def call(cell: Cell, arrays: Arrays) -> Call | None:
         if cell.layout != "contiguous" or cell.out or "gradient" in cell.op or cell.format != "plane":
+            return None
+        if cell.dtype != "float32" or cell.index == "none":
             return None
         window = cell.kernel, cell.stride, cell.padding
         x = paddle.to_tensor(arrays["x"])
@@ -199,17 +217,112 @@ def numpy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     return call
 
 
+def image(cell: Cell) -> bool:
+    """Whether it is a filter of one plane: windows of stride 1 around each of its cells, and no indices."""
+    return (
+        (cell.op, cell.index, cell.layout, cell.stride) == ("pool", "none", "contiguous", 1)
+        and cell.full[:2] == (1, 1) and cell.n == 2 and 2 * cell.padding + 1 == cell.kernel and not cell.out
+    )  # fmt: skip
+
+
+def opencv(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    import cv2
+
+    cv2.setNumThreads(threads)
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if not image(cell):
+            return None
+        x, window = arrays["x"][0, 0], np.ones((cell.kernel, cell.kernel), np.uint8)
+        return lambda: cv2.dilate(x, window)
+
+    return call
+
+
+def scipy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    """Always serial."""
+    from scipy import ndimage
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if not image(cell):
+            return None
+        x = arrays["x"][0, 0]
+        least = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
+        return lambda: ndimage.maximum_filter(x, cell.kernel, mode="constant", cval=least)
+
+    return call
+
+
+def bottleneck(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    """Always serial. Its first results are of windows that begin before the array: cunpool has none of these."""
+    import bottleneck
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if (cell.op, cell.index, cell.n, cell.stride, cell.padding) != ("pool", "none", 1, 1, 0) or cell.full[1] > 1:
+            return None
+        x = arrays["x"][0, 0]
+        return lambda: bottleneck.move_max(x, cell.kernel)[cell.kernel - 1 :]
+
+    return call
+
+
+def skimage(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    """Always serial."""
+    from skimage.measure import block_reduce
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        apart = (
+            cell.kernel == cell.stride and not cell.padding and all(size % cell.kernel == 0 for size in cell.full[2:])
+        )
+        if cell.op != "pool" or cell.index != "none" or cell.layout != "contiguous" or not apart or cell.out:
+            return None
+        return lambda: block_reduce(arrays["x"], (1, 1) + (cell.kernel,) * cell.n, np.max)
+
+    return call
+
+
+def numba(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+    """The obvious loop, compiled."""
+    import numba
+
+    numba.set_num_threads(threads)
+
+    @numba.njit(parallel=True)
+    def scatter(out, values, indices):  # type: ignore[no-untyped-def]
+        for plane in numba.prange(len(out)):
+            out[plane] = 0
+            for i in range(values.shape[1]):
+                out[plane, indices[plane, i]] = values[plane, i]
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if cell.op != "unpool" or cell.layout != "contiguous" or cell.format != "plane" or cell.dtype == "float16":
+            return None
+        planes, size = math.prod(cell.full[:2]), math.prod(cell.full[2:])
+        x, indices = arrays["x"].reshape(planes, -1), arrays["indices"].reshape(planes, -1)
+        out = np.empty((planes, size), x.dtype) if cell.out else None
+
+        def unpool() -> np.ndarray:
+            z = np.empty((planes, size), x.dtype) if out is None else out
+            scatter(z, x, indices)
+            return z.reshape(cell.full)
+
+        return unpool
+
+    return call
+
+
 def copy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     """No contestant but the yardstick: an array of the output's size, copied into one that is there already."""
 
     def call(cell: Cell, arrays: Arrays) -> Call:
-        source, target = np.ones(cell.full, np.float32), np.ones(cell.full, np.float32)
+        source, target = np.ones(cell.full, cell.dtype), np.ones(cell.full, cell.dtype)
         return lambda: np.copyto(target, source)
 
     return call
 
 
-CONTESTANTS = {f.__name__: f for f in (cunpool, torch, onnxruntime, paddle, numpy, copy)}
+ALL = (cunpool, torch, onnxruntime, paddle, numpy, opencv, scipy, bottleneck, skimage, numba, copy)
+CONTESTANTS = {f.__name__: f for f in ALL}
 
 
 def checksum(cell: Cell, result: Any) -> int | None:
@@ -244,8 +357,7 @@ def serve(name: str, threads: int, connection: Connection) -> None:
             cell, folder, block = order
             call = None
             arrays = {path.stem: np.load(path) for path in Path(folder).iterdir()}
-            if cell.layout == "channels last":
-                arrays = {key: channels_last(array) for key, array in arrays.items()}
+            arrays = {key: LAYOUTS[cell.layout](array) for key, array in arrays.items()}
             call = prepare(cell, arrays)
             answer = None
             if call is not None:

@@ -10,8 +10,18 @@ from typing import Any
 
 import numpy as np
 
-PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "paddle": "PaddlePaddle", "numpy": "NumPy",
-         "other": "other build"}  # fmt: skip
+PEERS = {
+    "torch": "PyTorch",
+    "onnxruntime": "ONNX Runtime",
+    "paddle": "PaddlePaddle",
+    "numpy": "NumPy",
+    "opencv": "OpenCV",
+    "scipy": "SciPy",
+    "bottleneck": "bottleneck",
+    "skimage": "scikit-image",
+    "numba": "numba's loop",
+    "other": "other build",
+}
 TITLES = {"unpool": "unpooling", "pool": "pooling with indices"}
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
@@ -54,13 +64,15 @@ def table(results: dict[str, Any]) -> None:
     """Every cell: cunpool's median time, and the others' by it, with the quartiles."""
     for threads in threads_of(results):
         print(f"\n{threads} thread{'s' * (threads > 1)}: time by cunpool's, median [quartiles] of the rounds")
-        print(f"{'':58}{'cunpool':>10}" + "".join(f"{name:>20}" for name in [*PEERS.values(), "copy of output"]))
+        here = [name for name in [*PEERS, "copy"] if any(f"{name} {threads}" in c["times"] for c in results["cells"])]
+        titles = {**PEERS, "copy": "copy of output"}
+        print(f"{'':58}{'cunpool':>10}" + "".join(f"{titles[name]:>24}" for name in here))
         for cell in results["cells"]:
             row = f"{cell['name']:<58}{np.median(times(cell, 'cunpool', threads)) * 1e6:8.1f}us"
-            for name in [*PEERS, "copy"]:
+            for name in here:
                 found = ratio(cell, name, threads)
                 text = "-" if found is None else "{:.2f} [{:.2f} {:.2f}]".format(*found)
-                row += f"{text:>20}"
+                row += f"{text:>24}"
             print(row)
 
 
@@ -79,6 +91,8 @@ def summary(results: dict[str, Any]) -> None:
                 continue
             print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
     wins_and_losses(cells, counts)
+    groups(cells, counts)
+    cells = [cell for cell in cells if not cell.get("group")]
     if len(counts) > 1:
         scaling(cells, counts)
     outs(cells, counts)
@@ -105,6 +119,18 @@ def wins_and_losses(cells: list[dict[str, Any]], counts: list[int]) -> None:
         print("{} {:<58}{} at {}: {:.2f} [{:.2f} {:.2f}]".format(mark, cell, title, threads, *found))
     if not ahead:
         print("  none")
+
+
+def groups(cells: list[dict[str, Any]], counts: list[int]) -> None:
+    """What each group of cells was made to ask: the peers' geometric mean and least ratio."""
+    print("\ngeometric mean and least of the others' time by cunpool's, by group of cells")
+    for group in dict.fromkeys(cell.get("group") for cell in cells):
+        for name, title in PEERS.items():
+            for threads in counts if group else ():
+                found = [r[0] for c in cells if c.get("group") == group and (r := ratio(c, name, threads))]
+                if found:
+                    mean = geometric_mean(found)
+                    print(f"  {group:<32}{title:<14}at {threads}: {mean:6.2f}, least {min(found):5.2f} of {len(found)}")
 
 
 def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -191,7 +217,7 @@ def chart(results: dict[str, Any], path: Path) -> None:
     ops = [op for op in TITLES if any(c["op"] == op for c in results["cells"])]
     figure = Figure(figsize=(5.6 * len(ops), 4.9), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(ops), sharey=True))
-    markers = dict(zip(PEERS, "osD^v", strict=True))
+    markers = dict(zip(PEERS, "osD^v<>pP*", strict=True))
     for axes, op in zip(panels, ops, strict=True):
         for number, (name, title) in enumerate(PEERS.items()):
             points = [

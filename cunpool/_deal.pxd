@@ -153,7 +153,9 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
     for i in range(3):
         start[i] = at[i] * g.stride[i] - g.padding[i]
     first = start[2]
-    must(lines <= LINE and dealt_cells(g, block) <= CELLS and cells_of(g.kernel) <= TAPS)
+    must(lines <= LINE)
+    must(dealt_cells(g, block) <= CELLS)
+    must(cells_of(g.kernel) <= TAPS)
     taps.count = 0
     for kd in range(g.kernel[0]):
         d = start[0] + kd * g.dilation[0]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzzing.worker import KINDS
 
 import cunpool as cu
 
@@ -110,3 +111,22 @@ def test_promises_name_tests_that_exist(name):
     here = "".join(path.read_text() for path in README.parent.glob("tests/test_*.py"))
     assert len(named) > 7
     assert {test for test in named if f"def {test}(" not in here} == set()
+
+
+def test_each_promise_of_security_is_kept_by_what_it_names():
+    """Tests in the files that are named behind them, cases that the fuzzer deals out, and files that exist."""
+    root = README.parent
+    rows = (root / "SECURITY.md").read_text().partition("| kept by |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    assert len(rows) >= 8
+    for row in rows:
+        kept_by = row.split(" | ")[1]
+        assert re.search(r"`(test_|tests/|\.ci/)", kept_by) or "the same" in kept_by, row
+        for names, file in re.findall(r"((?:`test_\w+`,? )+)\(`(tests/\w+\.py)`\)", kept_by):
+            for name in re.findall(r"\w+", names):
+                assert f"def {name}(" in (root / file).read_text(), f"{name} is not in {file}"
+        for file in re.findall(r"`((?:tests|\.ci)/[\w/.]+)[` ]", kept_by):
+            if (root / file.split("/")[0]).exists():  # an sdist has no .ci
+                assert (root / file).exists(), file
+    fuzzed = next(row for row in rows if "wrong.py" in row).split(" | ")[1]
+    assert set(re.findall(r"`(\w+)`", fuzzed)) == {"hostile", "wrapping", "refusals"}
+    assert {"hostile", "wrapping", "refusals"} <= {kind.__name__ for kind in KINDS}

@@ -130,3 +130,14 @@ def test_a_window_larger_than_any_block_is_looked_at_cell_by_cell(ways):
     assert ways == [_pool.LARGE]
     assert values[0].tolist() == [[0, 0], [0, 7]]
     assert indices[0].tolist() == [[0, 500], [500 * 3000, 2999 * 3000 + 2999]]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4"])
+@pytest.mark.parametrize("cells", [256, 257, 65536, 65537])
+def test_the_last_cell_of_a_window_of_many_has_its_place(ways, dtype, cells):
+    x = np.zeros((1, cells + 2), dtype)
+    x[0, cells - 1] = 1
+    values, indices = cu.max_pool1d(x, cells, 1, return_indices=True)
+    assert ways == [_pool.LARGE if cells > 65536 and x.itemsize < 4 and dtype != "e" else _pool.REACHED]
+    assert values.tolist() == [[1, 1, 1]]
+    assert indices.tolist() == [[cells - 1] * 3]
