@@ -309,7 +309,7 @@ WANTED = [
     *(f"form {form}" for form in FORMS),
     *("dilated", "not dilated", "training", "inference", "create_graph True", "create_graph False"),
     *("unpooled", "unpooling refused", "module", "transformed", "refused", "accepted"),
-    *("codes", "codes refused"),
+    "codes",
     *("left to PyTorch", "not left to PyTorch", "one thread", "two threads"),
 ]
 
