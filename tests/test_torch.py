@@ -340,6 +340,7 @@ X, I = torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 4, 4, dtype=torch.int64)  # no
         (TypeError, "input must be a torch.Tensor, got list", lambda: ct.max_unpool1d([[1.0]], I, 2)),
         (TypeError, "indices must be a torch.Tensor, got NoneType", lambda: ct.max_unpool2d(X, None, 2)),
         (TypeError, "indices must be of integers", lambda: ct.max_unpool2d(X, X, 2)),
+        (TypeError, "integers, got float32", lambda: ct.max_unpool2d(X, X.clone().requires_grad_(), 2)),
         (TypeError, "indices must be of integers, got torch.bfloat16", lambda: ct.max_unpool2d(X, X.bfloat16(), 2)),
         (TypeError, r"pool tensor.view\(torch.uint8\)", lambda: ct.max_pool2d(X.bool(), 2)),
         (TypeError, "complex64", lambda: ct.max_pool2d(X.to(torch.complex64), 2)),

@@ -42,14 +42,9 @@ class _MaxPool(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        input: torch.Tensor,
-        n: int,
-        window: Fixed,
-        ceil_mode: bool,
-        return_indices: bool,
-        index_format: IndexFormat,
+        ctx: Any, input: torch.Tensor, call: tuple[int, Fixed, bool, bool, IndexFormat]
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        n, window, ceil_mode, return_indices, index_format = call  # one argument, for each takes its time
         values, indices = _kernels.max_pool(n, input.detach(), window, ceil_mode, True, index_format)
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
@@ -62,7 +57,7 @@ class _MaxPool(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor | None, _: object = None) -> tuple[torch.Tensor | None, ...]:
         if grad is None:
-            return (None,) * 6
+            return None, None
         (indices,) = ctx.saved_tensors
         n, shape, window, index_format = ctx.geometry
         if torch.is_grad_enabled():  # for a second derivative
@@ -70,7 +65,7 @@ class _MaxPool(torch.autograd.Function):
             result = _operators.max_pool_backward(grad, indices, shape[-n:], *lists, index_format)
         else:
             result = _recorded(_kernels.max_pool_backward, n, grad, indices, shape, window, index_format)
-        return result, *(None,) * 5
+        return result, None
 
 
 class _MaxUnpool(torch.autograd.Function):
@@ -81,11 +76,9 @@ class _MaxUnpool(torch.autograd.Function):
         ctx: Any,
         input: torch.Tensor,
         indices: torch.Tensor,
-        n: int,
-        window: Fixed,
-        output_size: Sequence[SupportsIndex] | None,
-        index_format: IndexFormat,
+        call: tuple[int, Fixed, Sequence[SupportsIndex] | None, IndexFormat],
     ) -> torch.Tensor:
+        n, window, output_size, index_format = call
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
         ctx.geometry = n, window, index_format
@@ -94,7 +87,7 @@ class _MaxUnpool(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         if grad is None:
-            return (None,) * 6
+            return None, None, None
         (indices,) = ctx.saved_tensors
         n, window, index_format = ctx.geometry
         if torch.is_grad_enabled():  # for a second derivative
@@ -102,7 +95,7 @@ class _MaxUnpool(torch.autograd.Function):
             result = _operators.max_unpool_backward(grad, indices, *lists, index_format)
         else:
             result = _recorded(_kernels.max_unpool_backward, n, grad, indices, window[:3], index_format)
-        return result, *(None,) * 5
+        return result, None, None
 
 
 def _recorded(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -172,7 +165,7 @@ def max_pool(
             pass  # the messages below are better
     if getattr(input, "requires_grad", False):
         if torch.is_grad_enabled():
-            return _MaxPool.apply(input, n, window, ceil_mode, return_indices, index_format)
+            return _MaxPool.apply(input, (n, window, ceil_mode, return_indices, index_format))
         input = input.detach()
     return _kernels.max_pool(n, input, window, ceil_mode, return_indices, index_format)
 
@@ -209,6 +202,6 @@ def max_unpool(
         return _recorded(max_unpool, n, input, indices, window, output_size, index_format, True)
     if getattr(input, "requires_grad", False):
         if torch.is_grad_enabled():
-            return _MaxUnpool.apply(input, indices, n, _geometry.window(*window, 1), output_size, index_format)
+            return _MaxUnpool.apply(input, indices, (n, _geometry.window(*window, 1), output_size, index_format))
         input = input.detach()
     return _kernels.max_unpool(n, input, indices, window, output_size, index_format)

@@ -7,7 +7,7 @@ as indices is a `WindowIndices`, which the unpooling opens after it has made sur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, ClassVar, NoReturn, SupportsIndex
 
 import torch
 
@@ -35,6 +35,7 @@ class WindowIndices:
 
 
 class _Pool(modules._Pool):
+    _n: ClassVar[int]
     index_format: IndexFormat = "window"
 
     def forward(self, input: torch.Tensor) -> Any:
@@ -47,6 +48,7 @@ class _Pool(modules._Pool):
 
 
 class _Unpool(modules._Unpool):
+    _n: ClassVar[int]
     index_format: IndexFormat = "window"
 
     def forward(
@@ -84,24 +86,24 @@ def _described(window: list[list[int]]) -> str:
 
 
 class MaxPool1d(_Pool, modules.MaxPool1d):
-    pass
+    _n = 1
 
 
 class MaxPool2d(_Pool, modules.MaxPool2d):
-    pass
+    _n = 2
 
 
 class MaxPool3d(_Pool, modules.MaxPool3d):
-    pass
+    _n = 3
 
 
 class MaxUnpool1d(_Unpool, modules.MaxUnpool1d):
-    pass
+    _n = 1
 
 
 class MaxUnpool2d(_Unpool, modules.MaxUnpool2d):
-    pass
+    _n = 2
 
 
 class MaxUnpool3d(_Unpool, modules.MaxUnpool3d):
-    pass
+    _n = 3

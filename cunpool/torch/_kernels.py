@@ -14,7 +14,6 @@ from cunpool.torch._tensors import BITS, array_of, format_of, num_threads, tenso
 Spacing = tuple[Size, Size | None, Size]
 """kernel_size, stride and padding: unpooling in PyTorch knows no dilation."""
 
-POOL = {1: pooling.max_pool1d, 2: pooling.max_pool2d, 3: pooling.max_pool3d}
 POOL_BACKWARD = {1: pooling.max_pool1d_backward, 2: pooling.max_pool2d_backward, 3: pooling.max_pool3d_backward}
 UNPOOL = {1: unpooling.max_unpool1d, 2: unpooling.max_unpool2d, 3: unpooling.max_unpool3d}
 UNPOOL_BACKWARD = {
@@ -39,12 +38,9 @@ def max_pool(
     array = array_of(input, "input", dtype)
     if dtype is _BOOL:
         raise TypeError("input must be of integers or floats, got torch.bool; pool tensor.view(torch.uint8)")
-    kernel_size, stride, padding, dilation = window  # to hand on a tuple's entries takes longer
-    threads = num_threads(array)
-    result = POOL[n](
-        array, kernel_size, stride, padding, dilation, ceil_mode, return_indices,
-        index_format=index_format, num_threads=threads,
-    )  # fmt: skip
+    # Past the public function, for small calls: neither a dtype of indices nor a result is given.
+    options = index_format, None, None, num_threads(array)
+    result: Any = pooling._max_pool(n, array, window, ceil_mode, return_indices, *options)
     if not return_indices:
         return tensor_of(result, dtype)
     return tensor_of(result[0], dtype), tensor_of(result[1])

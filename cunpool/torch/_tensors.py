@@ -44,7 +44,7 @@ def _unusual(
     if tensor.layout is not torch.strided or tensor.is_quantized:
         kind = "a quantized tensor" if tensor.is_quantized else f"one with the layout {tensor.layout}"
         raise ValueError(f"{name} must be a dense tensor, got {kind} on the device {tensor.device}")
-    if tensor.requires_grad:  # those who compute have been here, and what they hand on knows nothing of autograd
+    if tensor.requires_grad:  # as indices never should: there will be a message about their dtype
         return array_of(tensor.detach(), name, dtype, bfloat16)
     if tensor.is_conj() or tensor.is_neg():  # the memory holds something else than the tensor says
         return array_of(tensor.resolve_conj().resolve_neg(), name, dtype, bfloat16)

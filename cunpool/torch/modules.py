@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, SupportsIndex
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex
 
 import torch
 
@@ -15,7 +15,6 @@ from cunpool.torch import _eager
 class _Formatted(torch.nn.Module):
     """What the modules share: how indices are written, an attribute of those that were told alone."""
 
-    _n: ClassVar[int]
     index_format: IndexFormat = "plane"
 
     def _set(self, index_format: IndexFormat) -> None:
@@ -42,10 +41,6 @@ class _Pool(_Formatted):
         super().__init__(kernel_size, stride, padding, dilation, return_indices, ceil_mode)
         self._set(index_format)
 
-    def forward(self, input: torch.Tensor) -> Any:
-        window = self.kernel_size, self.stride, self.padding, self.dilation
-        return _eager.max_pool(self._n, input, window, self.ceil_mode, self.return_indices, self.index_format)
-
 
 class _Unpool(_Formatted):
     def __init__(
@@ -54,11 +49,23 @@ class _Unpool(_Formatted):
         super().__init__(kernel_size, stride, padding)
         self._set(index_format)
 
+
+def _pooling(n: int) -> Callable[..., Any]:
+    def forward(self: Any, input: torch.Tensor) -> Any:
+        window = self.kernel_size, self.stride, self.padding, self.dilation
+        return _eager.max_pool(n, input, window, self.ceil_mode, self.return_indices, self.index_format)
+
+    return forward
+
+
+def _unpooling(n: int) -> Callable[..., torch.Tensor]:
     def forward(
-        self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
+        self: Any, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
     ) -> torch.Tensor:
         window = self.kernel_size, self.stride, self.padding
-        return _eager.max_unpool(self._n, input, indices, window, output_size, self.index_format)
+        return _eager.max_unpool(n, input, indices, window, output_size, self.index_format)
+
+    return forward
 
 
 class MaxPool1d(_Pool, torch.nn.MaxPool1d):
@@ -71,7 +78,7 @@ class MaxPool1d(_Pool, torch.nn.MaxPool1d):
     tensor([[3, 4]])
     """
 
-    _n = 1
+    forward = _pooling(1)
 
 
 class MaxPool2d(_Pool, torch.nn.MaxPool2d):
@@ -87,7 +94,7 @@ class MaxPool2d(_Pool, torch.nn.MaxPool2d):
     (tensor([[[4]]]), tensor([[[2]]]))
     """
 
-    _n = 2
+    forward = _pooling(2)
 
 
 class MaxPool3d(_Pool, torch.nn.MaxPool3d):
@@ -100,7 +107,7 @@ class MaxPool3d(_Pool, torch.nn.MaxPool3d):
     tensor([[[[7]]]])
     """
 
-    _n = 3
+    forward = _pooling(3)
 
 
 class MaxUnpool1d(_Unpool, torch.nn.MaxUnpool1d):
@@ -113,7 +120,7 @@ class MaxUnpool1d(_Unpool, torch.nn.MaxUnpool1d):
     tensor([[3, 0, 4, 0]])
     """
 
-    _n = 1
+    forward = _unpooling(1)
 
 
 class MaxUnpool2d(_Unpool, torch.nn.MaxUnpool2d):
@@ -130,7 +137,7 @@ class MaxUnpool2d(_Unpool, torch.nn.MaxUnpool2d):
              [4, 0]]])
     """
 
-    _n = 2
+    forward = _unpooling(2)
 
 
 class MaxUnpool3d(_Unpool, torch.nn.MaxUnpool3d):
@@ -143,4 +150,4 @@ class MaxUnpool3d(_Unpool, torch.nn.MaxUnpool3d):
     tensor([0, 0, 0, 0, 0, 0, 0, 7])
     """
 
-    _n = 3
+    forward = _unpooling(3)
