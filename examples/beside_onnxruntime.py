@@ -244,7 +244,8 @@ class Enet:
         """The network cut where it pools and unpools, which cunpool does, with codes from one to the other."""
         onnxruntime.set_global_thread_pool_sizes(threads, 1)
         sessions = [(self.session(nodes, sources, targets, None), sources) for nodes, sources, targets in self.pieces]
-        options = {"index_format": "window", "num_threads": threads}
+        # ONNX Runtime's threads wait for work awake: another one of ours would have to share a processor with them.
+        options = {"index_format": "window", "num_threads": 1}
 
         def run(piece: int, *arrays: np.ndarray) -> list[np.ndarray]:
             session, sources = sessions[piece]

@@ -53,7 +53,9 @@ class _Unpool(_Formatted):
 def _pooling(n: int) -> Callable[..., Any]:
     def forward(self: Any, input: torch.Tensor) -> Any:
         window = self.kernel_size, self.stride, self.padding, self.dilation
-        return _eager.max_pool(n, input, window, self.ceil_mode, self.return_indices, self.index_format)
+        if self.return_indices:
+            return _eager.max_pool(n, input, window, self.ceil_mode, True, self.index_format)
+        return _eager.max_pool(n, input, window, self.ceil_mode, False)
 
     return forward
 
