@@ -57,6 +57,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "autotestdict": False,
+    "freethreading_compatible": True,  # what calls share has a lock, see _memory.pyx, or is never changed
 }
 
 
