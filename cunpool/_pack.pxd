@@ -54,7 +54,7 @@ cdef enum:
 
 cdef struct Offsets:
     # `code * cell + rows * row + layers * layer`. The rows and layers that a code counts past are a quotient, that is a
-    # product and a shift: exact for windows of SMALL cells. Larger ones have a table.
+    # product and a shift: exact for windows of SMALL cells that span as many as 31 bits can count. Others have a table.
     uint32_t cell, row, layer
     uint32_t per_row, per_layer
     int64_t *table

@@ -139,8 +139,7 @@ def max_pool2d(
     ValueError
         If shapes or sizes do not fit, or chunks have unknown sizes.
     OverflowError
-        If `index_dtype` cannot count the cells of a plane, or a window of more than 65536 cells spans 2**31 cells of it
-        or more; and when the result is computed, if any window spans so many of its block.
+        If `index_dtype` cannot count the cells of a plane, or a window has or spans more than 2**60 cells.
 
     See Also
     --------
