@@ -244,10 +244,13 @@ def test_windows_of_cells_that_lie_far_apart(rng):
     with pytest.raises(OverflowError, match=r"must span at most 2\*\*60 cells"):
         lazy.max_pool2d(da.zeros((1, 2**31, 2**31)), (2**30, 1), 1)
     rows = rng.integers(0, 9, (1, 2, 1)).astype(np.uint8)  # one block, in which indices take more than 32 bits
-    block = np.broadcast_to(rows, (1, 2, 2**31))
-    wide = da.zeros(block.shape, np.uint8, chunks=-1).map_blocks(lambda _: block, dtype=np.uint8)
+    wide = da.zeros((1, 2, 2**31), np.uint8, chunks=-1).map_blocks(
+        lambda block: np.broadcast_to(rows, block.shape), dtype=np.uint8
+    )
     lazily = lazy.max_pool2d(wide, 2, 2**30, return_indices=True)
-    for one, expected in zip(lazily, cu.max_pool2d(block, 2, 2**30, return_indices=True), strict=True):
+    for one, expected in zip(
+        lazily, cu.max_pool2d(np.broadcast_to(rows, wide.shape), 2, 2**30, return_indices=True), strict=True
+    ):
         check(one, expected)
 
 
