@@ -2,7 +2,8 @@
 
 `plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie; every window of few cells
 in all channels, where these are neighbours; rows of small windows are dealt out; all else is packed, reached and taken.
-What is left, windows that miss the array or are larger than any block, is looked at cell by cell.
+What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked at cell by
+cell.
 """
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
@@ -350,7 +351,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         job.way = &plan.reach
         plan.reach.places = job.index_size and not job.code_size
         plan.ways = REACHED_TAKEN
-    # Windows that miss the array, or are larger than any block, cell after cell: any window, wherever its cells are.
+    # Windows that miss the array, are larger than any block or hardly look at it, cell after cell: any window there is.
     else:
         plan.ways = LARGE_TAKEN + ACROSS_TAKEN * closer
     if tall and not plan.ways & (ACROSS_TAKEN + REACHED_TAKEN):

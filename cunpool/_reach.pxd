@@ -272,6 +272,10 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     if threads > 1:
         room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
+    if met("blocks of cells that hardly any window looks at",
+           reach.cells > SPARSE * reach.most[0] * reach.most[1] * reach.most[2] * reach.most[CHANNEL]
+           * min(cells_of(g.kernel), reach.cells)):
+        return False
     for k in range(AXES - 1, -1, -1):
         axis = reach.order[k]
         if axis < 3:
