@@ -1,10 +1,11 @@
 """Pooling a volume in chunks along all axes, beside others that do: ``python benchmarks/dask_volumes.py``.
 
 Each contestant works in a process of its own, with two workers that may use 256 MiB each (PyTorch's 1024: imported, it
-takes more than the others' limit, and its workers were killed), on a volume that has no plane to spare: 256 x 1024 x 1024 cells in chunks of 64 x 256 x 256. Where the volume comes from costs next to nothing (each
-chunk is the same random numbers), and of each chunk of the result one cell goes back. Times are the medians of some
-rounds, and peaks those of the workers' memory in all rounds. It needs ``pip install '.[dask]'``; PyTorch and dask-image
-take part if they are installed, PyTorch with ``--dtype float32``.
+takes more than the others' limit, and its workers were killed), on a volume that has no plane to spare: 256 x 1024 x
+1024 cells in chunks of 64 x 256 x 256. Where the volume comes from costs next to nothing (each chunk is the same random
+numbers), and of each chunk of the result one cell goes back. Times are the medians of some rounds, and peaks those of
+the workers' memory in all rounds. It needs ``pip install '.[dask]'``; PyTorch and dask-image take part if they are
+installed, PyTorch with ``--dtype float32``.
 """
 
 from __future__ import annotations
