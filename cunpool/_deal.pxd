@@ -116,7 +116,7 @@ cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block,
         for kh in range(g.kernel[1]):
             row[rows] = (from_plane + (block.d * g.stride[0] + kd) * job.full.axis[0]
                          + (block.h * g.stride[1] + kh) * job.full.axis[1] + 2 * block.w * <Py_ssize_t> sizeof(number))
-            places[rows] = place_of(job, kd, kh, 0)
+            places[rows] = <int32_t> place_of(job, kd, kh, 0)
             rows += 1
     if job.stream and 0 <= step - used < CACHE_LINE:
         ahead = whole_steps(step)
@@ -182,7 +182,7 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
                 i = tap + kh * g.dilation[1] * g.full[2] if block.whole else tap
                 taps.cells[taps.count] = <const char *> (
                     phases + (0 if block.whole else kh * stride * length) + i % stride * length + i // stride)
-                taps.places[taps.count] = place_of(job, kd, kh, kw)
+                taps.places[taps.count] = <int32_t> place_of(job, kd, kh, kw)
                 taps.count += 1
         phases += (1 if block.whole else g.kernel[1]) * stride * length
     # Whole vectors are compared. What they make of cells between and behind the windows is not used.
