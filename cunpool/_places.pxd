@@ -227,7 +227,7 @@ cdef inline bint beside_each_other(const Geometry *g) noexcept nogil:
 cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Whether windows lie next to each other, in contiguous rows."""
     return (beside_each_other(&job.g) and met("planes one by one", job.lanes == 1)
-            and met("no codes of two bytes", job.code_size < 2) and met("contiguous planes", job.flat == item_size)
+            and met("contiguous planes", job.flat == item_size)
             and met("contiguous rows", job.pooled.axis[2] == item_size and job.indices.axis[2] == index_size))
 
 

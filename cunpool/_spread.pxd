@@ -329,7 +329,7 @@ cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, pa
     cdef char *indices = <char *> aligned(indices_room)
     cdef Py_ssize_t number
     cdef Block block
-    must(way.most_rows * way.most_windows * way.most_unit * way.item_size <= 8 * BLOCK)
+    must(way.most_rows * way.most_windows * way.most_unit * (way.item_size // <Py_ssize_t> sizeof(part)) <= BLOCK)
     fill_ramp(way, ramp)
     for number in range(way.blocks * task // job.tasks, way.blocks * (task + 1) // job.tasks):
         find_block(job, way, number, &block)

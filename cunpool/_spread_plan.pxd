@@ -138,9 +138,12 @@ cdef inline void join_planes(Spread *way, Py_ssize_t most) noexcept nogil:
         way.row.full *= outer.full
         way.row.pooled *= outer.pooled
         way.outer_axes -= 1
-    way.most_rows = way.row.pooled
-    if way.most_rows > most:
-        way.most_rows = most // way.period * way.period if way.row.pooled > way.period else most
+    if way.row.pooled <= most:
+        way.most_rows = way.row.pooled
+    elif way.row.pooled > way.period:
+        way.most_rows = most // way.period * way.period
+    else:
+        way.most_rows = most  # fault: rows of more windows than there is room for
 
 
 cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
@@ -155,7 +158,6 @@ cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
     way.window_parts = (way.line.pooled + way.most_windows - 1) // way.most_windows
     way.most_rows = 1
     if way.unit_parts == 1 and way.window_parts == 1:
-        way.most_rows = min(way.row.pooled, max(most // (way.unit * way.line.pooled), 1))
         join_planes(way, max(most // (way.unit * way.line.pooled), 1))
     way.adjacent = (way.unit_parts == 1 and way.window_parts == 1 and way.pitch == way.unit * way.item_size
                     and way.row.full_step == way.line.full * way.pitch)

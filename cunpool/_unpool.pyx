@@ -236,6 +236,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
                         and flat_stride(&job.indices, job.g.pooled) == sizeof(index))
     if job.splits > 1:
         part = task % job.splits
+        must(cut(job, part) <= cut(job, part + 1))
         outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1), True, full,
                                 index_type)
     else:
