@@ -97,20 +97,14 @@ cdef inline void zero_rest(const Spread *way, const Block *block) noexcept nogil
             zero_line(out + row * way.row.full_step, units, size, way.pitch)
 
 
-cdef inline cloned fill_codes(const char *given, int size, Py_ssize_t count, Py_ssize_t cells, part *codes,
+cdef inline cloned fill_codes(const item1 *given, Py_ssize_t count, Py_ssize_t cells, part *codes,
                               bint *wrong) noexcept nogil:
     """Codes as wide as a part."""
-    cdef item2 largest = 0, code
+    cdef item1 largest = 0
     cdef Py_ssize_t i
-    if size == 1:
-        for i in range(count):
-            codes[i] = (<const item1 *> given)[i]
-            largest = max(largest, (<const item1 *> given)[i])
-    else:
-        for i in range(count):
-            code = (<const item2 *> given)[i]
-            codes[i] = <part> code
-            largest = max(largest, code)
+    for i in range(count):
+        codes[i] = given[i]
+        largest = max(largest, given[i])
     if largest >= cells:
         wrong[0] = True
 
@@ -232,12 +226,13 @@ cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block,
     cdef bint wrong = False
     cdef bint one_run = way.all_indices or block.rows == 1 and (
         way.rows_of_indices or block.windows == 1 and way.unit_index_step == size)
+    must(job.code_size <= 1)  # windows of so few cells have no others
     if not one_run:
         bring_some(room, indices, size, block.rows, way.row.index_step, block.windows, way.line.index_step, block.unit,
                    way.unit_index_step, way.rows_of_indices)
         indices = room
     if job.code_size:
-        fill_codes(indices, size, count, cells_of(job.g.kernel), codes, &wrong)
+        fill_codes(<const item1 *> indices, count, cells_of(job.g.kernel), codes, &wrong)
     elif size == 4:
         fill_from_places(way, <const index4 *> indices, ramp, count, block.place, codes, &wrong)
     else:

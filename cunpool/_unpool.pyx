@@ -301,10 +301,8 @@ SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
 
 
 cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
-    """Say how many bytes of the result go past the caches: what exceeds them, and as much again that it would displace.
-
-    What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
-    """
+    """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace."""
+    # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
     job.kept = max(2 * STREAM - results - inputs, KEPT if job.code_size and threads > 1 else 0)
     job.stream = (met("arrays beyond the caches", results + inputs >= STREAM)
                   and met("results beyond what is kept", job.kept < results))
@@ -312,11 +310,9 @@ cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threa
 
 cdef int plan(Job *job, Spread *way, Py_ssize_t results, Py_ssize_t inputs, Py_ssize_t item_size,
               Py_ssize_t index_size, int kind, int threads) noexcept nogil:
-    """The ways, in order: the first whose condition holds is taken, and scattering serves whatever the others do not.
-
-    Selecting is for `unpool 2x2` in C order by places, spreading for all other windows side by side: for window codes,
-    narrow dtypes, short rows, and every other order of the axes. `results` and `inputs` are in bytes.
-    """
+    """The ways, in order: the first whose condition holds is taken. Scattering serves whatever the others do not."""
+    # Selecting is for windows of 2 in C order by places, spreading for all others that lie side by side: by codes, of
+    # narrow dtypes, in short rows, and in every other order of the axes. `results` and `inputs` are in bytes.
     past_caches(job, results, inputs, threads)
     split(job, threads)  # as scattering wants it, for that is where the others end that meet a stray
     if selectable(job, item_size, index_size):

@@ -301,6 +301,17 @@ def test_a_negative_limit(bad):
             cu.set_cache_limit(wrong)
 
 
+def test_the_limit_is_lowered_and_not_raised(rng):
+    cu.set_cache_limit(1 << 24)
+    for _ in range(2):
+        cu.max_pool2d(rng.random((1, 4, 1024, 1024)), 2)
+    assert cu.cache_info().kept > 1 << 22
+    for size, limit in ((1 << 25, 1 << 24), (1 << 22, 1 << 22), (1 << 23, 1 << 22)):
+        _memory.lower_limit(size)
+        assert cu.get_cache_limit() == limit
+        assert cu.cache_info().kept <= limit
+
+
 def test_the_largest_limit():
     cu.set_cache_limit(sys.maxsize)
     assert cu.get_cache_limit() == sys.maxsize
