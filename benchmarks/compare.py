@@ -120,7 +120,12 @@ def main() -> None:
         help="turns of each contestant in each cell; the median of their ratios counts (default: %(default)s)",
     )
     parser.add_argument("--block", type=float, default=0.02, help="seconds of calls for each turn")
-    parser.add_argument("--output", type=Path, default=Path("benchmark"), help="write OUTPUT.json and OUTPUT.png")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("benchmark"),
+        help="write OUTPUT.json and charts, OUTPUT-light.svg and so on",
+    )
     parser.add_argument("--draw", type=Path, help="measure nothing: report what this JSON file holds")
     options = parser.parse_args()
     if options.draw:
@@ -130,7 +135,7 @@ def main() -> None:
         options.output.with_suffix(".json").write_text(report.dumped(results))
     report.table(results)
     report.summary(results)
-    report.chart(results, options.output.with_suffix(".png"))
+    report.chart(results, options.output)
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""What the times say: ratios within a round, their medians and quartiles, a table, a summary and a chart."""
+"""What the times say: ratios within a round, their medians and quartiles, a table, a summary and charts."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -182,52 +183,79 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
             )
 
 
-def chart(results: dict[str, Any], path: Path) -> None:
-    """Each peer's time by cunpool's over the size, in one panel for each operation."""
+Row = tuple[str, float, float, float]  # whose time, its geometric mean and its range, by cunpool's
+THEMES = {"light": ("white", "#1a1a1a", "#8a8a8a"), "dark": ("#131416", "#f0f0f0", "#909090")}
+SLOWER, FASTER = "#2a8fd0", "#e8730c"  # than cunpool; the colour-blind can tell them apart, on either ground
+
+
+def rows(cells: list[dict[str, Any]], threads: int) -> list[Row]:
+    """A row for each contestant: the geometric mean over these cells, and the least and the most of them."""
+    found = []
+    for name, title in PEERS.items():
+        ratios = [r[0] for cell in cells if (r := ratio(cell, name, threads))]
+        if ratios:
+            found.append((title, geometric_mean(ratios), min(ratios), max(ratios)))
+    return found
+
+
+def lane(cell: dict[str, Any]) -> str:
+    """What a cell is about but for its shape: its operation, its window, and what its name says beyond that."""
+    found = re.fullmatch(r"(\D+) [\dx]+ (\d+)/(\d+)(?: pad \d+)?(.*)", cell["name"])
+    assert found, cell["name"]
+    op, kernel, stride, rest = found.groups()
+    return f"{TITLES.get(op, op)}, {kernel} x {kernel}, stride {stride}" + rest.replace(" ", ", ", 1)
+
+
+def draw(groups: dict[str, list[Row]], path: Path, theme: str, heading: str) -> None:
+    """Rows under titles: a bar for the range, a mark and a number at the mean; beyond the line cunpool is faster."""
+    import matplotlib
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+    paper, ink, faint = THEMES[theme]
+    height = sum(len(found) + 1.1 for found in groups.values())
+    figure = Figure(figsize=(4.2, 0.27 * height + 0.85), facecolor=paper)
+    inches = figure.get_size_inches()[1]
+    axes = figure.add_axes((0.30, 0.5 / inches, 0.66, 1 - 0.85 / inches), facecolor=paper)
+    level = 0.0
+    for title, found in groups.items():
+        axes.text(-0.44, level, title, transform=axes.get_yaxis_transform(), weight="bold", color=ink, va="center",
+                  bbox={"facecolor": paper, "edgecolor": "none", "pad": 1})  # fmt: skip
+        for number, (name, mean, low, high) in enumerate(found, 1):
+            y = level + number - 0.1
+            axes.plot([max(low, 1), max(high, 1)], [y, y], color=SLOWER, lw=5, alpha=0.55, solid_capstyle="butt")
+            axes.plot([min(low, 1), min(high, 1)], [y, y], color=FASTER, lw=5, alpha=0.9, solid_capstyle="butt")
+            axes.plot(mean, y, "o", color=SLOWER if mean >= 1 else FASTER, ms=8, mec=paper)
+            axes.text(-0.02, y, name, transform=axes.get_yaxis_transform(), ha="right", va="center", color=ink)
+            label = f"{mean:.1f}\N{MULTIPLICATION SIGN}"
+            axes.annotate(label, (max(high, 1), y), (5, 0), textcoords="offset points", va="center", color=ink,
+                          weight="bold")  # fmt: skip
+        level += len(found) + 1.1
+    axes.axvline(1, color=ink, lw=1.2)
+    most = max((row[3] for found in groups.values() for row in found), default=1)
+    least = min((row[2] for found in groups.values() for row in found), default=1)
+    axes.set(xscale="log", xlim=(min(0.8 * least, 0.7), 2.4 * most), ylim=(level - 0.6, -0.7))
+    axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_yticks([])
+    axes.tick_params(colors=ink)
+    axes.grid(axis="x", color=faint, alpha=0.3)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("times as long as cunpool (mean, and from least to most)", color=ink, x=0.3)
+    figure.text(0.02, 1 - 0.1 / inches, heading, ha="left", va="top", color=ink, fontsize=10.5)
+    with matplotlib.rc_context({"svg.hashsalt": "cunpool", "svg.fonttype": "path"}):  # the same file in each run
+        figure.savefig(path, facecolor=paper, metadata={"Date": None})
+    print(f"wrote {path}")
+
+
+def chart(results: dict[str, Any], path: Path) -> None:
+    """The plain cells, as PATH-light.svg and PATH-dark.svg; every lane, as PATH-lanes-light.svg and so on."""
     threads = threads_of(results)[-1]
-    ops = [op for op in TITLES if any(c["op"] == op for c in results["cells"])]
-    figure = Figure(figsize=(5.6 * len(ops), 4.9), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(ops), sharey=True))
-    markers = dict(zip(PEERS, "osD^v", strict=True))
-    for axes, op in zip(panels, ops, strict=True):
-        for number, (name, title) in enumerate(PEERS.items()):
-            points = [
-                (cell["full_bytes"], found) for cell in results["cells"]
-                if cell["op"] == op and cell["plain"] and (found := ratio(cell, name, threads))
-            ]  # fmt: skip
-            if not points:
-                continue
-            sizes = [size for size, _ in points]
-            medians = np.array([found[0] for _, found in points])
-            spread = np.abs(np.array([found[1:] for _, found in points]).T - medians)
-            axes.errorbar(sizes, medians, spread, fmt=markers[name], color=f"C{number}", ms=5, lw=0.9, label=title,
-                          alpha=0.85)  # fmt: skip
-        axes.axhline(1, color="black", lw=1.2)
-        axes.text(0.99, 1, "cunpool", transform=axes.get_yaxis_transform(), ha="right", va="bottom")
-        axes.set(xscale="log", yscale="log", title=TITLES[op], xlabel="size of the array with all the cells")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: readable(size)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.set_yticks([1, 2, 5, 10, 20, 50], minor=False)
-        axes.tick_params(axis="y", which="minor", left=False, labelleft=False)
-        axes.grid(alpha=0.3)
-    panels[0].set_ylabel("time by cunpool's (higher: slower than cunpool)")
-    panels[0].legend(loc="upper left")
-    machine = results["machine"]
-    figure.suptitle(
-        f"Time by cunpool's at {threads} threads: float32, int64 indices, fresh results\n"
-        f"{machine['processor']}, {machine['cores']} cores; a point is one shape, median and quartiles",
-        fontsize=11,
-    )
-    figure.savefig(path, dpi=130)
-    print(f"\nwrote {path}")
-
-
-def readable(size: float) -> str:
-    for unit in ("B", "KB", "MB"):
-        if size < 1000:
-            return f"{size:g} {unit}"
-        size /= 1000
-    return f"{size:g} GB"
+    cells = results["cells"]
+    plain = {title: rows([c for c in cells if c["op"] == op and c["plain"]], threads) for op, title in TITLES.items()}
+    lanes = {name: rows([c for c in cells if lane(c) == name], threads) for name in sorted({lane(c) for c in cells})}
+    heading = f"{results['machine']['processor']}, {threads} thread{'s' * (threads > 1)}"
+    for theme in THEMES:
+        for suffix, groups in (("", plain), ("-lanes", {name: found for name, found in lanes.items() if found})):
+            draw(groups, path.with_name(f"{path.name}{suffix}-{theme}.svg"), theme, heading)

@@ -1,0 +1,56 @@
+"""How the pages are built: ``pip install '.[docs]' && sphinx-build -W -b html docs docs/_build``."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+import cunpool
+
+project = "cunpool"
+version = release = cunpool.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"cunpool {release}"
+html_copy_source = html_show_sourcelink = False
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+default_role = "py:obj"  # in docstrings; what is no object of ours stays a name
+autodoc_typehints = "none"  # numpydoc has the parameters
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+numpydoc_show_class_members = False
+
+# Pages whose module needs what is not installed here say so.
+NEEDS = {"api-torch": "torch", "api-dask": "dask"}
+
+
+def without_extra(app: Sphinx, page: str, source: list[str]) -> None:
+    if page in NEEDS and importlib.util.find_spec(NEEDS[page]) is None:
+        title = source[0].splitlines()[0]
+        source[0] = f"{title}\n\nBuilt without {NEEDS[page]}: `help(cunpool.{NEEDS[page]})` has it.\n"
+
+
+class BothThemes(SphinxTransform):
+    """A picture ...-light.svg is shown to those who read dark on light, its ...-dark.svg to the others."""
+
+    default_priority = 200  # before images are collected
+
+    def apply(self, **_: Any) -> None:
+        for image in [*self.document.findall(nodes.image)]:
+            if "-light." in image["uri"]:
+                dark = image.deepcopy()
+                dark["uri"] = dark["uri"].replace("-light.", "-dark.")
+                image["classes"].append("only-light")
+                dark["classes"].append("only-dark")
+                image.parent.insert(image.parent.index(image) + 1, dark)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", without_extra)
+    app.add_transform(BothThemes)
