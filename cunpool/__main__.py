@@ -29,13 +29,16 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"cunpool {cu.__version__}")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("info", help="version, OpenMP, compiler and NumPy")
-    about = "pool and unpool a photograph, check it, draw it, and time it"
+    about = "pool and unpool a photograph or a volume, check it, draw it, and time it"
     demo = commands.add_parser(
         "demo",
         help=about,
         description=f"{about[0].upper()}{about[1:]}. It takes some five seconds, with a large image more.",
     )
-    demo.add_argument("image", nargs="?", help="any image file; by default matplotlib's sample photograph")
+    demo.add_argument(
+        "image", nargs="?", help="any image file; by default matplotlib's sample photograph, or a volume of our making"
+    )
+    demo.add_argument("--volume", action="store_true", help="take a volume: IMAGE is an .npy file with three axes")
     demo.add_argument(
         "-o", "--output", default="cunpool-demo.png", help="the picture's file, by its suffix (default: %(default)s)"
     )
@@ -51,7 +54,7 @@ def run(words: Sequence[str] | None) -> int:
         if chosen.command == "info":
             info()
         elif chosen.command == "demo":
-            _demo.demo(chosen.image, chosen.output)
+            _demo.demo(chosen.image, chosen.output, chosen.volume)
     except _demo.Refusal as refusal:
         print(f"cunpool: {refusal}", file=sys.stderr)
         return 2
