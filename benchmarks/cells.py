@@ -6,31 +6,19 @@ import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from shared import bench
 
 ITEM = 4  # float32 throughout
 
 
 @dataclass(frozen=True)
-class Cell:
-    op: str  # unpool, pool, and the gradients of both
-    full: tuple[int, ...]  # (N, C, *spatial) of the side with all the cells
-    kernel: int = 2
-    stride: int = 2
-    padding: int = 0
+class Cell(bench.Cell):
+    """Beyond what ``cunpool bench`` measures: the gradients, other indices, layouts and `out`."""
+
     index: str = "int64"
     layout: str = "contiguous"  # or channels last
     out: bool = False
     format: str = "plane"  # or window: then cunpool has window codes where the others have their indices
-
-    @property
-    def n(self) -> int:
-        return len(self.full) - 2
-
-    @property
-    def pooled(self) -> tuple[int, ...]:
-        return self.full[:2] + tuple(
-            (size + 2 * self.padding - self.kernel) // self.stride + 1 for size in self.full[2:]
-        )
 
     @property
     def full_bytes(self) -> int:
@@ -40,14 +28,13 @@ class Cell:
     def must_move(self) -> int:
         """Bytes of the inputs, read once, and of the results, written once."""
         index = 1 if self.format == "window" else np.dtype(self.index).itemsize
-        return self.full_bytes + (ITEM + index) * math.prod(self.pooled)
+        return self.full_bytes + (ITEM + index * (self.op != "maxima")) * math.prod(self.pooled)
 
     @property
     def name(self) -> str:
-        window = f"{self.kernel}/{self.stride}" + (f" pad {self.padding}" if self.padding else "")
         rest = [self.index] * (self.index != "int64") + [self.layout] * (self.layout != "contiguous")
         rest += ["window codes"] * (self.format == "window") + ["out="] * self.out
-        return " ".join([self.op, "x".join(map(str, self.full)), window, *rest])
+        return " ".join([super().name, *rest])
 
     @property
     def plain(self) -> bool:
@@ -83,7 +70,7 @@ LARGER = [(1, 64, 128, 128), (8, 64, 112, 112), (1, 64, 512, 512), (1, 1, 4096, 
 
 
 def cells() -> list[Cell]:
-    chosen = []
+    chosen = [Cell(**asdict(cell)) for cell in bench.CELLS]
     for op in ("unpool", "pool"):
         chosen += [Cell(op, full) for full in SIZES]
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
@@ -96,25 +83,14 @@ def cells() -> list[Cell]:
         chosen += [Cell(op, full) for full in GRADIENTS]
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
     chosen += [Cell(op, full, index="int32") for op in ("unpool", "pool") for full in LARGER]
-    return chosen
+    return [*dict.fromkeys(chosen)]
 
 
 def data(cell: Cell) -> dict[str, np.ndarray]:
-    """The arrays that the operation takes, contiguous."""
-    rng = np.random.default_rng(1)
-    if cell.op == "pool":
-        return {"x": rng.random(cell.full, np.float32)}
-    indices, codes = np.zeros((), np.int64), np.zeros((), np.uint8)
-    for axis, size in enumerate(cell.full[2:]):
-        shape = [1] * len(cell.full)
-        shape[axis + 2] = cell.pooled[axis + 2]
-        first = np.arange(cell.pooled[axis + 2]).reshape(shape) * cell.stride - cell.padding
-        place = np.clip(first + rng.integers(0, cell.kernel, cell.pooled, np.uint8), 0, size - 1)
-        indices = indices * size + place
-        codes = codes * cell.kernel + (place - first).astype(np.uint8)
-    arrays = {"indices": indices.astype(cell.index), "codes": codes}
+    """The arrays that the operation takes, in the cell's layout."""
+    arrays = bench.data(cell)
+    if "indices" in arrays:
+        arrays["indices"] = arrays["indices"].astype(cell.index)
     if cell.op == "unpool gradient":
-        return {"x": rng.random(cell.full, np.float32), **arrays}
-    # As after a pooling, equal places have equal values: PyTorch's answer is a matter of luck otherwise. Small integers
-    # have the same sum in any order.
-    return {"x": (indices * 2654435761 % 1024).astype(np.float32), **arrays}
+        arrays["x"] = np.random.default_rng(1).random(cell.full, np.float32)
+    return arrays

@@ -1,9 +1,9 @@
 """cunpool beside its peers: ``python benchmarks/compare.py``.
 
-Each contestant that is installed runs in a process of its own, so that no two OpenMP runtimes share one, and is stopped
-while another has its turn, so that nobody's idle threads spin at another's cost. Round after round each one times a
-short block of calls, in an order that changes. What is reported is the median of the rounds' ratios to cunpool at the
-same number of threads, with their quartiles. Times of a shared machine move; ratios within a round move less.
+Every lane and size of what ``cunpool bench`` measures ten shapes of, by the same clock: round after round each
+contestant that is installed times a short block of calls, in an order that changes. What is reported is the median of
+the rounds' ratios to cunpool at the same number of threads, with their quartiles. Times of a shared machine move;
+ratios within a round move less.
 
 ``--against PYTHON`` adds another build of cunpool, the one that this interpreter imports: a change before and after.
 """
@@ -14,75 +14,25 @@ import argparse
 import json
 import os
 import platform
-import random
-import signal
-import subprocess
 import sys
-import tempfile
-from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import report
 from cells import Cell, cells, data
 from contestants import CONTESTANTS
-
-Key = tuple[str, int]
-
-
-class Contestant:
-    """A process, stopped except in its turns."""
-
-    def __init__(self, name: str, threads: int, python: str = sys.executable, title: str = "") -> None:
-        self.key = title or name, threads
-        with Listener() as listener:
-            command = [
-                python,
-                str(Path(__file__).with_name("contestants.py")),
-                name,
-                str(threads),
-                str(listener.address),
-            ]
-            self.process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
-            self.connection = listener.accept()
-        self.status = self.connection.recv()
-        if self.status == "ready":
-            self.signal("SIGSTOP")
-        else:
-            self.process.wait()
-
-    def signal(self, name: str) -> None:
-        if hasattr(signal, name):
-            os.kill(self.process.pid, getattr(signal, name))
-
-    def ask(self, order: Any) -> Any:
-        self.signal("SIGCONT")
-        self.connection.send(order)
-        answer = self.connection.recv()
-        self.signal("SIGSTOP")
-        return answer
-
-    def end(self) -> None:
-        self.process.kill()  # a stopped process would not hear anything milder
-        self.process.wait()
+from shared import bench
 
 
-def measure(cell: Cell, contestants: list[Contestant], rounds: int, block: float) -> dict[str, Any]:
-    """Every contestant's time in every round."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, array in data(cell).items():
-            np.save(Path(folder, name), array)
-        answers = {c.key: c.ask((cell, folder, block)) for c in contestants}
-    taking_part = [c for c in contestants if answers[c.key][0]]
-    checksums = {answer for takes_part, answer in answers.values() if takes_part and answer is not None}
-    if len(checksums) != 1:
-        raise SystemExit(f"{cell.name}: the answers differ: {answers}")
-    times: dict[Key, list[float]] = {c.key: [] for c in taking_part}
-    for _ in range(rounds):
-        for contestant in random.sample(taking_part, len(taking_part)):
-            times[contestant.key].append(contestant.ask("time"))
-    return {**cell.asdict(), "plain": cell.plain, "times": {f"{name} {n}": t for (name, n), t in times.items()}}
+def contestant(name: str, threads: int, python: str = sys.executable, title: str = "") -> Any:
+    command = python, str(Path(__file__).with_name("contestants.py"))
+    return bench.Contestant(name, threads, command, title)
+
+
+def measure(cell: Cell, contestants: list[Any], rounds: int, block: float) -> dict[str, Any]:
+    """The cell, and every contestant's time in every round."""
+    times = bench.measure(cell, data(cell), contestants, rounds, block)
+    return {**cell.asdict(), "plain": cell.plain, "times": times}
 
 
 def machine() -> dict[str, str]:
@@ -139,18 +89,18 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    contestants: list[Contestant] = []
+    contestants: list[Any] = []
     try:
         for name in CONTESTANTS:
             for threads in options.threads:
                 if name not in options.without:
-                    contestant = Contestant(name, threads)
-                    if contestant.status != "ready":
-                        print(f"{name} is left out: {contestant.status}")
+                    one = contestant(name, threads)
+                    if one.status != "ready":
+                        print(f"{name} is left out: {one.status}")
                         break
-                    contestants.append(contestant)
+                    contestants.append(one)
         for threads in options.threads if options.against else []:
-            contestants.append(Contestant("cunpool", threads, options.against, "other"))
+            contestants.append(contestant("cunpool", threads, options.against, "other"))
             if contestants[-1].status != "ready":
                 raise SystemExit(f"{options.against}: {contestants[-1].status}")
         results = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
@@ -159,8 +109,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             print(f"{count}/{len(chosen)} {cell.name}", flush=True)
             results["cells"].append(measure(cell, contestants, options.rounds, options.block))
     finally:
-        for contestant in contestants:
-            contestant.end()
+        for one in contestants:
+            one.end()
     return results
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from shared import bench
 
-PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "paddle": "PaddlePaddle", "numpy": "NumPy",
-         "other": "other build"}  # fmt: skip
-TITLES = {"unpool": "unpooling", "pool": "pooling with indices"}
+PEERS = {**{name: title for name, title in bench.PEERS.items() if name != "cunpool"}, "other": "other build"}
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 
@@ -40,11 +38,6 @@ def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, 
         return None
     low, median, high = np.percentile(theirs / ours, [25, 50, 75])
     return float(median), float(low), float(high)
-
-
-def geometric_mean(numbers: Iterable[float]) -> float:
-    logarithms = [math.log(number) for number in numbers]
-    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
 
 
 def threads_of(results: dict[str, Any]) -> list[int]:
@@ -75,7 +68,7 @@ def summary(results: dict[str, Any]) -> None:
             parts = []
             for threads in counts:
                 found = [ratio(c, name, threads) for c in cells if c["op"] == op and c["plain"]]
-                parts.append(f"{geometric_mean(r[0] for r in found if r):6.2f}")
+                parts.append(f"{bench.geometric_mean(r[0] for r in found if r):6.2f}")
             if "nan" in "".join(parts):
                 continue
             print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
@@ -116,7 +109,9 @@ def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
             if cell["op"] == op and cell["plain"] and cell["full_bytes"] > 2**20:
                 found.append(np.median(times(cell, "cunpool", counts[0]) / times(cell, "cunpool", counts[-1])))
         if found:
-            print(f"  {op:<16}geometric mean {geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}")
+            print(
+                f"  {op:<16}geometric mean {bench.geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}"
+            )
 
 
 def outs(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -140,7 +135,7 @@ def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
             parts = []
             for t in counts:
                 found = [ratio(c, name, t) for c in chosen if c["full_bytes"] > 2**24 or name == "torch"]
-                parts.append(f"{geometric_mean(r[0] for r in found if r):.2f} at {t}")
+                parts.append(f"{bench.geometric_mean(r[0] for r in found if r):.2f} at {t}")
             print(f"  {op:<8}{title:<36}" + "  ".join(parts))
         parts = []
         for t in counts:
@@ -150,7 +145,7 @@ def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
                 if other["format"] == "plane" and other["index"] == "int64"
                 and all(other[k] == c[k] for k in ("op", "full", "kernel", "layout", "out"))
             ]  # fmt: skip
-            parts.append(f"{geometric_mean(found):.2f} at {t}")
+            parts.append(f"{bench.geometric_mean(found):.2f} at {t}")
         print(f"  {op:<8}{'cunpool with int64 indices':<36}" + "  ".join(parts))
 
 
@@ -174,7 +169,7 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
                     np.median(c["must_move"] / times(c, "cunpool", t) / (2 * c["full_bytes"] / times(c, "copy", t)))
                     for c in chosen
                 ]
-                parts.append(f"{geometric_mean(rates):.2f} at {t}")
+                parts.append(f"{bench.geometric_mean(rates):.2f} at {t}")
             moved = np.median([c["must_move"] / c["full_bytes"] for c in chosen])
             copied = np.median([2 * c["full_bytes"] / np.median(times(c, "copy", 1)) for c in chosen]) / 1e9
             print(
@@ -183,18 +178,13 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
             )
 
 
-Row = tuple[str, float, float, float]  # whose time, its geometric mean and its range, by cunpool's
-THEMES = {"light": ("white", "#1a1a1a", "#8a8a8a"), "dark": ("#131416", "#f0f0f0", "#909090")}
-SLOWER, FASTER = "#2a8fd0", "#e8730c"  # than cunpool; the colour-blind can tell them apart, on either ground
-
-
-def rows(cells: list[dict[str, Any]], threads: int) -> list[Row]:
+def rows(cells: list[dict[str, Any]], threads: int) -> list[Any]:
     """A row for each contestant: the geometric mean over these cells, and the least and the most of them."""
     found = []
     for name, title in PEERS.items():
         ratios = [r[0] for cell in cells if (r := ratio(cell, name, threads))]
         if ratios:
-            found.append((title, geometric_mean(ratios), min(ratios), max(ratios)))
+            found.append(bench.row(title, ratios))
     return found
 
 
@@ -203,59 +193,23 @@ def lane(cell: dict[str, Any]) -> str:
     found = re.fullmatch(r"(\D+) [\dx]+ (\d+)/(\d+)(?: pad \d+)?(.*)", cell["name"])
     assert found, cell["name"]
     op, kernel, stride, rest = found.groups()
-    return f"{TITLES.get(op, op)}, {kernel} x {kernel}, stride {stride}" + rest.replace(" ", ", ", 1)
-
-
-def draw(groups: dict[str, list[Row]], path: Path, theme: str, heading: str) -> None:
-    """Rows under titles: a bar for the range, a mark and a number at the mean; beyond the line cunpool is faster."""
-    import matplotlib
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    paper, ink, faint = THEMES[theme]
-    height = sum(len(found) + 1.1 for found in groups.values())
-    figure = Figure(figsize=(4.2, 0.27 * height + 0.85), facecolor=paper)
-    inches = figure.get_size_inches()[1]
-    axes = figure.add_axes((0.30, 0.5 / inches, 0.66, 1 - 0.85 / inches), facecolor=paper)
-    level = 0.0
-    for title, found in groups.items():
-        axes.text(-0.44, level, title, transform=axes.get_yaxis_transform(), weight="bold", color=ink, va="center",
-                  bbox={"facecolor": paper, "edgecolor": "none", "pad": 1})  # fmt: skip
-        for number, (name, mean, low, high) in enumerate(found, 1):
-            y = level + number - 0.1
-            axes.plot([max(low, 1), max(high, 1)], [y, y], color=SLOWER, lw=5, alpha=0.55, solid_capstyle="butt")
-            axes.plot([min(low, 1), min(high, 1)], [y, y], color=FASTER, lw=5, alpha=0.9, solid_capstyle="butt")
-            axes.plot(mean, y, "o", color=SLOWER if mean >= 1 else FASTER, ms=8, mec=paper)
-            axes.text(-0.02, y, name, transform=axes.get_yaxis_transform(), ha="right", va="center", color=ink)
-            label = f"{mean:.1f}\N{MULTIPLICATION SIGN}"
-            axes.annotate(label, (max(high, 1), y), (5, 0), textcoords="offset points", va="center", color=ink,
-                          weight="bold")  # fmt: skip
-        level += len(found) + 1.1
-    axes.axvline(1, color=ink, lw=1.2)
-    most = max((row[3] for found in groups.values() for row in found), default=1)
-    least = min((row[2] for found in groups.values() for row in found), default=1)
-    axes.set(xscale="log", xlim=(min(0.8 * least, 0.7), 2.4 * most), ylim=(level - 0.6, -0.7))
-    axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_yticks([])
-    axes.tick_params(colors=ink)
-    axes.grid(axis="x", color=faint, alpha=0.3)
-    axes.spines[:].set_visible(False)
-    axes.set_xlabel("times as long as cunpool (mean, and from least to most)", color=ink, x=0.3)
-    figure.text(0.02, 1 - 0.1 / inches, heading, ha="left", va="top", color=ink, fontsize=10.5)
-    with matplotlib.rc_context({"svg.hashsalt": "cunpool", "svg.fonttype": "path"}):  # the same file in each run
-        figure.savefig(path, facecolor=paper, metadata={"Date": None})
-    print(f"wrote {path}")
+    return f"{bench.TITLES.get(op, op)}, {kernel} x {kernel}, stride {stride}" + rest.replace(" ", ", ", 1)
 
 
 def chart(results: dict[str, Any], path: Path) -> None:
     """The plain cells, as PATH-light.svg and PATH-dark.svg; every lane, as PATH-lanes-light.svg and so on."""
     threads = threads_of(results)[-1]
     cells = results["cells"]
-    plain = {title: rows([c for c in cells if c["op"] == op and c["plain"]], threads) for op, title in TITLES.items()}
+    plain = {
+        title: rows([c for c in cells if c["op"] == op and c["plain"]], threads) for op, title in bench.TITLES.items()
+    }
     lanes = {name: rows([c for c in cells if lane(c) == name], threads) for name in sorted({lane(c) for c in cells})}
     heading = f"{results['machine']['processor']}, {threads} thread{'s' * (threads > 1)}"
-    for theme in THEMES:
-        for suffix, groups in (("", plain), ("-lanes", {name: found for name, found in lanes.items() if found})):
-            draw(groups, path.with_name(f"{path.name}{suffix}-{theme}.svg"), theme, heading)
+    for theme in bench.THEMES:
+        for suffix, groups in (("", plain), ("-lanes", lanes)):
+            bench.draw(
+                {title: found for title, found in groups.items() if found},
+                path.with_name(f"{path.name}{suffix}-{theme}.svg"),
+                theme,
+                heading,
+            )
