@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from typing import Any
 
 from docutils import nodes
@@ -12,10 +13,13 @@ from sphinx.transforms import SphinxTransform
 import cunpool
 
 project = "cunpool"
+copyright = "2026, the cunpool authors"
 version = release = cunpool.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_static_path = ["site"]
+html_css_files = ["site.css"]
 html_title = f"cunpool {release}"
 html_copy_source = html_show_sourcelink = False
 
@@ -51,6 +55,14 @@ class BothThemes(SphinxTransform):
                 image.parent.insert(image.parent.index(image) + 1, dark)
 
 
+def numbered(app: Sphinx, document: nodes.document, page: str) -> None:
+    """A docstring's [1] is called so, where numpydoc has made it unlike all others."""
+    for text in [*document.findall(nodes.Text)]:
+        if found := re.fullmatch(r"\[R[0-9a-f]+-(\d+)\]", text.astext()):
+            text.parent.replace(text, nodes.Text(f"[{found[1]}]"))
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("doctree-resolved", numbered)
     app.connect("source-read", without_extra)
     app.add_transform(BothThemes)

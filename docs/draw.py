@@ -50,7 +50,7 @@ def arrow(axes: Axes, start: float, end: float, y: float, label: str, theme: dic
     axes.add_patch(
         FancyArrowPatch((start, y), (end, y), arrowstyle="-|>", mutation_scale=20, lw=1.8, color=theme["ink"])
     )
-    axes.text((start + end) / 2, y - 0.25, label, ha="center", va="bottom", fontsize=13, color=theme["ink"])
+    axes.text((start + end) / 2, y - 0.25, label, ha="center", va="bottom", fontsize=13.5, color=theme["ink"])
 
 
 def unpooling(theme: dict[str, Any]) -> Figure:
@@ -76,8 +76,8 @@ def unpooling(theme: dict[str, Any]) -> Figure:
         axes.text(7.6, top - 0.55 + down, title, ha="center", fontsize=17, color=theme["ink"], weight="bold")
     arrow(axes, 4.4, 6.3, top + 2, "max_pool2d", theme)
     arrow(axes, 8.9, 10.8, top + 2, "max_unpool2d", theme)
-    axes.text(0.2, 5.95, "the largest of each window", ha="left", fontsize=12.5, color=theme["ink"])
-    axes.text(15, 5.95, "back in place, zeros elsewhere", ha="right", fontsize=12.5, color=theme["ink"])
+    axes.text(0.2, 5.95, "the largest of each window", ha="left", fontsize=16, color=theme["ink"])
+    axes.text(15, 5.95, "back in place, zeros elsewhere", ha="right", fontsize=16, color=theme["ink"])
     return axes.figure
 
 
