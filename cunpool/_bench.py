@@ -37,7 +37,7 @@ Check = Callable[[Any, Any], "int | None"]
 Row = tuple[str, float, float, float]  # whose time, its geometric mean and its range, by cunpool's
 
 COMMAND = sys.executable, "-m", "cunpool._bench"
-ROUNDS, BLOCK, SECONDS = 5, 0.02, 3.0  # rounds at most; seconds of a turn, and of a cell after which no round begins
+ROUNDS, BLOCK, SECONDS = 5, 0.02, 2.0  # rounds at most; seconds of a turn, and of a cell after which no round begins
 TITLES = {"unpool": "unpooling", "pool": "pooling with indices", "maxima": "pooling without indices"}
 THEMES = {"light": ("white", "#1a1a1a", "#8a8a8a"), "dark": ("#131416", "#f0f0f0", "#909090")}
 SLOWER, FASTER = "#2a8fd0", "#e8730c"  # than cunpool; the colour-blind can tell them apart, on either ground

@@ -28,7 +28,7 @@ myst_heading_anchors = 3
 default_role = "py:obj"  # in docstrings; what is no object of ours stays a name
 autodoc_typehints = "none"  # numpydoc has the parameters
 autodoc_default_options = {"members": True, "member-order": "bysource"}
-numpydoc_show_class_members = False
+numpydoc_show_class_members = autosummary_generate = False
 
 # Pages whose module needs what is not installed here say so.
 NEEDS = {"api-torch": "torch", "api-dask": "dask"}

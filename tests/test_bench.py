@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import re
 import threading
 from multiprocessing.connection import Listener
 
@@ -105,6 +106,15 @@ def test_the_command(few, capsys, tmp_path, monkeypatch):
     assert "<!-- unpooling -->" in chart
     assert "<!-- NumPy -->" in chart
     assert "<!-- pooling with indices -->" not in chart
+
+
+def test_without_a_chart_and_a_terminal_there_is_the_table(few, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["bench"]) == 0
+    printed, progress = capsys.readouterr()
+    assert re.search(r"^unpool 2x3x8x10 3/2 pad 1 +[\d.]+ us +[\d.]+$", printed, re.MULTILINE)
+    assert progress == ""
+    assert not [*tmp_path.iterdir()]
 
 
 def test_the_words_that_a_process_is_given(monkeypatch, tmp_path):
