@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -168,6 +169,24 @@ def test_links_of_the_readme_lead_somewhere_from_a_package_index_too():
     for link, whole in zip(here, there, strict=True):
         kind = "raw" if link.endswith(".svg") else "blob"
         assert whole == (link if link.startswith("#") else f"{home}/{kind}/main/{link}")
+
+
+def test_the_readmes_figures_and_the_charts_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    report = importlib.import_module("report")
+    results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    threads = report.threads_of(results)[-1]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for op, title in (("unpool", "unpooling"), ("pool", "pooling with indices")):
+        rows = report.rows([cell for cell in results["cells"] if cell["op"] == op and cell["plain"]], threads)
+        means = {name: f"{mean:.1f}" for name, mean, _, _ in rows}
+        times = "\N{MULTIPLICATION SIGN}"
+        assert f"| {title} | {means['PyTorch']} {times} | {means['ONNX Runtime']} {times} |" in readme
+        for chart in pages("benchmarks/chart-light.svg", "benchmarks/chart-dark.svg"):
+            text = chart.read_text("utf-8")  # a comment before each text's outlines says what it is
+            assert all(f"<!-- {name} -->" in text and f"<!-- {mean}{times} -->" in text for name, mean in means.items())
+    for name in ("report", "shared"):
+        del sys.modules[name]
 
 
 def test_every_public_name_is_on_the_apis_page():
