@@ -207,7 +207,7 @@ def draw(stages: Sequence[Stage], path: Path) -> None:
     from matplotlib.figure import Figure
 
     height, width = stages[0].cells.shape[:2]
-    tall = min(max(WIDTH * height / width, WIDTH / 2), TALLEST)
+    tall = min(max(WIDTH * height / width, WIDTH / 8), TALLEST)
     figure = Figure(figsize=(WIDTH * len(stages), tall + WIDTH + 0.8), layout="constrained", facecolor="white")
     above, below = figure.subplots(2, len(stages), height_ratios=[tall, WIDTH])
     size = CROP if min(height, width) >= CROP else 4
@@ -219,7 +219,7 @@ def draw(stages: Sequence[Stage], path: Path) -> None:
         axes.imshow(stage.cells, **shown)
         axes.set_title(f"{stage.name}, {stage.cells.shape[1]} x {stage.cells.shape[0]}", fontsize=11)
         row, column = ((place + size / 2) / stage.scale - 0.5 for place in corner)
-        side = max(size, width / 20) / stage.scale
+        side = max(size, min(width, height) / 20) / stage.scale
         frame(axes, column - side / 2, row - side / 2, side, 2)
         cells = cropped(stage, corner, size)
         under.imshow(cells, **shown)
