@@ -47,7 +47,7 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
         "bench",
         help=about,
         description=f"{about[0].upper()}{about[1:]}: PyTorch, ONNX Runtime (with onnx), PaddlePaddle, NumPy, SciPy, "
-        "OpenCV, scikit-image. It takes less than a minute; leave the machine alone meanwhile.",
+        "OpenCV, scikit-image. It takes about a minute; leave the machine alone meanwhile.",
     )
     bench.add_argument("--threads", type=int, help="threads of each (default: what a call would use)")
     bench.add_argument("--plot", metavar="FILE", help="draw a chart too, by its suffix")
