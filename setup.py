@@ -48,8 +48,16 @@ SANITIZE = [
 # For .ci/checked: every block that the kernels write is held against its buffer, and conditions are counted.
 CHECKED = ["-DCUNPOOL_CHECKED", "-O1", "-g", "-fwrapv"]
 
+# For .ci/races: Clang's, whose OpenMP tells ThreadSanitizer what its threads wait for.
+RACES = ["-fsanitize=thread", "-fno-omit-frame-pointer", "-O1", "-g", "-fwrapv"]
+
 # What a build is for, if it is no ordinary one: the variable that asks for it, and its flags.
-CHECKS = {"CUNPOOL_SANITIZE": SANITIZE, "CUNPOOL_COVERAGE": COVERAGE, "CUNPOOL_CHECKED": CHECKED}
+CHECKS = {
+    "CUNPOOL_SANITIZE": SANITIZE,
+    "CUNPOOL_COVERAGE": COVERAGE,
+    "CUNPOOL_CHECKED": CHECKED,
+    "CUNPOOL_RACES": RACES,
+}
 
 DIRECTIVES = {
     "language_level": 3,
@@ -58,6 +66,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "autotestdict": False,
+    "freethreading_compatible": True,  # what calls share has a lock, see _memory.pyx, or is never changed
 }
 
 
@@ -199,7 +208,7 @@ setup(
         [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")],
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
-        emit_linenums=os.environ.get("CUNPOOL_COVERAGE") == "1",
+        emit_linenums=any(os.environ.get(name) == "1" for name in ("CUNPOOL_COVERAGE", "CUNPOOL_CHECKED")),
     ),
     cmdclass={"build_ext": BuildExt},
 )

@@ -8,38 +8,42 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from shared import bench
 
-ITEM = 4  # float32 throughout
-
 
 @dataclass(frozen=True)
 class Cell(bench.Cell):
-    """Beyond what ``cunpool bench`` measures: the gradients, other indices, layouts and `out`."""
+    """Beyond what ``cunpool bench`` measures: gradients, int32 indices, window codes, layouts, `out`, dtypes."""
 
-    index: str = "int64"
-    layout: str = "contiguous"  # or channels last
+    layout: str = "contiguous"  # or another one of LAYOUTS
     out: bool = False
     format: str = "plane"  # or window: then cunpool has window codes where the others have their indices
+    dtype: str = "float32"
+    group: str = ""  # the question that it answers, where that is not how cunpool stands beside its peers
+
+    @property
+    def item(self) -> int:
+        return np.dtype(self.dtype).itemsize
 
     @property
     def full_bytes(self) -> int:
-        return ITEM * math.prod(self.full)
+        return self.item * math.prod(self.full)
 
     @property
     def must_move(self) -> int:
         """Bytes of the inputs, read once, and of the results, written once."""
-        index = 1 if self.format == "window" else np.dtype(self.index).itemsize
-        return self.full_bytes + (ITEM + index * (self.op != "maxima")) * math.prod(self.pooled)
+        index = 0 if self.index == "none" else 1 if self.format == "window" else np.dtype(self.index).itemsize
+        return self.full_bytes + (self.item + index) * math.prod(self.pooled)
 
     @property
-    def name(self) -> str:
-        rest = [self.index] * (self.index != "int64") + [self.layout] * (self.layout != "contiguous")
-        rest += ["window codes"] * (self.format == "window") + ["out="] * self.out
-        return " ".join([super().name, *rest])
+    def rest(self) -> list[str]:
+        said = [self.dtype] * (self.dtype != "float32") + super().rest + [self.index] * (self.index == "int32")
+        said += [self.layout] * (self.layout != "contiguous")
+        return said + ["window codes"] * (self.format == "window") + ["out="] * self.out
 
     @property
     def plain(self) -> bool:
         """Whether it counts for the geometric means: int64 indices, contiguous, a fresh result, no window codes."""
-        return self.index == "int64" and self.layout == "contiguous" and not self.out and self.format == "plane"
+        ordinary = self.index == "int64" and self.layout == "contiguous" and self.format == "plane"
+        return ordinary and not self.out and not self.group
 
     def asdict(self) -> dict[str, object]:
         return {**asdict(self), "name": self.name, "full_bytes": self.full_bytes, "must_move": self.must_move}
@@ -69,8 +73,59 @@ GRADIENTS = [(1, 64, 28, 28), (1, 64, 64, 64), (1, 64, 128, 128), (8, 64, 112, 1
 LARGER = [(1, 64, 128, 128), (8, 64, 112, 112), (1, 64, 512, 512), (1, 1, 4096, 4096)]
 
 
+WIDTHS = (14, 28, 56, 112, 128, 224, 240, 480, 512)
+COUNTED = ({}, {"format": "window"}, {"index": "none"})  # int64, codes, no indices
+
+
+def lanes() -> list[Cell]:
+    """Orders in memory, windows, widths and dtypes, with int64 indices, codes and none."""
+    chosen = []
+    for layout, full in (
+        ("channels last", (1, 3, 1080, 1920)),  # an image of interleaved channels
+        ("channels last", (1, 8, 256, 256)),
+        ("channels last", (1, 512, 28, 28)),
+        ("Fortran", (1, 1, 128, 256, 256)),
+        ("Fortran", (1, 16, 256, 256)),
+        ("transposed", (1, 16, 256, 256)),
+        ("sliced", (1, 16, 256, 256)),
+        ("reversed", (1, 16, 256, 256)),
+    ):
+        for dtype in ("uint8", "float32"):
+            for order in ("contiguous", layout):
+                same = {"layout": order, "dtype": dtype, "group": f"{layout} beside C order"}
+                chosen += [Cell("pool", full, **same, **counted) for counted in COUNTED]
+                chosen += [Cell("unpool", full, **same, **counted) for counted in COUNTED[:2]]
+    for kernel in (3, 7, 13, 31):
+        for counted in COUNTED:
+            chosen += [Cell("pool", (1, 64, 112, 112), kernel, 1, kernel // 2, **counted, group="windows, stride 1")]
+    for kernel in (5, 9, 13):
+        chosen += [Cell("pool", (1, 256, 20, 20), kernel, 1, kernel // 2, group="windows, stride 1, 20 x 20")]
+    for kernel in (3, 5, 7):
+        chosen += [Cell("pool", (1, 64, 112, 112), kernel, 2, kernel // 2, group="stems")]
+    for full, kernel, stride in (
+        ((8, 64, 112, 112), 2, 2), ((8, 64, 112, 112), 3, 1), ((8, 64, 112, 112), 5, 2), ((8, 64, 112, 112), 7, 2),
+        ((1, 64, 28, 28), 3, 1), ((1, 256, 20, 20), 5, 1), ((1, 256, 20, 20), 13, 1),
+    ):  # fmt: skip
+        chosen += [Cell("pool", full, kernel, stride, kernel // 2 * (kernel > 2), index="none", group="no indices")]
+    for dtype in ("uint8", "float32"):
+        for kernel in (3, 7, 15, 31):
+            same = {"index": "none", "dtype": dtype, "group": "images, stride 1"}
+            chosen += [Cell("pool", (1, 1, 1080, 1920), kernel, 1, kernel // 2, **same)]
+        chosen += [Cell("pool", (1, 1, 1080, 1920), index="none", dtype=dtype, group="images, 2 x 2")]
+    for kernel in (3, 31, 100, 1000):
+        same = {"index": "none", "dtype": "float64", "group": "a million numbers, stride 1"}
+        chosen += [Cell("pool", (1, 1, 1_000_000), kernel, 1, **same)]
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        for width in WIDTHS:
+            full = (1, max(2**20 // width**2, 1), width, width)
+            for op, counted in (("pool", {}), ("pool", COUNTED[2]), ("unpool", {}), ("unpool", COUNTED[1])):
+                chosen += [Cell(op, full, **counted, dtype=dtype, group="widths")]
+    return chosen
+
+
 def cells() -> list[Cell]:
-    chosen = [Cell(**asdict(cell)) for cell in bench.CELLS]
+    """Each once, and in a group only if it comes from nowhere else; those of ``cunpool bench`` are among them."""
+    chosen = []
     for op in ("unpool", "pool"):
         chosen += [Cell(op, full) for full in SIZES]
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
@@ -83,14 +138,22 @@ def cells() -> list[Cell]:
         chosen += [Cell(op, full) for full in GRADIENTS]
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
     chosen += [Cell(op, full, index="int32") for op in ("unpool", "pool") for full in LARGER]
-    return [*dict.fromkeys(chosen)]
+    chosen += lanes() + [Cell(**asdict(cell)) for cell in bench.CELLS]
+    found: dict[str, Cell] = {}
+    for cell in chosen:
+        found.setdefault(cell.name, cell)
+    return list(found.values())
 
 
 def data(cell: Cell) -> dict[str, np.ndarray]:
-    """The arrays that the operation takes, in the cell's layout."""
+    """The arrays that the operation takes, contiguous."""
     arrays = bench.data(cell)
-    if "indices" in arrays:
-        arrays["indices"] = arrays["indices"].astype(cell.index)
+    x = arrays["x"]
     if cell.op == "unpool gradient":
-        arrays["x"] = np.random.default_rng(1).random(cell.full, np.float32)
+        x = np.random.default_rng(1).random(cell.full, np.float32)
+    if np.dtype(cell.dtype).kind in "iu":  # whole numbers; those that unpooling is given wrap
+        x = (x if cell.op == "unpool" else 100 * x).astype(np.int64)
+    arrays["x"] = x.astype(cell.dtype, copy=False)
+    if "indices" in arrays:
+        arrays["indices"] = arrays["indices"].astype(cell.index, copy=False)
     return arrays

@@ -23,6 +23,19 @@ from cells import Cell, cells, data
 from contestants import CONTESTANTS
 from shared import bench
 
+PACKAGES = (
+    "cunpool",
+    "numpy",
+    "torch",
+    "onnxruntime",
+    "paddlepaddle",
+    "opencv-python-headless",
+    "scipy",
+    "bottleneck",
+    "scikit-image",
+    "numba",
+)
+
 
 def contestant(name: str, threads: int, python: str = sys.executable, title: str = "") -> Any:
     command = python, str(Path(__file__).with_name("contestants.py"))
@@ -31,7 +44,10 @@ def contestant(name: str, threads: int, python: str = sys.executable, title: str
 
 def measure(cell: Cell, contestants: list[Any], rounds: int, block: float) -> dict[str, Any]:
     """The cell, and every contestant's time in every round."""
-    times = bench.measure(cell, data(cell), contestants, rounds, block)
+    try:
+        times = bench.measure(cell, data(cell), contestants, rounds, block)
+    except bench.Refusal as error:  # the answers differ
+        raise SystemExit(str(error)) from None
     return {**cell.asdict(), "plain": cell.plain, "times": times}
 
 
@@ -47,7 +63,7 @@ def versions() -> dict[str, str]:
     from importlib import metadata
 
     found = {}
-    for name in ("cunpool", "numpy", "torch", "onnxruntime", "paddlepaddle"):
+    for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -56,12 +72,22 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog="A run takes --block seconds for each turn: for each cell, contestant, number of threads and round "
+        f"(a single call that is longer takes what it takes): {len(cells()) * len(CONTESTANTS) * 2 * 11 / 50 / 60:.0f} "
+        "minutes by default if all are installed. Data are made and answers compared besides. --only makes it short.",
+    )
     parser.add_argument("--only", default="", help="measure the cells whose name has this in it")
     parser.add_argument("--against", metavar="PYTHON", help="a Python that imports another build of cunpool")
     parser.add_argument("--without", nargs="*", default=[], choices=list(CONTESTANTS), help="leave these out")
     parser.add_argument(
-        "--threads", nargs="*", type=int, default=[1, 2], help="measure with each of these numbers (default: 1 2)"
+        "--threads",
+        nargs="*",
+        type=int,
+        default=[1, 2],
+        help="measure everything with each of these numbers, for every contestant; twice as many take twice as long "
+        "(default: 1 2)",
     )
     parser.add_argument(
         "--rounds",

@@ -16,30 +16,53 @@ from shared import bench
 
 Call = Callable[[], Any]
 Arrays = dict[str, np.ndarray]
+Prepared = Callable[[Cell, Arrays], "Call | None"]
+Prepare = Callable[[int], Prepared]
 
 
-def arranged(cell: Cell, arrays: Arrays) -> Arrays:
-    """The arrays in the cell's layout."""
-    if cell.layout != "channels last":
-        return arrays
-    return {key: np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1) for key, a in arrays.items()}
+def channels_last(array: np.ndarray) -> np.ndarray:
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
 
 
-def cunpool(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "contiguous": np.ascontiguousarray,
+    "channels last": channels_last,
+    "Fortran": np.asfortranarray,
+    "transposed": lambda array: np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2),
+    "sliced": lambda array: np.repeat(array, 2, -1)[..., ::2],
+    "reversed": lambda array: array[..., ::-1].copy()[..., ::-1],
+}
+
+
+def ordinary(cell: Cell) -> bool:
+    """Whether it is one of those that ``cunpool bench`` knows, but for its dtypes."""
+    return cell.layout == "contiguous" and not cell.out and "gradient" not in cell.op and cell.format == "plane"
+
+
+def ordinarily(prepare: Prepare) -> Prepare:
+    """A contestant of ``cunpool bench`` that has no more lanes than it is asked for there."""
+
+    def ready(threads: int) -> Prepared:
+        plain = prepare(threads)
+        return lambda cell, arrays: plain(cell, arrays) if ordinary(cell) else None
+
+    return ready
+
+
+def cunpool(threads: int) -> Prepared:
     import cunpool as cu
 
     plain = bench.cunpool(threads)
 
-    def call(cell: Cell, given: Arrays) -> Call | None:
-        if cell.plain and "gradient" not in cell.op:
-            return plain(cell, given)
-        arrays = arranged(cell, given)
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if ordinary(cell) and cell.index != "int32":
+            return plain(cell, arrays)
         x, size, style = arrays["x"], cell.full[2:], {"index_format": cell.format}
         if cell.op == "pool":
             pool = getattr(cu, f"max_pool{cell.n}d")
-            kind = None if cell.index == "int64" else cell.index
+            wanted, kind = cell.index != "none", cell.index if cell.index == "int32" else None
             both = (np.empty(cell.pooled, x.dtype), np.empty(cell.pooled, cell.index)) if cell.out else None
-            return lambda: pool(x, *cell.window, return_indices=True, index_dtype=kind, out=both, **style)
+            return lambda: pool(x, *cell.window, return_indices=wanted, index_dtype=kind, out=both, **style)
         indices = arrays["codes" if cell.format == "window" else "indices"]
         if cell.op == "unpool gradient":
             unpool_backward = getattr(cu, f"max_unpool{cell.n}d_backward")
@@ -54,15 +77,16 @@ def cunpool(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     return call
 
 
-def torch(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+def torch(threads: int) -> Prepared:
     import torch
 
     plain = bench.torch(threads)
 
     def call(cell: Cell, given: Arrays) -> Call | None:
+        if cell.dtype not in ("float32", "float64") or cell.layout not in ("contiguous", "channels last"):
+            return None
         # PyTorch takes int64 alone: where the cell has int32 indices, it is timed with its own.
-        arrays = {key: array.astype(np.int64) if key == "indices" else array for key, array in given.items()}
-        arrays = arranged(cell, arrays)
+        arrays = {key: a.astype(np.int64, copy=False) if key == "indices" else a for key, a in given.items()}
         if "gradient" not in cell.op and not cell.out:
             return plain(cell, arrays)
         x = torch.from_numpy(arrays["x"])
@@ -86,11 +110,13 @@ def torch(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     return call
 
 
-def onnxruntime(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+def onnxruntime(threads: int) -> Prepared:
     plain = bench.onnxruntime(threads)
 
     def call(cell: Cell, arrays: Arrays) -> Call | None:
-        if cell.layout != "contiguous" or cell.index != "int64" or "gradient" in cell.op or cell.format != "plane":
+        if cell.layout != "contiguous" or cell.index == "int32" or "gradient" in cell.op or cell.format != "plane":
+            return None
+        if cell.dtype not in (("float32", "float64", "uint8") if cell.index == "none" else ("float32",)):
             return None
         if not cell.out:
             return plain(cell, arrays)
@@ -111,18 +137,16 @@ def onnxruntime(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     return call
 
 
-def paddle(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+def paddle(threads: int) -> Prepared:
     plain = bench.paddle(threads)
 
     def call(cell: Cell, arrays: Arrays) -> Call | None:
-        if cell.layout != "contiguous" or cell.out or "gradient" in cell.op or cell.format != "plane":
-            return None
-        return plain(cell, arrays)
+        return plain(cell, arrays) if ordinary(cell) and cell.dtype == "float32" else None
 
     return call
 
 
-def numpy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+def numpy(threads: int) -> Prepared:
     """Always serial; `threads` is how many processors it may choose from."""
     plain = bench.numpy(threads)
 
@@ -145,17 +169,72 @@ def numpy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
     return call
 
 
-def copy(threads: int) -> Callable[[Cell, Arrays], Call | None]:
+def bottleneck(threads: int) -> Prepared:
+    """Always serial. Its first results are of windows that begin before the array: cunpool has none of these."""
+    import bottleneck
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if (cell.op, cell.index, cell.n, cell.stride, cell.padding) != ("pool", "none", 1, 1, 0) or cell.full[1] > 1:
+            return None
+        x = arrays["x"][0, 0]
+        return lambda: bottleneck.move_max(x, cell.kernel)[cell.kernel - 1 :]
+
+    return call
+
+
+def numba(threads: int) -> Prepared:
+    """The obvious loop, compiled."""
+    import numba
+
+    numba.set_num_threads(threads)
+
+    @numba.njit(parallel=True)
+    def scatter(out, values, indices):  # type: ignore[no-untyped-def]
+        for plane in numba.prange(len(out)):
+            out[plane] = 0
+            for i in range(values.shape[1]):
+                out[plane, indices[plane, i]] = values[plane, i]
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if cell.op != "unpool" or cell.layout != "contiguous" or cell.format != "plane" or cell.dtype == "float16":
+            return None
+        planes, size = math.prod(cell.full[:2]), math.prod(cell.full[2:])
+        x, indices = arrays["x"].reshape(planes, -1), arrays["indices"].reshape(planes, -1)
+        out = np.empty((planes, size), x.dtype) if cell.out else None
+
+        def unpool() -> np.ndarray:
+            z = np.empty((planes, size), x.dtype) if out is None else out
+            scatter(z, x, indices)
+            return z.reshape(cell.full)
+
+        return unpool
+
+    return call
+
+
+def copy(threads: int) -> Prepared:
     """No contestant but the yardstick: an array of the output's size, copied into one that is there already."""
 
     def call(cell: Cell, arrays: Arrays) -> Call:
-        source, target = np.ones(cell.full, np.float32), np.ones(cell.full, np.float32)
+        source, target = np.ones(cell.full, cell.dtype), np.ones(cell.full, cell.dtype)
         return lambda: np.copyto(target, source)
 
     return call
 
 
-CONTESTANTS = {**bench.CONTESTANTS, **{f.__name__: f for f in (cunpool, torch, onnxruntime, paddle, numpy, copy)}}
+def arranged(prepare: Prepare) -> Prepare:
+    """The same contestant, to whom arrays come in the cell's layout."""
+
+    def ready(threads: int) -> Prepared:
+        call = prepare(threads)
+        return lambda cell, arrays: call(cell, {key: LAYOUTS[cell.layout](array) for key, array in arrays.items()})
+
+    return ready
+
+
+LANES = (cunpool, torch, onnxruntime, paddle, numpy, bottleneck, numba, copy)
+CONTESTANTS = {name: ordinarily(prepare) for name, prepare in bench.CONTESTANTS.items()}
+CONTESTANTS = {name: arranged(f) for name, f in {**CONTESTANTS, **{f.__name__: f for f in LANES}}.items()}
 
 
 def check(cell: Cell, result: Any) -> int | None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from shared import bench
 
-PEERS = {**{name: title for name, title in bench.PEERS.items() if name != "cunpool"}, "other": "other build"}
+PEERS = {name: title for name, title in bench.PEERS.items() if name != "cunpool"}
+PEERS |= {"bottleneck": "bottleneck", "numba": "numba's loop", "other": "other build"}
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 
@@ -48,13 +49,15 @@ def table(results: dict[str, Any]) -> None:
     """Every cell: cunpool's median time, and the others' by it, with the quartiles."""
     for threads in threads_of(results):
         print(f"\n{threads} thread{'s' * (threads > 1)}: time by cunpool's, median [quartiles] of the rounds")
-        print(f"{'':58}{'cunpool':>10}" + "".join(f"{name:>20}" for name in [*PEERS.values(), "copy of output"]))
+        here = [name for name in [*PEERS, "copy"] if any(f"{name} {threads}" in c["times"] for c in results["cells"])]
+        titles = {**PEERS, "copy": "copy of output"}
+        print(f"{'':58}{'cunpool':>10}" + "".join(f"{titles[name]:>24}" for name in here))
         for cell in results["cells"]:
             row = f"{cell['name']:<58}{np.median(times(cell, 'cunpool', threads)) * 1e6:8.1f}us"
-            for name in [*PEERS, "copy"]:
+            for name in here:
                 found = ratio(cell, name, threads)
                 text = "-" if found is None else "{:.2f} [{:.2f} {:.2f}]".format(*found)
-                row += f"{text:>20}"
+                row += f"{text:>24}"
             print(row)
 
 
@@ -73,6 +76,8 @@ def summary(results: dict[str, Any]) -> None:
                 continue
             print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
     wins_and_losses(cells, counts)
+    groups(cells, counts)
+    cells = [cell for cell in cells if not cell.get("group")]
     if len(counts) > 1:
         scaling(cells, counts)
     outs(cells, counts)
@@ -99,6 +104,18 @@ def wins_and_losses(cells: list[dict[str, Any]], counts: list[int]) -> None:
         print("{} {:<58}{} at {}: {:.2f} [{:.2f} {:.2f}]".format(mark, cell, title, threads, *found))
     if not ahead:
         print("  none")
+
+
+def groups(cells: list[dict[str, Any]], counts: list[int]) -> None:
+    """What each group of cells was made to ask: the peers' geometric mean and least ratio."""
+    print("\ngeometric mean and least of the others' time by cunpool's, by group of cells")
+    for group in dict.fromkeys(cell.get("group") for cell in cells):
+        for name, title in PEERS.items():
+            for threads in counts if group else ():
+                found = [r[0] for c in cells if c.get("group") == group and (r := ratio(c, name, threads))]
+                if found:
+                    mean = bench.geometric_mean(found)
+                    print(f"  {group:<32}{title:<14}at {threads}: {mean:6.2f}, least {min(found):5.2f} of {len(found)}")
 
 
 def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -189,11 +206,14 @@ def rows(cells: list[dict[str, Any]], threads: int) -> list[Any]:
 
 
 def lane(cell: dict[str, Any]) -> str:
-    """What a cell is about but for its shape: its operation, its window, and what its name says beyond that."""
+    """A cell's group, or what it is about but for its shape: operation, window, what its name says beyond these."""
+    if cell.get("group"):
+        return cell["group"]
     found = re.fullmatch(r"(\D+) [\dx]+ (\d+)/(\d+)(?: pad \d+)?(.*)", cell["name"])
     assert found, cell["name"]
     op, kernel, stride, rest = found.groups()
-    return f"{bench.TITLES.get(op, op)}, {kernel} x {kernel}, stride {stride}" + rest.replace(" ", ", ", 1)
+    title = bench.TITLES.get((op, "none" if cell["index"] == "none" else "int64"), op)
+    return f"{title}, {kernel} x {kernel}, stride {stride}" + rest.replace(" ", ", ", 1)
 
 
 def chart(results: dict[str, Any], path: Path) -> None:
@@ -201,15 +221,17 @@ def chart(results: dict[str, Any], path: Path) -> None:
     threads = threads_of(results)[-1]
     cells = results["cells"]
     plain = {
-        title: rows([c for c in cells if c["op"] == op and c["plain"]], threads) for op, title in bench.TITLES.items()
+        title: rows([c for c in cells if (c["op"], c["index"]) == kind and c["plain"]], threads)
+        for kind, title in bench.TITLES.items()
     }
     lanes = {name: rows([c for c in cells if lane(c) == name], threads) for name in sorted({lane(c) for c in cells})}
     heading = f"{results['machine']['processor']}, {threads} thread{'s' * (threads > 1)}"
     for theme in bench.THEMES:
         for suffix, groups in (("", plain), ("-lanes", lanes)):
-            bench.draw(
-                {title: found for title, found in groups.items() if found},
-                path.with_name(f"{path.name}{suffix}-{theme}.svg"),
-                theme,
-                heading,
-            )
+            if any(groups.values()):
+                bench.draw(
+                    {title: found for title, found in groups.items() if found},
+                    path.with_name(f"{path.name}{suffix}-{theme}.svg"),
+                    theme,
+                    heading,
+                )

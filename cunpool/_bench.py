@@ -38,20 +38,25 @@ Row = tuple[str, float, float, float]  # whose time, its geometric mean and its 
 
 COMMAND = sys.executable, "-m", "cunpool._bench"
 ROUNDS, BLOCK, SECONDS = 5, 0.02, 2.0  # rounds at most; seconds of a turn, and of a cell after which no round begins
-TITLES = {"unpool": "unpooling", "pool": "pooling with indices", "maxima": "pooling without indices"}
+TITLES = {  # by operation and index
+    ("unpool", "int64"): "unpooling",
+    ("pool", "int64"): "pooling with indices",
+    ("pool", "none"): "pooling without indices",
+}
 THEMES = {"light": ("white", "#1a1a1a", "#8a8a8a"), "dark": ("#131416", "#f0f0f0", "#909090")}
 SLOWER, FASTER = "#2a8fd0", "#e8730c"  # than cunpool; the colour-blind can tell them apart, on either ground
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One operation on one shape of float32, with indices of int64."""
+    """One operation on one shape of float32."""
 
-    op: str  # unpool, pool, or maxima: pooling without indices
+    op: str  # unpool or pool
     full: tuple[int, ...]  # (N, C, *spatial) of the side with all the cells
     kernel: int = 2
     stride: int = 2
     padding: int = 0
+    index: str = "int64"  # or none, for pooling alone
 
     @property
     def n(self) -> int:
@@ -65,8 +70,13 @@ class Cell:
 
     @property
     def name(self) -> str:
-        pad = f" pad {self.padding}" if self.padding else ""
-        return f"{self.op} {'x'.join(map(str, self.full))} {self.kernel}/{self.stride}{pad}"
+        window = f"{self.kernel}/{self.stride}" + (f" pad {self.padding}" if self.padding else "")
+        return " ".join([self.op, "x".join(map(str, self.full)), window, *self.rest])
+
+    @property
+    def rest(self) -> list[str]:
+        """What the name says beyond operation, shape and window."""
+        return ["no indices"] * (self.index == "none")
 
     @property
     def window(self) -> tuple[int, int, int]:
@@ -82,24 +92,25 @@ CELLS = [
     Cell("pool", (1, 64, 128, 128)),
     Cell("pool", (8, 64, 112, 112), 3, 2, 1),
     Cell("pool", (1, 1, 128, 256, 256)),
-    Cell("maxima", (1, 1, 1080, 1920)),
-    Cell("maxima", (1, 1, 1080, 1920), 15, 1, 7),
+    Cell("pool", (1, 1, 1080, 1920), index="none"),
+    Cell("pool", (1, 1, 1080, 1920), 15, 1, 7, index="none"),
 ]
 
 
 def data(cell: Cell) -> Arrays:
     """The arrays that the operation takes, contiguous."""
     rng = np.random.default_rng(1)
-    if cell.op in ("pool", "maxima"):
+    if cell.op == "pool":
         return {"x": rng.random(cell.full, np.float32)}
-    indices, codes = np.zeros((), np.int64), np.zeros((), np.uint8)
+    code = np.min_scalar_type(cell.kernel**cell.n - 1)
+    indices, codes = np.zeros((), np.int64), np.zeros((), code)
     for axis, size in enumerate(cell.full[2:]):
         shape = [1] * len(cell.full)
         shape[axis + 2] = cell.pooled[axis + 2]
         first = np.arange(cell.pooled[axis + 2]).reshape(shape) * cell.stride - cell.padding
         place = np.clip(first + rng.integers(0, cell.kernel, cell.pooled, np.uint8), 0, size - 1)
         indices = indices * size + place
-        codes = codes * cell.kernel + (place - first).astype(np.uint8)
+        codes = codes * cell.kernel + (place - first).astype(code)
     # As after a pooling, equal places have equal values: PyTorch's answer is a matter of luck otherwise. Small integers
     # have the same sum in any order.
     return {"x": (indices * 2654435761 % 1024).astype(np.float32), "indices": indices, "codes": codes}
@@ -117,8 +128,8 @@ def cunpool(threads: int) -> Prepared:
         if cell.op == "unpool":
             unpool, indices = getattr(cu, f"max_unpool{cell.n}d"), arrays["indices"]
             return lambda: unpool(x, indices, *window, cell.full[2:])
-        pool, both = getattr(cu, f"max_pool{cell.n}d"), cell.op == "pool"
-        return lambda: pool(x, *window, return_indices=both)
+        pool, wanted = getattr(cu, f"max_pool{cell.n}d"), cell.index != "none"
+        return lambda: pool(x, *window, return_indices=wanted)
 
     return call
 
@@ -134,8 +145,8 @@ def torch(threads: int) -> Prepared:
         if cell.op == "unpool":
             unpool, indices = getattr(F, f"max_unpool{cell.n}d"), torch.from_numpy(arrays["indices"])
             return lambda: unpool(x, indices, *window, cell.full[2:])
-        pool, both = getattr(F, f"max_pool{cell.n}d"), cell.op == "pool"
-        return lambda: pool(x, *window, return_indices=both)
+        pool, wanted = getattr(F, f"max_pool{cell.n}d"), cell.index != "none"
+        return lambda: pool(x, *window, return_indices=wanted)
 
     return call
 
@@ -157,7 +168,7 @@ def onnx_session(cell: Cell, arrays: Arrays, threads: int) -> tuple[Any, Arrays,
     from onnx import TensorProto, helper
 
     feed, op = {"x": arrays["x"]}, "MaxUnpool" if cell.op == "unpool" else "MaxPool"
-    shapes = dict.fromkeys(["y", "i"][: 1 + (cell.op == "pool")], cell.pooled)
+    shapes = dict.fromkeys(["y"] if cell.index == "none" else ["y", "i"], cell.pooled)
     if cell.op == "unpool":  # counted through all planes
         start = np.arange(math.prod(cell.full[:2])).reshape(cell.full[:2] + (1,) * cell.n)
         feed |= {"i": arrays["indices"] + start * math.prod(cell.full[2:]), "s": np.array(cell.full)}
@@ -167,8 +178,10 @@ def onnx_session(cell: Cell, arrays: Arrays, threads: int) -> tuple[Any, Arrays,
         pads=[cell.padding] * (2 * cell.n),
     )  # fmt: skip
 
+    kind = helper.np_dtype_to_tensor_dtype(arrays["x"].dtype)
+
     def declared(name: str, shape: tuple[int, ...]) -> Any:
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT if name in "xy" else TensorProto.INT64, shape)
+        return helper.make_tensor_value_info(name, kind if name in "xy" else TensorProto.INT64, shape)
 
     inputs = [declared(name, array.shape) for name, array in feed.items()]
     graph = helper.make_graph([node], "cell", inputs, [declared(*item) for item in shapes.items()])
@@ -192,8 +205,8 @@ def paddle(threads: int) -> Prepared:  # pragma: no cover - no extra of ours bri
             size = list(cell.full[2:]) if cell.n > 1 else None
             unpool, indices = getattr(F, f"max_unpool{cell.n}d"), paddle.to_tensor(arrays["indices"])
             return lambda: unpool(x, indices, *window, output_size=size)
-        pool, both = getattr(F, f"max_pool{cell.n}d"), cell.op == "pool"
-        return lambda: pool(x, *window, return_mask=both)
+        pool, wanted = getattr(F, f"max_pool{cell.n}d"), cell.index != "none"
+        return lambda: pool(x, *window, return_mask=wanted)
 
     return call
 
@@ -220,29 +233,37 @@ def numpy(threads: int) -> Prepared:
 def scipy(threads: int) -> Prepared:
     from scipy.ndimage import maximum_filter
 
-    return lambda cell, arrays: _filter(cell, arrays, lambda x: maximum_filter(x, cell.kernel))
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        image = arrays["x"][0, 0]
+        return (lambda: maximum_filter(image, cell.kernel)) if _is_dilation(cell) else None
+
+    return call
 
 
 def opencv(threads: int) -> Prepared:
     import cv2
 
     cv2.setNumThreads(threads)
-    return lambda cell, arrays: _filter(cell, arrays, lambda x: cv2.dilate(x, np.ones((cell.kernel,) * 2, np.uint8)))
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        image, window = arrays["x"][0, 0], np.ones((cell.kernel,) * 2, np.uint8)
+        return (lambda: cv2.dilate(image, window)) if _is_dilation(cell) else None
+
+    return call
 
 
-def _filter(cell: Cell, arrays: Arrays, dilate: Callable[[Array], Any]) -> Call | None:
-    """A dilation, which is pooling by one cell at a time, of a single image."""
-    if (cell.op, cell.stride, cell.full[:2], cell.n) != ("maxima", 1, (1, 1), 2):
-        return None
-    image = arrays["x"][0, 0]
-    return lambda: dilate(image)[None, None]
+def _is_dilation(cell: Cell) -> bool:
+    """Whether it is a filter of a single image: the maximum of a window around each of its cells."""
+    around = cell.stride == 1 and cell.kernel == 2 * cell.padding + 1
+    return around and (cell.op, cell.index, cell.full[:2], cell.n) == ("pool", "none", (1, 1), 2)
 
 
 def skimage(threads: int) -> Prepared:
     from skimage.measure import block_reduce
 
     def call(cell: Cell, arrays: Arrays) -> Call | None:
-        if cell.op != "maxima" or cell.kernel != cell.stride:
+        apart = cell.kernel == cell.stride and not any(size % cell.kernel for size in cell.full[2:])
+        if (cell.op, cell.index, cell.padding) != ("pool", "none", 0) or not apart:
             return None
         return lambda: block_reduce(arrays["x"], (1, 1) + (cell.kernel,) * cell.n, np.max)
 
@@ -457,11 +478,13 @@ def bench(count: int | None, plot: str | None) -> None:
     table(times, ratios, others, f"cunpool {count}")
     if plot is not None:
         groups = {}
-        for op, title in TITLES.items():
+        for kind, title in TITLES.items():
+            alike = [cell for cell in times if (cell.op, cell.index) == kind]
             groups[title] = [
-                row(PEERS[c.name], known) for c in others
-                if (known := [r for (cell, name), r in ratios.items() if (cell.op, name) == (op, c.name) and r])
-            ]  # fmt: skip
+                row(PEERS[c.name], known)
+                for c in others
+                if (known := [r for cell in alike if (r := ratios[cell, c.name])])
+            ]
         try:
             draw(
                 {title: rows for title, rows in groups.items() if rows},
@@ -493,11 +516,11 @@ def table(
     ours: str,
 ) -> None:
     print(f"\ncunpool's time with {threads()}, and the others' by it: medians, and above 1 cunpool is ahead")
-    print(f"{'kernel/stride':<38}{'cunpool':>12}" + "".join(f"{PEERS[c.name]:>14}" for c in others))
+    print(f"{'kernel/stride':<42}{'cunpool':>12}" + "".join(f"{PEERS[c.name]:>14}" for c in others))
     for cell, found in times.items():
         cells = [ratios[cell, c.name] for c in others]
         entries = "".join(f"{'-' if r is None else format(r, '.2f'):>14}" for r in cells)
-        print(f"{cell.name:<38}{statistics.median(found[ours]) * 1e6:>9.1f} us{entries}")
+        print(f"{cell.name:<42}{statistics.median(found[ours]) * 1e6:>9.1f} us{entries}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cunpool import _arrays, _chunks, _geometry, memory
+from cunpool import _arrays, _chunks, _geometry, _memory
 from cunpool._arrays import Array
 from cunpool._chunks import Axis, Range, Runs
 from cunpool._geometry import Shape
@@ -81,8 +81,8 @@ def bound_the_cache() -> None:
         limit = distributed.get_worker().memory_manager.memory_limit
     except ValueError:  # in no worker
         return
-    if limit and memory.get_cache_limit() > limit // SHARE:
-        memory.set_cache_limit(limit // SHARE)
+    if limit:
+        _memory.lower_limit(limit // SHARE)
 
 
 def along(place: Sequence[slice]) -> Any:

@@ -118,8 +118,25 @@ cdef extern from *:
         int holds = (condition) != 0; \
         __atomic_fetch_add(&here.times[holds], 1, __ATOMIC_RELAXED); \
         holds; })
-    #define cunpool_check(condition) \
-        ((condition) ? (void) 0 : (fprintf(stderr, "cunpool: %s:%d: %s\\n", __FILE__, __LINE__, #condition), abort()))
+    #define cunpool_check(condition) ((condition) ? (void) 0 : cunpool_fail(__FILE__, __LINE__, #condition))
+    /* Says which block does not fit: the line, and the condition in the names that it has there. */
+    __attribute__((noreturn, unused)) static void cunpool_fail(const char *file, int line, const char *said) {
+        char *end;
+        fprintf(stderr, "cunpool: %s:%d: ", file, line);
+        while (*said) {
+            if (!strncmp(said, "__pyx_v_", 8))
+                said += 8;
+            else if (!strncmp(said, "__pyx_e_", 8) || !strncmp(said, "__pyx_f_", 8))
+                for (said += 8; *said >= '1' && *said <= '9';) { /* the package and the module, behind their lengths */
+                    long length = strtol(said, &end, 10);
+                    said = end + length + 1;
+                }
+            else
+                fputc(*said++, stderr);
+        }
+        fputc('\\n', stderr);
+        abort();
+    }
     #else
     struct cunpool_condition { const char *name; long long times[2]; };
     static struct cunpool_condition cunpool_none;

@@ -87,8 +87,8 @@ cdef inline number either(bint first, number a, number b) noexcept nogil:
         return a if first else b
 
 
-cdef inline inlined compare(number *best, int32_t *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
-                            int32_t here) noexcept nogil:
+cdef inline inlined compare(number *best, index *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
+                            index here) noexcept nogil:
     """Hold the windows' best so far against one more cell each: the one at `here` in its window."""
     cdef Py_ssize_t i
     cdef number x
@@ -105,9 +105,19 @@ cdef inline Py_ssize_t first_tap(Py_ssize_t start, Py_ssize_t dilation) noexcept
     return 0 if start >= 0 else (-start + dilation - 1) // dilation
 
 
-cdef inline int32_t place_of(const Job *job, Py_ssize_t kd, Py_ssize_t kh, Py_ssize_t kw) noexcept nogil:
-    """A cell's place in its window: how far it is from the first cell, or the window code."""
-    return <int32_t> (kd * job.place_steps[0] + kh * job.place_steps[1] + kw * job.place_steps[2])
+cdef inline Py_ssize_t place_of(const Job *job, Py_ssize_t kd, Py_ssize_t kh, Py_ssize_t kw) noexcept nogil:
+    """A cell's place in its window: how far it is from the first cell, or the window code.
+
+    Where 32 bits are not enough, the last 32 will do for indices of as many: adding where the window begins wraps back.
+    """
+    return kd * job.place_steps[0] + kh * job.place_steps[1] + kw * job.place_steps[2]
+
+
+cdef inline bint spans_far(const Job *job) noexcept nogil:
+    """Whether 32 bits are not enough for a cell's place in its window."""
+    cdef const Geometry *g = &job.g
+    return (job.index_size == sizeof(index8)
+            and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) > 0x7FFFFFFF)
 
 
 cdef struct Taps:
@@ -197,12 +207,12 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
                     must(taps.count < TAPS)
                     taps.cells[taps.count] = (plane + d * job.full.axis[0] + h * job.full.axis[1]
                                               + w * job.full.axis[2])
-                    taps.places[taps.count] = place_of(job, kd, kh, kw)
+                    taps.places[taps.count] = <int32_t> place_of(job, kd, kh, kw)
                     taps.count += 1
 
 
 cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize_t *start, Py_ssize_t stride,
-                                 Py_ssize_t step, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+                                 Py_ssize_t step, Py_ssize_t lines, number *best, index8 *place) noexcept nogil:
     """The maxima of windows of any size, some of them perhaps over the edge, and their places: cell after cell."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t first[3]
@@ -259,7 +269,7 @@ cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t
                    + (start[1] + kh * g.dilation[1]) * job.full.axis[1])
             for kw in range(low[2], high[2]):
                 x = (<const number *> (row + (start[2] + kw * g.dilation[2]) * job.full.axis[2]))[0]
-                where = place_of(job, kd, kh, kw)
+                where = <int32_t> place_of(job, kd, kh, kw)
                 if not begun:
                     best[0] = x
                     place[0] = where

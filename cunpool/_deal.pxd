@@ -116,7 +116,7 @@ cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block,
         for kh in range(g.kernel[1]):
             row[rows] = (from_plane + (block.d * g.stride[0] + kd) * job.full.axis[0]
                          + (block.h * g.stride[1] + kh) * job.full.axis[1] + 2 * block.w * <Py_ssize_t> sizeof(number))
-            places[rows] = place_of(job, kd, kh, 0)
+            places[rows] = <int32_t> place_of(job, kd, kh, 0)
             rows += 1
     if job.stream and 0 <= step - used < CACHE_LINE:
         ahead = whole_steps(step)
@@ -153,7 +153,9 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
     for i in range(3):
         start[i] = at[i] * g.stride[i] - g.padding[i]
     first = start[2]
-    must(lines <= LINE and dealt_cells(g, block) <= CELLS and cells_of(g.kernel) <= TAPS)
+    must(lines <= LINE)
+    must(dealt_cells(g, block) <= CELLS)
+    must(cells_of(g.kernel) <= TAPS)
     taps.count = 0
     for kd in range(g.kernel[0]):
         d = start[0] + kd * g.dilation[0]
@@ -180,7 +182,7 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
                 i = tap + kh * g.dilation[1] * g.full[2] if block.whole else tap
                 taps.cells[taps.count] = <const char *> (
                     phases + (0 if block.whole else kh * stride * length) + i % stride * length + i // stride)
-                taps.places[taps.count] = place_of(job, kd, kh, kw)
+                taps.places[taps.count] = <int32_t> place_of(job, kd, kh, kw)
                 taps.count += 1
         phases += (1 if block.whole else g.kernel[1]) * stride * length
     # Whole vectors are compared. What they make of cells between and behind the windows is not used.

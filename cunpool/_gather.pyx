@@ -242,6 +242,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED
     picking = (met("the size of a real number", 2 <= item_size <= 8)
+               and met("no codes of two bytes", job.code_size < 2)
                and met("windows side by side", side_by_side(&job, item_size, index_size))
                and met("windows of two", of_two(&job.g)) and met("rows worth picking", job.g.pooled[2] >= PICK_WIDTH)
                and met("arrays worth reading through", cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES))

@@ -193,8 +193,8 @@ def pooling(
     span = sum(d * (k - 1) * step for d, k, step in zip(dilations, kernel, steps, strict=True))
     if codes:
         code_bytes(kernel)
-    elif span >= 2**31:
-        raise OverflowError(f"a window must span fewer than 2**31 cells of its plane in raster order, got {span}")
+    elif span > LARGEST:
+        raise OverflowError(f"a window must span at most 2**60 cells of its plane in raster order, got {span}")
     result = shape[:-n] + pooled
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 

@@ -17,10 +17,10 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _blocks, _chunks, _geometry, _threads
+from cunpool import _arrays, _blocks, _chunks, _geometry, _threads, pooling
 from cunpool._blocks import Plan
 from cunpool._chunks import Axis, Range
-from cunpool._geometry import Fixed, Geometry, Shape, Window
+from cunpool._geometry import Shape, Window
 
 try:
     import dask.array as da
@@ -51,16 +51,6 @@ def _without_empty_chunks(array: da.Array, n: int) -> da.Array:
 
 def _shape(array: da.Array) -> Shape:
     return tuple(map(int, array.shape))
-
-
-def _pooling(n: int, shape: Shape, window: Fixed, ceil_mode: bool, codes: bool) -> Geometry:
-    """What pooling `shape` gives. How far a window spans does not matter to the blocks, which are small."""
-    try:
-        return _geometry.pooling(n, shape, *window, ceil_mode, codes)
-    except OverflowError:
-        if math.prod(_geometry.per_axis(n, "kernel_size", window[0], 1)) > 1 << 16:
-            raise
-        return _geometry.pooling(n, shape, *window, ceil_mode, True)
 
 
 def _axes(n: int, sizes: _geometry.Sizes) -> tuple[Axis, ...]:
@@ -154,10 +144,12 @@ def pool(
     array = _known("input", input)
     _arrays.numbers(np.empty(0, array.dtype))
     codes = _geometry.is_window(index_format)
-    _, _, sizes = _pooling(n, _shape(array), _geometry.window(*window), bool(ceil_mode), codes)
+    ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
+    return_indices = _geometry.flag("return_indices", return_indices)
+    _, _, sizes = _geometry.pooling(n, _shape(array), *_geometry.window(*window), ceil_mode, codes)
     _threads.threads_for(0, num_threads)
-    dtype = _index_dtype(index_dtype, codes, sizes, bool(return_indices))
-    options = ("ceil_mode", bool(ceil_mode)), ("return_indices", bool(return_indices))
+    dtype = pooling.dtype_of_indices(index_dtype, None, codes, sizes, return_indices)
+    options = ("ceil_mode", ceil_mode), ("return_indices", return_indices)
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
     axes = _axes(n, sizes)
     plan = Plan(function, axes, lead, chunks, dtype, codes, num_threads, options)
@@ -173,23 +165,6 @@ def pool(
         _per_block(itemgetter(0), pairs, chunks=pooled, dtype=array.dtype),
         _per_block(itemgetter(1), pairs, chunks=pooled, dtype=dtype),
     )
-
-
-def _index_dtype(
-    wanted: npt.DTypeLike | None, codes: bool, sizes: _geometry.Sizes, return_indices: bool
-) -> np.dtype[Any]:
-    """The dtype of a pooling's indices."""
-    if codes:
-        if wanted is not None:
-            raise TypeError(f"index_dtype is for index_format='plane', got {wanted!r} beside 'window'")
-        return _arrays.CODES[_geometry.code_bytes(sizes[6:9])]
-    dtype = _arrays.INT64 if wanted is None else np.dtype(wanted)
-    if dtype not in (_arrays.INT64, np.dtype(np.int32)):
-        raise TypeError(f"index_dtype must be int64 or int32, got {dtype}")
-    cells = math.prod(sizes[:3]) if return_indices else 0
-    if cells - 1 > np.iinfo(dtype).max:
-        raise OverflowError(f"index_dtype must be int64 for planes of more than 2**31 cells, got {dtype} for {cells}")
-    return dtype
 
 
 def unpool(
@@ -235,12 +210,7 @@ def pool_backward(
     shape = _geometry.entries("input_size", input_size)
     if len(shape) == n:
         shape = given[:-n] + shape
-    # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it complains.
-    pooled, _, sizes = _pooling(n, shape, fixed, True, False)
-    if pooled != given:
-        pooled, _, sizes = _pooling(n, shape, fixed, False, False)
-    if pooled != given:
-        raise ValueError(f"grad_output must have the shape that pooling {shape} gives, {pooled}, got {given}")
+    _, _, sizes = _geometry.pooled_from(n, shape, given, fixed)
     if codes:
         _geometry.code_bytes(sizes[6:9])
     _check_indices(places, given, "grad_output")

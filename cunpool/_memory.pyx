@@ -2,7 +2,8 @@
 
 The pages of a new array cost more than the work on it: the system has to find and zero each one. So large results get
 their memory from here, through NumPy's allocation hooks (NEP 49). An array gives its memory back when NumPy frees it:
-when nothing refers to it any more, no view either. A lock guards what is kept, and no Python code runs under it.
+when nothing refers to it any more, no view either. A lock guards what is kept, in whatever thread an array is made or
+freed. No Python code runs under it, and the system is given nothing back: that can take milliseconds.
 """
 cimport cython
 from libc.stdint cimport uint8_t, uintptr_t
@@ -51,9 +52,24 @@ cdef extern from *:
     static void cunpool_huge(char *start, size_t size) { (void) start; (void) size; }
     static void cunpool_offer(char *start, size_t size) { (void) start; (void) size; }
     #endif
+    /* With a GIL nobody ever waits for the lock, for whoever has it keeps the GIL. Without one, a fork waits until
+       nobody is at work on what the lock guards. But a thread that slept may just have been handed the lock, and is not
+       there to let go of it in the child. */
+    #if defined(Py_GIL_DISABLED) && !defined(_WIN32)
+    #include <pthread.h>
+    static PyMutex *cunpool_lock;
+    static void cunpool_after_fork(void) { memset(cunpool_lock, 0, sizeof(PyMutex)); }
+    static void cunpool_outlive_forks(void *lock) {
+        cunpool_lock = (PyMutex *) lock;
+        pthread_atfork(NULL, NULL, cunpool_after_fork);
+    }
+    #else
+    #define cunpool_outlive_forks(lock) ((void) (lock))
+    #endif
     """
     void cunpool_huge(char *start, size_t size) noexcept
     void cunpool_offer(char *start, size_t size) noexcept
+    void cunpool_outlive_forks(void *lock) noexcept
 
 cdef enum:
     ALIGNMENT = 64          # a cache line, and the widest vector
@@ -65,6 +81,7 @@ cdef enum:
 cdef struct Block:          # lies in front of the array's memory
     void *start             # what the C library gave
     size_t capacity         # bytes for an array
+    Block *next             # of those that are given up together
 
 cdef cython.pymutex lock    # for all that follows; no two functions of this module take it in turn
 cdef Block *kept[BLOCKS]    # the oldest first
@@ -75,6 +92,8 @@ cdef bint offering = False  # whether the system may take what is kept, see `cun
 cdef size_t hits = 0
 cdef size_t misses = 0
 cdef int colour = 0
+
+cunpool_outlive_forks(&lock)
 
 
 cdef inline Block *block_of(void *data) noexcept:
@@ -97,10 +116,32 @@ cdef Block *forget(int position) noexcept:
     return block
 
 
+cdef Block *give_up(size_t size, int most) noexcept:
+    """Take the oldest blocks off the list until no more than `size` bytes in `most` blocks are kept."""
+    cdef Block *block
+    cdef Block *old = NULL
+    while count and (total > size or count > most):
+        block = forget(0)
+        block.next = old
+        old = block
+    return old
+
+
+cdef void free_all(Block *block) noexcept:
+    """Give these blocks back to the system; nobody else knows of them any more."""
+    cdef Block *next
+    while block != NULL:
+        next = block.next
+        PyMem_RawFree(block.start)
+        block = next
+
+
 cdef void shrink(size_t size) noexcept:
     """Give the oldest blocks back to the system until no more than `size` bytes are kept."""
-    while count and total > size:
-        PyMem_RawFree(forget(0).start)
+    cdef Block *old
+    with lock:
+        old = give_up(size, BLOCKS)
+    free_all(old)
 
 
 cdef Block *reuse(size_t size) noexcept:
@@ -135,8 +176,7 @@ cdef void *take(void *_, size_t size) noexcept:
         return NULL  # unreached: NumPy has refused such sizes before
     start = PyMem_RawMalloc(room)
     if start == NULL:
-        with lock:
-            shrink(0)
+        shrink(0)
         start = PyMem_RawMalloc(room)
         if start == NULL:
             return NULL
@@ -161,21 +201,26 @@ cdef void give_back(void *_, void *data, size_t size) noexcept:
     """Keep a block that nobody uses any more, at the cost of the oldest ones."""
     global count, total
     cdef Block *block
+    cdef Block *old
+    cdef bint wanted
     if data == NULL:
         return  # unreached: NumPy gives back what it got
     block = block_of(data)
+    block.next = NULL
+    if block.capacity >= OFFERED:
+        with lock:
+            wanted = offering and block.capacity <= limit
+        if wanted:
+            cunpool_offer(<char *> data, block.capacity)
     with lock:
         if block.capacity > limit:
-            PyMem_RawFree(block.start)
-            return
-        shrink(limit - block.capacity)
-        if count == BLOCKS:
-            PyMem_RawFree(forget(0).start)
-        if offering and block.capacity >= OFFERED:
-            cunpool_offer(<char *> data, block.capacity)
-        kept[count] = block
-        count += 1
-        total += block.capacity
+            old = block
+        else:
+            old = give_up(limit - block.capacity, BLOCKS - 1)
+            kept[count] = block
+            count += 1
+            total += block.capacity
+    free_all(old)
 
 
 cdef void *resize(void *_, void *data, size_t size) noexcept:
@@ -212,7 +257,15 @@ def set_limit(size_t size):
     global limit
     with lock:
         limit = size
-        shrink(size)
+    shrink(size)
+
+
+def lower_limit(size_t size):
+    """The same, unless less is kept already."""
+    global limit
+    with lock:
+        limit = min(limit, size)
+    shrink(size)
 
 
 def offer(bint wanted):
@@ -232,5 +285,4 @@ def info():
 
 def release():
     """Give all of it back to the system now."""
-    with lock:
-        shrink(0)
+    shrink(0)

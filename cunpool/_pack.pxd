@@ -46,6 +46,7 @@ cdef enum:
     BUFFER = 1 << 16        # bytes of a buffer for values: two of these, and two for codes, stay in the second cache
     BUFFER_MOST = 1 << 22   # a single window may need more
     MOSTLY = 8              # windows of more than so many times the array's cells are looked at cell by cell
+    SPARSE = 8              # and so are those of blocks that have so many cells for each one that a window looks at
     TURN = 16               # rows of fewer cells are not worth a loop of their own
     SIDE = 64               # so many channels, if they are what memory runs along, go into a block first
     CHUNK = 512             # numbers of a row that are converted together
@@ -54,7 +55,7 @@ cdef enum:
 
 cdef struct Offsets:
     # `code * cell + rows * row + layers * layer`. The rows and layers that a code counts past are a quotient, that is a
-    # product and a shift: exact for windows of SMALL cells. Larger ones have a table.
+    # product and a shift: exact for windows of SMALL cells that span as many as 31 bits can count. Others have a table.
     uint32_t cell, row, layer
     uint32_t per_row, per_layer
     int64_t *table

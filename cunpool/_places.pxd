@@ -214,16 +214,20 @@ cdef inline cloned widen(const Job *job, const item1 *codes, Py_ssize_t count, i
         beyond[0] = True
 
 
-cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether windows, if there are any, lie next to each other inside the plane, in contiguous rows."""
-    cdef const Geometry *g = &job.g
+cdef inline bint beside_each_other(const Geometry *g) noexcept nogil:
+    """Whether windows, if there are any, lie next to each other inside a plane whose places have 31 bits."""
     cdef int axis
     for axis in range(3):
         if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1
                 or g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
             return False
-    return (cells_of(g.full) <= 0x7FFFFFFF and met("planes one by one", job.lanes == 1)
-            and met("no codes of two bytes", job.code_size < 2) and met("contiguous planes", job.flat == item_size)
+    return cells_of(g.full) <= 0x7FFFFFFF
+
+
+cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Whether windows lie next to each other, in contiguous rows."""
+    return (beside_each_other(&job.g) and met("planes one by one", job.lanes == 1)
+            and met("contiguous planes", job.flat == item_size)
             and met("contiguous rows", job.pooled.axis[2] == item_size and job.indices.axis[2] == index_size))
 
 

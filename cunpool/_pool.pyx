@@ -2,7 +2,8 @@
 
 `plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie; every window of few cells
 in all channels, where these are neighbours; rows of small windows are dealt out; all else is packed, reached and taken.
-What is left, windows that miss the array or are larger than any block, is looked at cell by cell.
+What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked at cell by
+cell.
 """
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
@@ -65,9 +66,9 @@ cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t 
                      bint along_channels, number *full) noexcept nogil:
     """Pool neighbouring windows of any size, cell after cell."""
     cdef number[LINE + VECTOR] best_room
-    cdef int32_t[LINE + VECTOR] place_room
+    cdef index8[LINE + VECTOR] place_room
     cdef number *best = <number *> aligned(best_room)
-    cdef int32_t *place = <int32_t *> aligned(place_room)
+    cdef index8 *place = <index8 *> aligned(place_room)
     cdef Target target = target_of(job, plane, d, h, w, along_channels)
     cdef Py_ssize_t *at = [d, h, w]
     cdef Py_ssize_t start[3]
@@ -92,8 +93,11 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
     cdef const Rows *plan = <const Rows *> job.way
     cdef Block most = plan.most, block
     cdef bint by_twos = plan.by_twos, fits = plan.fits
-    cdef Py_ssize_t width = most.width if fits else LINE, parts = (g.pooled[2] + width - 1) // width
-    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], lines = job.batch * job.channels * rows * parts
+    # Windows that share no cell of a row are looked at one by one, or the walk would count through what lies between.
+    cdef Py_ssize_t width = most.width if fits else LINE if met("windows that share cells of a row",
+                                                                g.stride[2] < g.full[2]) else 1
+    cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
+    cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
     cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
     while line < end:
         row = line // parts
@@ -128,7 +132,8 @@ cdef void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *f
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
     cdef bint large = (met("a window larger than the buffers, across channels", most == 0)
-                       or met("a window of many cells, across channels", cells_of(g.kernel) > TAPS))
+                       or met("a window of many cells, across channels", cells_of(g.kernel) > TAPS)
+                       or met("a window of cells far apart, across channels", spans_far(job)))
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, part, count, w
     most = LINE if large else most
     parts = (job.channels + most - 1) // most
@@ -312,21 +317,25 @@ cdef bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precisio
 
 cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
     """The way of a call: the first of these whose condition holds. From here on the job is constant."""
-    cdef bint half_precision = kind == HALF or kind == BHALF, tall = foldable(job, item_size, job.index_size)
-    cdef bint rows_follow = met("contiguous rows", job.full.axis[2] == item_size), dealt, closer
+    cdef bint half_precision = kind == HALF or kind == BHALF
+    # Places that take more than 32 bits are known to the last two ways alone.
+    cdef bint near = met("places of 32 bits in a window", not spans_far(job))
+    cdef bint rows_follow = met("contiguous rows", job.full.axis[2] == item_size), tall, dealt, closer
+    tall = near and foldable(job, item_size, job.index_size)
     job.height = 0
     job.way = &plan.rows
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
     closer = (job.channels > 1
               and max(job.full.c, -job.full.c) < max(job.full.axis[2], -job.full.axis[2]))
-    dealt = worth_dealing(job, item_size, half_precision)
+    dealt = near and worth_dealing(job, item_size, half_precision)
     # Windows of 2 where they lie.
-    if twos(job, item_size) and few_tails(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED):
+    if near and twos(job, item_size) and few_tails(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED):
         plan.rows.by_twos = True
         plan.ways = TWOS_TAKEN
     # Every window in all channels, where these are neighbours.
-    elif (met("channels that are neighbours", job.full.c == item_size) and met("channels enough", job.channels >= MANY)
+    elif (near and met("channels that are neighbours", job.full.c == item_size)
+            and met("channels enough", job.channels >= MANY)
             and (met("a window of few cells", cells_of(job.g.kernel) <= DEALT)
                  or cells_of(job.g.kernel) <= TAPS and job.indices.data != NULL and not half_precision)):
         plan.ways = ACROSS_TAKEN
@@ -342,7 +351,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         job.way = &plan.reach
         plan.reach.places = job.index_size and not job.code_size
         plan.ways = REACHED_TAKEN
-    # Windows that miss the array, or are larger than any block: cell after cell.
+    # Windows that miss the array, are larger than any block or hardly look at it, cell after cell: any window there is.
     else:
         plan.ways = LARGE_TAKEN + ACROSS_TAKEN * closer
     if tall and not plan.ways & (ACROSS_TAKEN + REACHED_TAKEN):
@@ -382,7 +391,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
                      + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
     plan_pool(&job, &plan, kind, item_size, threads)
-    if job.way == &plan.reach and plan.reach.places and not plan_offsets(&job.g, &plan.reach.offsets):
+    if job.way == &plan.reach and plan.reach.places and not plan_offsets(&job, &plan.reach.offsets):
         raise MemoryError("no memory for the places of a window")  # unreached: the same
     if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
             <= GIL_BYTES // item_size):

@@ -272,6 +272,10 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     if threads > 1:
         room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
+    if met("blocks of cells that hardly any window looks at",
+           reach.cells > SPARSE * reach.most[0] * reach.most[1] * reach.most[2] * reach.most[CHANNEL]
+           * min(cells_of(g.kernel), reach.cells)):
+        return False
     for k in range(AXES - 1, -1, -1):
         axis = reach.order[k]
         if axis < 3:
@@ -284,8 +288,9 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     return True
 
 
-cdef inline bint plan_offsets(const Geometry *g, Offsets *offsets) noexcept nogil:
+cdef inline bint plan_offsets(const Job *job, Offsets *offsets) noexcept nogil:
     """How codes become places; False where there is no memory for a table."""
+    cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = g.kernel[2], layer = g.kernel[1] * g.kernel[2], place
     offsets.cell = <uint32_t> g.dilation[2]
     offsets.row = <uint32_t> (g.dilation[1] * g.full[2] - row * g.dilation[2])
@@ -293,7 +298,7 @@ cdef inline bint plan_offsets(const Geometry *g, Offsets *offsets) noexcept nogi
     offsets.per_row = <uint32_t> (65536 // row + 1)
     offsets.per_layer = <uint32_t> (65536 // layer + 1)
     offsets.table = NULL
-    if met("a window whose codes need a table", cells_of(g.kernel) > SMALL):
+    if met("a window whose codes need a table", cells_of(g.kernel) > SMALL) or spans_far(job):
         offsets.table = <int64_t *> malloc(cells_of(g.kernel) * sizeof(int64_t))
         if offsets.table == NULL:
             return False  # unreached: so small a table is not refused first

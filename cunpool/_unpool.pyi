@@ -9,7 +9,7 @@ STRAYED: int
 ALL_LANES: int
 SPLIT: int
 STREAMED: int
-JOINED: int
+SPREAD: int
 
 def unpool(
     pooled: NDArray[Any],

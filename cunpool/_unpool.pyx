@@ -2,10 +2,10 @@
 
 Pooling's gradient is the same walk, but for numbers that are added where several meet.
 
-There are two ways. Scattering clears the output and puts each value where its index says. Selecting, for windows that
-lie side by side, goes through the output instead: each cell takes its window's value if the index names that cell. That
-takes no clearing and vectorises, but an index that names no cell of its own window is a stray, and then the plane is
-scattered after all.
+There are three ways. Scattering clears the output and puts each value where its index says. Selecting and spreading,
+for windows that lie side by side, go through the output instead: each cell takes its window's value if the index names
+that cell. That takes no clearing and vectorises, but an index that names no cell of its own window is a stray, and then
+it is scattered after all. `plan` says which is taken when.
 """
 cimport numpy as cnp
 
@@ -13,6 +13,8 @@ from cunpool._common cimport *
 from cunpool._entries cimport *
 from cunpool._places cimport *
 from cunpool._select cimport *
+from cunpool._spread cimport spread
+from cunpool._spread_plan cimport Spread, spreadable
 
 cnp.import_array()
 
@@ -20,7 +22,6 @@ cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
     DECODED = 256           # window codes that are decoded together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
-    RARE = 4                # the first of the rare kinds, see below
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     KEPT = 3 << 22          # and of these so many are kept, where several threads write what codes say
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache,
@@ -28,7 +29,16 @@ cdef enum:
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
 
 # The ways that a call can take, for the tests: what `unpool` returns is a sum of these.
-SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, JOINED = 1, 2, 4, 8, 16, 32, 64
+cdef enum:
+    SCATTERED_TAKEN = 1
+    SELECTED_TAKEN = 2
+    STRAYED_TAKEN = 4       # beside the way that met a stray
+    ALL_LANES_TAKEN = 8
+    SPLIT_TAKEN = 16
+    STREAMED_TAKEN = 32
+    SPREAD_TAKEN = 64
+SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, SPREAD = (
+    SCATTERED_TAKEN, SELECTED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, SPREAD_TAKEN)
 
 
 cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat, const char *values,
@@ -226,6 +236,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
                         and flat_stride(&job.indices, job.g.pooled) == sizeof(index))
     if job.splits > 1:
         part = task % job.splits
+        must(cut(job, part) <= cut(job, part + 1))
         outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1), True, full,
                                 index_type)
     else:
@@ -267,14 +278,12 @@ cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, ind
     for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
         if not select_rows(job, plane, 0, rows, 0, width, full, index_type):
             found.strays += 1
-            if not job.code_size:
-                found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
+            found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
 
 
 # By kind: items by the logarithm of their size, then the numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
 cdef Kernel[9][2] SCATTER  # and by whether an index has 8 bytes
-cdef Kernel[9][2] SELECT   # window codes go with the first
 SCATTER[0] = [<Kernel> scatter[item1, index4], <Kernel> scatter[item1, index8]]
 SCATTER[1] = [<Kernel> scatter[item2, index4], <Kernel> scatter[item2, index8]]
 SCATTER[2] = [<Kernel> scatter[item4, index4], <Kernel> scatter[item4, index8]]
@@ -284,13 +293,9 @@ SCATTER[5] = [<Kernel> scatter[half, index4], <Kernel> scatter[half, index8]]
 SCATTER[6] = [<Kernel> scatter[bhalf, index4], <Kernel> scatter[bhalf, index8]]
 SCATTER[7] = [<Kernel> scatter[float4, index4], <Kernel> scatter[float4, index8]]
 SCATTER[8] = [<Kernel> scatter[float8, index4], <Kernel> scatter[float8, index8]]
-SELECT[0] = [<Kernel> select[item1, index4], <Kernel> select[item1, index8]]
-SELECT[1] = [<Kernel> select[item2, index4], <Kernel> select[item2, index8]]
+cdef Kernel[9][2] SELECT   # of entries of 4 and 8 bytes
 SELECT[2] = [<Kernel> select[item4, index4], <Kernel> select[item4, index8]]
 SELECT[3] = [<Kernel> select[item8, index4], <Kernel> select[item8, index8]]
-SELECT[4] = [<Kernel> select[item16, index4], <Kernel> select[item16, index8]]
-SELECT[5] = [<Kernel> select[half, index4], <Kernel> select[half, index8]]
-SELECT[6] = [<Kernel> select[bhalf, index4], <Kernel> select[bhalf, index8]]
 SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8]]
 SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
 
@@ -305,49 +310,60 @@ cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threa
                   and met("results beyond what is kept", job.kept < results))
 
 
+cdef int plan(Job *job, Spread *way, Py_ssize_t results, Py_ssize_t inputs, Py_ssize_t item_size,
+              Py_ssize_t index_size, int kind, int threads) noexcept nogil:
+    """The ways, in order: the first whose condition holds is taken, and scattering serves whatever the others do not.
+
+    Selecting is for `unpool 2x2` in C order by places, spreading for all other windows side by side: for window codes,
+    narrow dtypes, short rows, and every other order of the axes. `results` and `inputs` are in bytes.
+    """
+    past_caches(job, results, inputs, threads)
+    split(job, threads)  # as scattering wants it, for that is where the others end that meet a stray
+    if selectable(job, item_size, index_size):
+        job.banded = False  # a plane whose indices are anywhere is scattered at once
+        return SELECTED_TAKEN + SPLIT_TAKEN * (job.splits > 1) + STREAMED_TAKEN * job.stream
+    if spreadable(job, way, item_size, index_size, kind):
+        job.way = way
+        job.tasks = min(way.blocks, 1 if threads == 1 else <Py_ssize_t> 4 * threads)
+        return SPREAD_TAKEN + STREAMED_TAKEN * job.stream
+    return SCATTERED_TAKEN + SPLIT_TAKEN * (job.splits > 1) + ALL_LANES_TAKEN * (job.lanes > 1)
+
+
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
            int spatial, int kind, bint codes, int threads):
     """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
     cdef Job job  # unreached: a declaration
+    cdef Spread way  # unreached: a declaration
     cdef Found found  # unreached: a declaration
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
-    cdef bint tall
-    cdef Kernel scattering = SCATTER[kind][codes or index_size == 8], kernel = scattering
+    cdef Py_ssize_t results = cnp.PyArray_SIZE(full) * item_size
+    cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + index_size)
     cdef int ways
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
-    if cnp.PyArray_SIZE(full) == 0:
-        return SCATTERED
-    past_caches(&job, cnp.PyArray_SIZE(full) * item_size, cnp.PyArray_SIZE(pooled) * (item_size + index_size), threads)
-    ways = SCATTERED
-    if side_by_side(&job, item_size, index_size):
-        tall = foldable(&job, item_size)
-        if selectable(&job, tall, item_size, kind >= RARE):
-            kernel = SELECT[kind][not codes and index_size == 8]
-            ways = SELECTED + STREAMED * job.stream + JOINED * job.joined
-            if tall:
-                fold(&job, item_size, index_size)
-    split(&job, threads)
-    ways += ALL_LANES * (job.lanes > 1) + SPLIT * (job.splits > 1)
-    if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= GIL_BYTES:
-        found = unpool_job(&job, kernel, scattering, threads)
+    if results == 0:
+        return SCATTERED_TAKEN
+    ways = plan(&job, &way, results, inputs, item_size, index_size, kind, threads)
+    if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= GIL_BYTES:
+        found = unpool_job(&job, ways, kind, codes or index_size == 8, threads)
     else:
         with nogil:
-            found = unpool_job(&job, kernel, scattering, threads)
-    return 0 if found.wrong else ways + STRAYED * (found.strays > 0)
+            found = unpool_job(&job, ways, kind, codes or index_size == 8, threads)
+    return 0 if found.wrong else ways + STRAYED_TAKEN * (found.strays > 0)
 
 
-cdef Found unpool_job(Job *job, Kernel kernel, Kernel scattering, int threads) noexcept nogil:
-    """Run the kernel, and scatter without any expectation if that met a stray that it could not see to itself."""
-    cdef Found found
-    cdef bint selecting = kernel != scattering
-    if selecting:
-        job.banded = False  # a plane whose indices are anywhere is scattered at once
-    found = run(kernel, job, threads)
-    if found.strays and job.code_size:
+cdef Found unpool_job(Job *job, int ways, int kind, bint long_indices, int threads) noexcept nogil:
+    """Go this way, and scatter without any expectation if that meets a stray that it cannot see to itself."""
+    cdef Kernel scattering = SCATTER[kind][long_indices]
+    cdef Found found = run(SELECT[kind][long_indices] if ways & SELECTED_TAKEN
+                           else <Kernel> spread if ways & SPREAD_TAKEN else scattering, job, threads)
+    if not found.strays or (ways & SELECTED_TAKEN and job.splits == 1):
+        return found
+    if job.code_size:
         found.wrong += found.strays  # a code that is none cannot be placed anywhere else
-    elif found.strays and (job.banded or selecting and job.splits > 1):
-        job.banded = False
-        found.wrong = run(scattering, job, threads).wrong
+        return found
+    split(job, threads)
+    job.banded = False
+    found.wrong = run(scattering, job, threads).wrong
     return found
 
 

@@ -120,8 +120,25 @@ cdef inline cloned write_indices(const Target *target, Py_ssize_t base, Py_ssize
         store_places(target, base, stride, lines, place, <index8 *> indices)
 
 
+cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                            const index8 *place) noexcept nogil:
+    """`write_indices` where places may take more than 32 bits, which is so rare that each is written by itself."""
+    cdef char *to = target.indices
+    cdef Py_ssize_t i
+    for i in range(lines):
+        if target.code_size == 1:
+            (<item1 *> to)[0] = <item1> place[i]
+        elif target.code_size == 2:
+            (<item2 *> to)[0] = <item2> place[i]
+        elif target.index_size == 4:
+            (<index4 *> to)[0] = <index4> (base + i * stride + place[i])
+        else:
+            (<index8 *> to)[0] = base + i * stride + place[i]
+        to += target.index_step
+
+
 cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
-                       const int32_t *place) noexcept nogil:
+                       const index *place) noexcept nogil:
     """Values and indices of neighbouring windows. The indices apart: they are the same loops for any kind of number."""
     cdef Py_ssize_t i
     if target.value_step != sizeof(number):
@@ -132,4 +149,7 @@ cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride,
     else:
         cunpool_copy(target.values, <const char *> best, lines * sizeof(number))  # fault: a write one past the end
     if target.indices != NULL:
-        write_indices(target, base, stride, lines, place)
+        if index is index8:
+            write_each(target, base, stride, lines, place)
+        else:
+            write_indices(target, base, stride, lines, place)

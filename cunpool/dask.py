@@ -16,7 +16,7 @@ On paper, for a volume of 10 TB (uint8, 21,504 cells along each axis) on 64 work
 MiB) there are 42^3 = 74,088 of them. Pooled with indices, 2 x 2 x 2 side by side, each takes 3 tasks, beside those
 that read and write: 222,264, which at 200 microseconds each take 45 seconds of Dask's scheduler. Between workers moves
 nothing. Windows of 3 x 3 x 3 with stride 1 and padding 1 see two cells more at the far end of each axis: the 7 chunks
-behind send 3 * 2 * 512 * 512 + 3 * 4 * 512 + 8 cells, 1.5 MiB or 1.2 % of a chunk, 117 GB in all if no two of them
+behind send 3 * 2 * 512 * 512 + 3 * 4 * 512 + 8 cells, 1.5 MiB or 1.2 % of a chunk, 114 GB in all if no two of them
 share a worker, with 8 more tasks for each chunk: 800,000, and not 3 minutes. In chunks of 128 x 128 x 128 the same is
 4.8 % and 64 times as many tasks: 3 hours of scheduling. So choose chunks as large as a worker can hold some six of for
 each of its threads (what is read, what it is joined with, results and codes, and what is written meanwhile); of sizes
@@ -139,8 +139,7 @@ def max_pool2d(
     ValueError
         If shapes or sizes do not fit, or chunks have unknown sizes.
     OverflowError
-        If `index_dtype` cannot count the cells of a plane, or a window of more than 65536 cells spans 2**31 cells of it
-        or more; and when the result is computed, if any window spans so many of its block.
+        If `index_dtype` cannot count the cells of a plane, or a window has or spans more than 2**60 cells.
 
     See Also
     --------

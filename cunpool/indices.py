@@ -185,8 +185,8 @@ def convert_indices(
     ValueError
         If a format is unknown, if shapes or sizes do not fit, or if a window has too many positions for ``"window"``.
     OverflowError
-        If the input has more than 2**60 cells, a window spans 2**31 cells of its plane or more, or `target` counts
-        beyond what int32 has room for.
+        If the input has more than 2**60 cells, a window has or spans more, or `target` counts beyond what int32 has
+        room for.
 
     See Also
     --------

@@ -1,4 +1,11 @@
-"""How much memory of dropped results is kept for the next ones."""
+"""How much memory of dropped results is kept for the next ones.
+
+NumPy keeps its allocation hooks per context (``contextvars``), that is for each thread and each task of asyncio by
+itself. cunpool sets its own for the one call that makes a large result, in the caller's context, and puts back what
+was there: no other array is made in recycled memory, by this thread or by another meanwhile, and whoever has set hooks
+keeps them for all arrays but these results. Each array remembers whose memory it has, so that any thread may drop it.
+What is kept, the limit and the counts are one for the whole process, behind a lock that is not the GIL.
+"""
 
 from __future__ import annotations
 

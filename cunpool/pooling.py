@@ -52,7 +52,7 @@ def _max_pool(
     pair = (None, None) if out is None else _pair(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
     if codes or index_dtype is not None or out is not None:
-        dtype = _index_dtype(index_dtype, pair[1], codes, sizes, return_indices)
+        dtype = dtype_of_indices(index_dtype, pair[1], codes, sizes, return_indices)
     if not return_indices:
         dtype = None
     if out is None:  # a short cut for small calls
@@ -88,7 +88,7 @@ def _pair(out: object, return_indices: bool) -> Pair:
     return out
 
 
-def _index_dtype(
+def dtype_of_indices(
     asked: npt.DTypeLike | None, given: Array | None, codes: bool, sizes: _geometry.Sizes, return_indices: bool
 ) -> np.dtype[Any]:
     """How indices are stored: as `asked`, or as a `given` array has them."""
@@ -247,8 +247,8 @@ def max_pool2d(
         If shapes or sizes do not fit, or a window has too many cells for a window code, or `out` is of another shape or
         read-only, or two arrays without `return_indices`, or two that overlap in memory.
     OverflowError
-        If a window spans 2**31 cells of its plane or more, and `indices` are to be places in the plane; or if they are
-        to be int32, and a plane has more than 2**31 cells.
+        If `indices` are to be int32, and a plane has more than 2**31 cells; or if a window has or spans more than 2**60
+        cells.
 
     See Also
     --------

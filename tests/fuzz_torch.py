@@ -223,6 +223,29 @@ def unpooling(rng, case: Case, y, indices) -> None:
         hold(bits(result) == bits(wanted), f"unpooling's gradient: {what}")
 
 
+def coded(rng) -> None:
+    """Window codes give what places in the plane give: values, gradients, and what is unpooled."""
+    case = Case(rng)
+    if empty_window(case) or math.prod(case.kernel) > 1 << 16:
+        return
+    n, what = case.n, repr(case)
+    pool, unpool = getattr(ct, f"max_pool{n}d"), getattr(ct, f"max_unpool{n}d")
+    train = case.dtype.is_floating_point and rng.random() < 0.5
+    leaves = [leaf(case.x, train) for _ in range(2)]
+    results = []
+    for x, index_format in zip(leaves, ("plane", "window"), strict=True):
+        y, indices = pool(x, *case.window(rng), return_indices=True, index_format=index_format)
+        results.append([y, *(torch.autograd.grad(y.float().sum(), x, retain_graph=True) if train else ())])
+        try:
+            size = case.kernel, case.stride, case.padding, case.shape[-n:]
+            results[-1].append(unpool(y, indices, *size, index_format=index_format))
+        except ValueError:
+            met["codes refused"] += 1  # dilation, or a size that does not fit
+    hold(indices.dtype in (torch.uint8, torch.uint16), f"codes: {what}")
+    hold([*map(bits, results[0])] == [*map(bits, results[1])], f"codes beside places: {what}")
+    met["codes"] += len(results[0]) > 1 + train
+
+
 def modules(rng) -> None:
     """`accelerate` takes what the functions take, and nothing changes."""
     case = Case(rng)
@@ -279,13 +302,14 @@ def hostile(rng) -> None:
         hold(len({*outcomes}) == 1, f"{n}d {window}: {outcomes} for a small input and a large one")
 
 
-KINDS = (pooling, pooling, pooling, modules, transformed, hostile)
+KINDS = (pooling, pooling, pooling, modules, transformed, hostile, coded)
 WANTED = [
     *(f"{side} {edge}" for side in ("below", "at or above") for edge in EDGES),
     *(f"layout {layout}" for layout in LAYOUTS),
     *(f"form {form}" for form in FORMS),
     *("dilated", "not dilated", "training", "inference", "create_graph True", "create_graph False"),
     *("unpooled", "unpooling refused", "module", "transformed", "refused", "accepted"),
+    "codes",
     *("left to PyTorch", "not left to PyTorch", "one thread", "two threads"),
 ]
 

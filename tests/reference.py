@@ -45,16 +45,16 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
     padding, dilation = each(padding, n), each(dilation, n)
     full = x.shape[-n:]
     pooled = tuple(map(pooled_size, full, kernel, stride, padding, dilation, (ceil_mode,) * n))
-    cells = planes(x, n)
-    values = np.empty((len(cells), *pooled), x.dtype)
-    indices = np.empty((len(cells), *pooled), np.int64)
-    for plane, *window in np.ndindex(values.shape):
+    values = np.empty(x.shape[:-n] + pooled, x.dtype)
+    indices = np.empty(values.shape, np.int64)
+    for here in np.ndindex(values.shape):
+        plane, window = here[:-n], here[-n:]
         best, place = None, None
         for tap in np.ndindex(kernel):
             at = [w * s - p + t * d for w, s, p, t, d in zip(window, stride, padding, tap, dilation, strict=True)]
             if not all(0 <= a < size for a, size in zip(at, full, strict=True)):
                 continue
-            cell = cells[(plane, *at)]
+            cell = x[(*plane, *at)]
             if best is None or beats(cell, best):
                 best, place = cell, int(np.ravel_multi_index(at, full))
         if best is None:  # nothing but padding: PyTorch names the first position that is not before the array
@@ -63,9 +63,8 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
             best, place = lowest(x.dtype), 0
             for a, size in zip(at, full, strict=True):
                 place = place * size + a
-        values[(plane, *window)], indices[(plane, *window)] = best, place
-    shape = x.shape[:-n] + pooled
-    return values.reshape(shape), indices.reshape(shape)
+        values[here], indices[here] = best, place
+    return values, indices
 
 
 def crossed(at):

@@ -16,20 +16,21 @@ from cunpool import __main__ as command
 from cunpool import _bench
 from cunpool._bench import Cell
 
-TINY = [Cell(op, full, *window) for op, full, window in (
-    ("unpool", (2, 3, 14), (2, 2, 0)),
-    ("unpool", (2, 3, 8, 10), (3, 2, 1)),
-    ("unpool", (1, 2, 4, 6, 8), (2, 2, 0)),
-    ("pool", (2, 3, 9, 11), (3, 2, 1)),
-    ("pool", (1, 1, 6, 8, 10), (2, 2, 0)),
-    ("maxima", (1, 1, 9, 12), (5, 1, 2)),
-    ("maxima", (1, 1, 10, 12), (2, 2, 0)),
-)]  # fmt: skip
+TINY = [
+    Cell("unpool", (2, 3, 14)),
+    Cell("unpool", (2, 3, 8, 10), 3, 2, 1),
+    Cell("unpool", (1, 2, 4, 6, 8)),
+    Cell("pool", (2, 3, 9, 11), 3, 2, 1),
+    Cell("pool", (1, 1, 6, 8, 10)),
+    Cell("pool", (1, 1, 9, 12), 5, 1, 2, "none"),
+    Cell("pool", (1, 1, 9, 12), 5, 1, 1, "none"),
+    Cell("pool", (1, 1, 10, 12), index="none"),
+]
 NEEDS = {"torch": "torch", "onnxruntime": "onnxruntime", "scipy": "scipy", "opencv": "cv2", "skimage": "skimage"}
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("torch", 7), ("onnxruntime", 7), ("numpy", 3), ("scipy", 1), ("opencv", 1), ("skimage", 1)]
+    ("name", "least"), [("torch", 8), ("onnxruntime", 8), ("numpy", 3), ("scipy", 1), ("opencv", 1), ("skimage", 1)]
 )
 def test_every_contestant_answers_as_cunpool_does(name, least, monkeypatch):
     pytest.importorskip(NEEDS.get(name, "numpy"))
@@ -51,8 +52,8 @@ def test_every_contestant_answers_as_cunpool_does(name, least, monkeypatch):
 
 def test_ten_cells_of_which_somebody_knows_each():
     assert len(_bench.CELLS) == 10
-    assert {cell.op for cell in _bench.CELLS} == set(_bench.TITLES)
-    assert _bench.CELLS[-1].name == "maxima 1x1x1080x1920 15/1 pad 7"
+    assert {(cell.op, cell.index) for cell in _bench.CELLS} == set(_bench.TITLES)
+    assert _bench.CELLS[-1].name == "pool 1x1x1080x1920 15/1 pad 7 no indices"
 
 
 def test_a_contestants_process_takes_cells_and_times_them(tmp_path):

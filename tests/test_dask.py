@@ -233,10 +233,23 @@ def test_a_plane_of_more_than_2_31_cells(rng, index_format):
     assert bits(back.blocks[0, 0, 2, 2].compute()) == bits(values)
 
 
-def test_a_window_that_no_code_can_tell_and_no_plane_index_reaches():
-    x = da.zeros((1, 2**16, 2**17), np.uint8)
-    with pytest.raises(OverflowError, match=r"2\*\*31 cells"):
-        lazy.max_pool2d(x, (2**16, 2), (1, 2))
+def test_windows_of_cells_that_lie_far_apart(rng):
+    x = da.zeros((1, 2**16, 2**17), np.uint8, chunks=(1, 2**15, 2**16))
+    window = {"kernel_size": (2**16, 2), "stride": (1, 2)}  # of more cells than a window code can tell
+    with nothing_computes():
+        y, indices = lazy.max_pool2d(x, **window, return_indices=True)
+        assert lazy.max_pool2d_backward(y.astype("f4"), indices, x.shape, **window).shape == x.shape
+    with pytest.raises(OverflowError, match=r"must span at most 2\*\*60 cells"):
+        lazy.max_pool2d(da.zeros((1, 2**31, 2**31)), (2**30, 1), 1)
+    rows = rng.integers(0, 9, (1, 2, 1)).astype(np.uint8)  # one block, in which indices take more than 32 bits
+    wide = da.zeros((1, 2, 2**31), np.uint8, chunks=-1).map_blocks(
+        lambda block: np.broadcast_to(rows, block.shape), dtype=np.uint8
+    )
+    lazily = lazy.max_pool2d(wide, 2, 2**30, return_indices=True)
+    for one, expected in zip(
+        lazily, cu.max_pool2d(np.broadcast_to(rows, wide.shape), 2, 2**30, return_indices=True), strict=True
+    ):
+        check(one, expected)
 
 
 def test_places_out_of_their_windows_are_an_error_that_names_the_remedy():
@@ -326,18 +339,17 @@ def test_blocks_do_not_ask_for_workers_where_there_are_none(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("index_dtype", "index_format", "size", "error"),
-    [
-        (np.int16, "plane", 4, "index_dtype must be int64 or int32, got int16"),
-        (np.int32, "window", 4, "index_dtype is for index_format='plane'"),
-        (np.int32, "plane", 2**31 + 2, "index_dtype must be int64 for planes of more than 2"),
-    ],
+    ("index_dtype", "index_format", "size"),
+    [(np.int16, "plane", 4), ("no dtype", "plane", 4), (np.int32, "window", 4), (np.int32, "plane", 2**31 + 2)],
 )
-def test_index_dtypes_that_are_refused(index_dtype, index_format, size, error):
-    x = da.zeros((1, size), np.uint8)
-    with pytest.raises((TypeError, OverflowError), match=re.escape(error)):
-        lazy.max_pool1d(x, 2, return_indices=True, index_format=index_format, index_dtype=index_dtype)
-    assert lazy.max_pool1d(x[:, :4], 2, return_indices=True, index_dtype=np.int32)[1].dtype == np.int32
+def test_index_dtypes_that_are_refused_are_those_of_numpy(index_dtype, index_format, size):
+    x = np.broadcast_to(np.uint8(0), (1, size))
+    options = {"return_indices": True, "index_format": index_format, "index_dtype": index_dtype}
+    with pytest.raises((TypeError, OverflowError)) as expected:
+        cu.max_pool1d(x, 2, **options)
+    with nothing_computes(), pytest.raises(expected.type, match=f"^{re.escape(str(expected.value))}$"):
+        lazy.max_pool1d(da.zeros((1, size), np.uint8), 2, **options)
+    assert lazy.max_pool1d(da.zeros((1, 4)), 2, return_indices=True, index_dtype=np.int32)[1].dtype == np.int32
 
 
 def test_gradients_are_refused_when_the_graph_is_built():
@@ -381,6 +393,8 @@ def zeros(*shape, dtype=float):
         ((zeros(2, 4, 4), 5), {}),
         ((zeros(4, 4), 2), {}),
         ((zeros(2, 4, 4, dtype=complex), 2), {}),
+        ((zeros(2, 4, 4), 2), {"ceil_mode": "no"}),
+        ((zeros(2, 4, 4), 2), {"return_indices": (1, 2)}),
         ((zeros(2, 4, 4), 2), {"num_threads": 0}),
         ((zeros(2, 4, 4), 2), {"num_threads": 1.0}),
     ],

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzzing.worker import KINDS
 
 import cunpool as cu
 
@@ -22,6 +23,8 @@ ROOT = Path(__file__).parent.parent
 PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
 # What pages may import beside NumPy and cunpool; a block is left out where one of them is not installed.
 OTHERS = ("torch", "dask", "onnx", "onnxscript", "onnxruntime", "skimage", "scipy", "cv2")
+# Some of .ci's scripts run the tests beside the pages in the root and nothing else.
+of_the_repository = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the repository's other files are not here")
 
 
 @pytest.mark.parametrize("name", ["", "._threads", ".indices", ".memory", ".modules", ".pooling", ".unpooling"])
@@ -132,6 +135,7 @@ def test_every_block_of_code_runs(page, tmp_path, monkeypatch):
         pytest.skip(f"some blocks need {', '.join(left)}")
 
 
+@of_the_repository
 @pytest.mark.parametrize("page", pages("*.md", "docs/*.md", "benchmarks/*.md"), ids=named)
 def test_what_pages_link_to_and_run_is_there(page):
     text = page.read_text("utf-8")
@@ -157,6 +161,7 @@ def test_the_readme_is_short_and_has_the_two_commands():
     assert commands == ["pip install '.[demo]' && cunpool demo\n", "pip install '.[test]' && pytest\n"]
 
 
+@of_the_repository
 def test_links_of_the_readme_lead_somewhere_from_a_package_index_too():
     tree = ast.parse((ROOT / "setup.py").read_text("utf-8"))
     tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "readme"]
@@ -171,6 +176,7 @@ def test_links_of_the_readme_lead_somewhere_from_a_package_index_too():
         assert whole == (link if link.startswith("#") else f"{home}/{kind}/main/{link}")
 
 
+@of_the_repository
 def test_the_readmes_figures_and_the_charts_are_those_of_the_results(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     report = importlib.import_module("report")
@@ -189,12 +195,14 @@ def test_the_readmes_figures_and_the_charts_are_those_of_the_results(monkeypatch
         del sys.modules[name]
 
 
+@of_the_repository
 def test_every_public_name_is_on_the_apis_page():
     text = (ROOT / "docs" / "api.md").read_text("utf-8")
     for name in cu.__all__:
         assert f"`{name}`" in text, name
 
 
+@of_the_repository
 def test_every_page_is_in_the_sites_contents():
     index = (ROOT / "docs" / "index.md").read_text("utf-8")
     assert {page.stem for page in pages("docs/*.md")} - {"index", "README"} == set(
@@ -202,6 +210,7 @@ def test_every_page_is_in_the_sites_contents():
     )
 
 
+@of_the_repository
 def test_the_pictures_are_those_that_are_drawn(tmp_path):
     spec = importlib.util.spec_from_file_location("draw", ROOT / "docs" / "draw.py")
     draw = importlib.util.module_from_spec(spec)
@@ -213,12 +222,11 @@ def test_the_pictures_are_those_that_are_drawn(tmp_path):
     assert all(name.replace("-dark", "-light") in text for name in committed)
 
 
+@of_the_repository
 def test_placeholders_stand_where_they_are_said_to_stand():
     """AUTHOR and OWNER: in pyproject.toml and CITATION.cff, and the release's checklist."""
-    files = [*ROOT.glob("*"), *ROOT.glob("docs/*.md"), *ROOT.glob("cunpool/**/*.py")]
-    marked = {
-        path.name for path in files if path.is_file() and re.search(r"\b(AUTHOR|OWNER)\b", path.read_text("utf-8"))
-    }
+    files = pages("*.md", "*.toml", "*.cff", "*.py", "docs/*.md", "cunpool/**/*.py")
+    marked = {path.name for path in files if re.search(r"\b(AUTHOR|OWNER)\b", path.read_text("utf-8"))}
     assert marked == {"pyproject.toml", "CITATION.cff", "CONTRIBUTING.md"}
     assert f"\nversion: {cu.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
@@ -229,9 +237,28 @@ def test_cunpool_works_without_docstrings():
     assert run.stdout == "[[2]]\n"
 
 
+@of_the_repository
 @pytest.mark.parametrize("name", ["docs/promises.md", "docs/dask.md", "SECURITY.md"])
 def test_promises_name_tests_that_exist(name):
     named = set(re.findall(r"`(test_\w+)`", (ROOT / name).read_text("utf-8")))
     here = "".join(path.read_text("utf-8") for path in ROOT.glob("tests/test_*.py"))
     assert len(named) > 2
     assert {test for test in named if f"def {test}(" not in here} == set()
+
+
+def test_each_promise_of_security_is_kept_by_what_it_names():
+    """Tests in the files that are named behind them, cases that the fuzzer deals out, and files that exist."""
+    rows = (ROOT / "SECURITY.md").read_text().partition("| kept by |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    assert len(rows) >= 8
+    for row in rows:
+        kept_by = row.split(" | ")[1]
+        assert re.search(r"`(test_|tests/|\.ci/)", kept_by) or "the same" in kept_by, row
+        for names, file in re.findall(r"((?:`test_\w+`,? )+)\(`(tests/\w+\.py)`\)", kept_by):
+            for name in re.findall(r"\w+", names):
+                assert f"def {name}(" in (ROOT / file).read_text(), f"{name} is not in {file}"
+        for file in re.findall(r"`((?:tests|\.ci)/[\w/.]+)[` ]", kept_by):
+            if (ROOT / file.split("/")[0]).exists():  # .ci's own scripts run the tests without .ci
+                assert (ROOT / file).exists(), file
+    fuzzed = next(row for row in rows if "wrong.py" in row).split(" | ")[1]
+    assert set(re.findall(r"`(\w+)`", fuzzed)) == {"hostile", "wrapping", "refusals"}
+    assert {"hostile", "wrapping", "refusals"} <= {kind.__name__ for kind in KINDS}

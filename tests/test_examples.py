@@ -48,4 +48,6 @@ def test_volume_larger_than_memory(tmp_path):
 def test_beside_onnxruntime():
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
-    assert example("beside_onnxruntime.py").count("equal to the whole model") == 2
+    printed = example("beside_onnxruntime.py", "--shape", 1, 3, 64, 96, "--rounds", 2)
+    assert printed.count("equal to the whole model") == 4
+    assert len(re.findall(r"ONNX Runtime alone [\d.]+ ms, cut [\d.]+ ms: [\d.]+ times as fast", printed)) == 2

@@ -50,7 +50,7 @@ def scattered(values, indices, full):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("full", [(2, 3, 200), (2, 3, 6, 100), (2, 3, 7, 101), (1, 2, 4, 6, 90), (1, 1, 5, 3, 91),
+@pytest.mark.parametrize("full", [(2, 3, 200), (2, 3, 6, 100), (2, 3, 7, 101), (1, 2, 4, 6, 90), (1, 1, 5, 6, 91),
                                   (1, 1, 300, 300), (1, 1, 20000)])  # fmt: skip
 def test_windows_of_2_are_selected(rng, ways, full, threads):
     values, indices = pooled(rng, full)
@@ -61,8 +61,7 @@ def test_windows_of_2_are_selected(rng, ways, full, threads):
         result = UNPOOL[len(full) - 2](values, chosen, 2, output_size=full[2:], index_format=index_format,
                                        num_threads=threads)  # fmt: skip
         assert bits(result) == bits(scattered(values, indices, full))
-    assert all(way & _unpool.SELECTED and not way & _unpool.STRAYED for way in ways)
-    assert len(ways) == 3
+    assert [way & ~_unpool.SPLIT for way in ways] == [_unpool.SELECTED, _unpool.SELECTED, _unpool.SPREAD]
 
 
 def test_rows_with_gaps_between_them_are_selected_without_a_stray(rng, ways):
@@ -84,7 +83,7 @@ def test_rows_with_gaps_between_them_are_selected_without_a_stray(rng, ways):
 @pytest.mark.parametrize(
     "kernel", [(1, 2), (2, 1), (3, 3), (2, 3), (3, 2), (4, 4), (5, 4), (16, 2), (2, 2, 3), (3, 1, 2)]
 )
-def test_windows_side_by_side_are_selected_by_their_codes(rng, ways, dtype, kernel):
+def test_windows_side_by_side_are_spread_by_their_codes(rng, ways, dtype, kernel):
     n = len(kernel)
     for pooled_size in ((3, 40), (2, 47), (5, 600), (17, 129)):
         size = (2, *pooled_size)[-n:]
@@ -97,7 +96,7 @@ def test_windows_side_by_side_are_selected_by_their_codes(rng, ways, dtype, kern
             ways.clear()
             result = UNPOOL[n](values, codes, kernel, output_size=full, index_format="window", num_threads=threads)
             assert bits(result) == bits(scattered(values, indices, (2, 3, *full)))
-            assert bool(ways[0] & _unpool.SELECTED) == (dtype != "D" or kernel[-1] == 2)
+            assert ways == [_unpool.SPREAD]
         codes.flat[rng.integers(codes.size)] = np.prod(kernel)
         with pytest.raises(IndexError, match="names no cell"):
             UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
@@ -108,7 +107,7 @@ def test_windows_side_by_side_are_selected_by_their_codes(rng, ways, dtype, kern
                                                             (1, 2, (30, 20), 1), (3, (1, 2, 2), (1, 40), 15),
                                                             (3, 2, (1, 2), 530),
                                                             (3, (2, 1, 2), (1, 3), 600)])  # fmt: skip
-def test_short_rows_of_codes_are_joined(rng, ways, monkeypatch, dtype, n, kernel, planes, rows):
+def test_short_rows_are_spread_together(rng, ways, monkeypatch, dtype, n, kernel, planes, rows):
     monkeypatch.setattr("cunpool._threads.GRAIN", 1)  # so that small arrays are split too
     for width in range(1 if rows > 1 else 2, 16):
         wide = (kernel,) * n if isinstance(kernel, int) else kernel
@@ -119,15 +118,12 @@ def test_short_rows_of_codes_are_joined(rng, ways, monkeypatch, dtype, n, kernel
         codes = POOL[n](x, kernel, return_indices=True, index_format="window")[1]
         values = random_items(rng, np.dtype(dtype), values.shape)
         expected = bits(scattered(values, indices, x.shape))
-        # Where nothing is left between planes, their rows follow each other too.
-        exact = n == 1 or (full[-2] == rows * wide[-2] and (n == 2 or full[0] == 1))
-        many = (int(np.prod(planes)) if exact else 1) * rows * width >= 512
         for threads in (1, 3):
             ways.clear()
             assert expected == bits(UNPOOL[n](values, codes, kernel, output_size=full, index_format="window",
                                               num_threads=threads))  # fmt: skip
-            assert bool(ways[0] & _unpool.JOINED) == many
-            assert bool(ways[0] & _unpool.SELECTED) == many
+            assert ways == ([_unpool.SPREAD] if codes.size >= 128 else ways)
+            assert expected == bits(UNPOOL[n](values, indices, kernel, output_size=full, num_threads=threads))
             if dtype in ("f4", "f2", "f8"):
                 backward = getattr(cu, f"max_pool{n}d_backward")
                 grads = rng.integers(-50, 50, values.shape).astype(dtype)
@@ -175,9 +171,9 @@ def test_planes_without_windows_are_zero(index_format):
         assert not out.any()
 
 
-def test_windows_that_are_not_selected(rng, ways):
+def test_windows_that_overlap_or_lie_apart_or_are_broad_are_scattered(rng, ways):
     for full, arguments in (((2, 3, 9, 100), (3, 2, 1)), ((2, 3, 8, 100), (2, 2, 1)), ((2, 3, 8, 100), (2, 3, 0)),
-                            ((2, 3, 8, 20), (2, 2, 0))):  # fmt: skip
+                            ((2, 3, 8, 100), ((1, 5), (1, 5), 0)), ((2, 3, 64, 64), (16, 16, 0))):  # fmt: skip
         values, indices = pooled(rng, full, *arguments)
         ways.clear()
         result = cu.max_unpool2d(values, indices, *arguments, full[2:])
@@ -192,7 +188,7 @@ def test_channels_last_goes_through_all_channels_at_once(rng, ways):
             ways.clear()
             result = UNPOOL[len(full) - 2](values, indices, *arguments, output_size=full[2:], num_threads=threads)
             assert bits(result) == bits(scattered(values, indices, full))
-            assert ways[0] & _unpool.ALL_LANES
+            assert ways[0] & (_unpool.SPREAD if arguments == (2,) else _unpool.ALL_LANES)
 
 
 def test_gradients_go_through_all_channels_at_once(rng):
@@ -248,8 +244,9 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
         out.fill(7)
         UNPOOL[n](values, chosen, kernel, output_size=full[1:], out=out, index_format=index_format,
                   num_threads=threads)  # fmt: skip
-        by_rows = max(np.atleast_1d(kernel)) == 2 and full[-1] >= 80  # what is selected by plane indices
-        assert bool(ways[-1] & _unpool.STREAMED) == (by_rows or index_format == "window")
+        by_rows = max(np.atleast_1d(kernel)) == 2 and full[-1] >= 80 and dtype in ("f4", "f8")
+        assert ways[-1] & _unpool.STREAMED
+        assert ways[-1] & (_unpool.SELECTED if by_rows and index_format == "plane" else _unpool.SPREAD)
         assert np.array_equal(out.reshape(expected.shape), expected)
         assert (guarded[:31] == 7).all()
         assert (guarded[31 + x.size :] == 7).all()
@@ -293,7 +290,7 @@ def test_ways_of_pooling(rng, ways, dtype):
         ((2, 3, 12, 13), (2, 2, 1, 3), _pool.REACHED),
         ((1, 2, 6, 830), ((4, 8), (1, 100)), _pool.REACHED),
         ((2, 3, 2, 2), (2, 1, 1, 3), _pool.LARGE),
-        ((1, 2, 2, 3000), ((1, 3), (1, 300)), _pool.REACHED),
+        ((1, 2, 2, 3000), ((1, 3), (1, 300)), _pool.LARGE | _pool.JOINED),
         ((2, 3, 50), (2,), _pool.JOINED | _pool.TWOS),
         ((2, 3, 30), (2,), _pool.JOINED | _pool.WHOLE),
         ((2, 3, 4, 6, 30), (2,), _pool.WHOLE),

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import reference
-from cases import INTEGERS, POOL, geometry, layout, lead
+from cases import INTEGERS, POOL, bits, geometry, layout, lead
 
 import cunpool as cu
 from cunpool import _arrays
@@ -436,3 +436,12 @@ def test_onnx_runtimes_indices(rng, n):
         assert np.array_equal(values, ours)
         assert np.array_equal(cu.convert_indices(theirs, "onnx", "plane", input_size=shape[-n:], **window), indices)
         assert np.array_equal(cu.convert_indices(indices, "plane", "onnx", input_size=shape[-n:], **window), theirs)
+
+
+def test_conversions_of_many_planes_one_wide(rng):
+    x = rng.random((1, 9000, 3, 2), np.float32)
+    _, indices = cu.max_pool2d(x, (2, 2), return_indices=True)
+    window = {"input_size": (3, 2), "kernel_size": 2}
+    codes = cu.convert_indices(indices, "plane", "window", **window)
+    assert bits(codes) == bits(cu.max_pool2d(x, 2, return_indices=True, index_format="window")[1])
+    assert bits(cu.convert_indices(codes, "window", "plane", **window)) == bits(indices)

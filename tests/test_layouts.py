@@ -221,3 +221,17 @@ def test_planes_of_more_than_32_bits_of_cells(channels):
     for dtype in (np.int64, np.uint32):
         result = cu.max_unpool1d_backward(grad, places.astype(dtype), 1, cells // 2 - 1)
         assert np.array_equal(result, expected)
+
+
+def test_planes_one_wide_with_any_stride_along_that_axis():
+    for size, dtype in ((20, "i2"), (40, "f4"), (300, "f8")):
+        numbers = np.arange(2 * size, dtype=dtype)
+        step = numbers.itemsize
+        for stride in (0, step, 40, -8, 4_000_000):
+            x = np.lib.stride_tricks.as_strided(numbers, (2, size, 1), (size * step, step, stride))
+            plain = numbers.reshape(2, size, 1)
+            for kernel in ((1, 1), (2, 1), (3, 1)):
+                mine, expected = (cu.max_pool2d(a, kernel, return_indices=True) for a in (x, plain))
+                assert [*map(bits, mine)] == [*map(bits, expected)]
+            indices = np.arange(size)[::-1].reshape(1, size, 1).repeat(2, 0)
+            assert bits(cu.max_unpool2d(x, indices, 1)) == bits(cu.max_unpool2d(plain, indices, 1))

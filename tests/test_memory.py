@@ -251,7 +251,7 @@ def test_the_environment_is_read_at_import():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limits")
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers reserve terabytes of addresses")
+@pytest.mark.skipif("san" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers reserve terabytes of addresses")
 def test_few_addresses_make_a_small_cache():
     code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))"
     assert int(limits(code, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", CUNPOOL_CACHE_LIMIT="")) == 1 << 27
@@ -340,10 +340,11 @@ def test_the_process_does_not_grow(pooled):
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-        before = resident()
+        # Without a GIL more is held at once in some rounds than in the first, and kept then.
+        before = resident() - kept()
         for _ in range(3):
             list(pool.map(work, range(4)))
-        assert resident() - before < 16 * MB
+        assert resident() - kept() - before < 16 * MB
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels last"])

@@ -311,3 +311,11 @@ def test_the_pair_is_named():
     # What it gave before is a place for what it gives next.
     assert cu.max_pool2d(-X, 2, return_indices=True, out=result).values is values
     assert values[0, 0, 0] == 0
+
+
+def test_an_out_that_does_not_fit_an_input_in_another_byte_order():
+    x = np.arange(16, dtype=np.dtype("f4").newbyteorder()).reshape(1, 4, 4)
+    with pytest.raises(TypeError, match="out must have the dtype of the result"):
+        cu.max_pool2d(x, 2, out=np.empty((1, 2, 2), "f8"))
+    with pytest.raises(ValueError, match="out must have the shape of the result"):
+        cu.max_pool2d(x, 2, out=np.empty((3, 2, 2), x.dtype))

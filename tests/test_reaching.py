@@ -130,3 +130,37 @@ def test_a_window_larger_than_any_block_is_looked_at_cell_by_cell(ways):
     assert ways == [_pool.LARGE]
     assert values[0].tolist() == [[0, 0], [0, 7]]
     assert indices[0].tolist() == [[0, 500], [500 * 3000, 2999 * 3000 + 2999]]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4"])
+@pytest.mark.parametrize("cells", [256, 257, 65536, 65537])
+def test_the_last_cell_of_a_window_of_many_has_its_place(ways, dtype, cells):
+    x = np.zeros((1, cells + 2), dtype)
+    x[0, cells - 1] = 1
+    values, indices = cu.max_pool1d(x, cells, 1, return_indices=True)
+    assert ways == [_pool.LARGE if cells > 65536 and x.itemsize < 4 and dtype != "e" else _pool.REACHED]
+    assert values.tolist() == [[1, 1, 1]]
+    assert indices.tolist() == [[cells - 1] * 3]
+
+
+@pytest.mark.parametrize("order", ["rows", "channels last", "columns"])
+@pytest.mark.parametrize(
+    ("arguments", "way"),
+    [
+        ((5, 1, 0, 20), _pool.REACHED),
+        ((5, 1, 0, 40), _pool.LARGE),  # 161 x 161 cells to pack for each window of 25: 300 ms where 0.5 will do
+        ((4, 90, 0, 1), _pool.LARGE),
+        ((17, 3, 0, 10), _pool.LARGE),  # with codes of two bytes
+    ],
+)
+def test_windows_that_look_at_few_of_the_cells_between_are_looked_at_cell_by_cell(rng, ways, arguments, way, order):
+    plain = random_numbers(rng, np.dtype("f4"), (1, 3, 200, 190))
+    values, indices = vectorised.max_pool(plain, 2, *arguments)
+    result = cu.max_pool2d(ORDERS[order](plain), *arguments, return_indices=True)
+    assert bits(result.values) == bits(values)
+    assert bits(result.indices) == bits(indices)
+    assert bits(cu.max_pool2d(ORDERS[order](plain), *arguments)) == bits(values)
+    codes = cu.max_pool2d(ORDERS[order](plain), *arguments, return_indices=True, index_format="window").indices
+    window = dict(zip(("kernel_size", "stride", "padding", "dilation"), arguments, strict=True))
+    assert bits(codes) == bits(cu.convert_indices(indices, "plane", "window", input_size=(200, 190), **window))
+    assert {taken & ~(_pool.ACROSS | _pool.STREAMED) for taken in ways} == {way}

@@ -9,7 +9,6 @@ import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +23,6 @@ from cunpool.torch import _accelerate, _eager, _kernels, functional, modules  # 
 F = torch.nn.functional
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
-README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +37,7 @@ def pytorch_threads():
 def ours(monkeypatch):
     """Have cunpool's kernels at any size: what is left to PyTorch need not be compared with it."""
     monkeypatch.setattr(_eager, "LEAST", 0)
-    monkeypatch.setattr(_eager, "_are_few", lambda input: False)
+    monkeypatch.setattr(_eager, "_are_few", lambda input, count: False)
     return monkeypatch
 
 
@@ -339,6 +337,7 @@ X, I = torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 4, 4, dtype=torch.int64)  # no
         (TypeError, "input must be a torch.Tensor, got list", lambda: ct.max_unpool1d([[1.0]], I, 2)),
         (TypeError, "indices must be a torch.Tensor, got NoneType", lambda: ct.max_unpool2d(X, None, 2)),
         (TypeError, "indices must be of integers", lambda: ct.max_unpool2d(X, X, 2)),
+        (TypeError, "integers, got float32", lambda: ct.max_unpool2d(X, X.clone().requires_grad_(), 2)),
         (TypeError, "indices must be of integers, got torch.bfloat16", lambda: ct.max_unpool2d(X, X.bfloat16(), 2)),
         (TypeError, r"pool tensor.view\(torch.uint8\)", lambda: ct.max_pool2d(X.bool(), 2)),
         (TypeError, "complex64", lambda: ct.max_pool2d(X.to(torch.complex64), 2)),
@@ -486,6 +485,156 @@ def test_restore_is_the_opposite_of_accelerate():
     assert ct.restore(ct.accelerate(net)) is net
     assert [type(module) for module in net.modules()] == types
     assert torch.equal(ct.restore(net)(x), expected)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("last", [False, True])
+def test_window_codes(n, last):
+    pool, unpool = both(f"max_pool{n}d")[0], both(f"max_unpool{n}d")[0]
+    x = torch.randn(2, 3, *(9, 8, 11)[:n])
+    if last and n > 1:
+        x = x.to(memory_format={2: torch.channels_last, 3: torch.channels_last_3d}[n])
+    whole = torch.uint8 if n < 3 else torch.uint16
+    for window, dtype in ((((3, 2, 3)[:n], 2, 1), torch.uint8), (((9, 8, 11)[:n], 9, 0), whole)):
+        results = []
+        for index_format in ("plane", "window"):
+            leaf = x.detach().requires_grad_()
+            y, indices = pool(leaf, *window, return_indices=True, index_format=index_format)
+            z = unpool(y, indices, *window, x.shape, index_format=index_format)
+            weights = torch.linspace(-1, 1, z.numel()).reshape(z.shape)
+            (first,) = torch.autograd.grad((z.pow(3) * weights).sum(), leaf, create_graph=True)
+            (second,) = torch.autograd.grad(first.square().sum(), leaf)
+            with torch.no_grad():
+                values, codes = pool(leaf, *window, return_indices=True, index_format=index_format)
+            assert raw(values) == raw(y)
+            assert raw(codes) == raw(indices)
+            results.append([*map(raw, (y, z, first, second))])
+        assert indices.dtype is dtype
+        assert not indices.requires_grad
+        assert indices.stride() == y.stride()
+        assert results[0] == results[1]
+
+
+def test_formats_that_there_are_not(as_it_is):
+    for size in (4, 400):
+        x = torch.rand(1, 1, size, size)
+        for return_indices in (False, True):
+            with pytest.raises(ValueError, match="index_format must be one of"):
+                ct.max_pool2d(x, 2, return_indices=return_indices, index_format="cell")
+        with pytest.raises(ValueError, match="index_format must be one of"):
+            ct.max_unpool2d(x, torch.zeros_like(x, dtype=torch.uint8), 2, index_format="cell")
+    for call in (lambda: ct.MaxPool2d(2, index_format=1), lambda: ct.MaxUnpool1d(2, index_format=""),
+                 lambda: ct.accelerate(torch.nn.ReLU(), index_format="codes")):  # fmt: skip
+        with pytest.raises(ValueError, match="index_format must be one of"):
+            call()
+    assert not as_it_is
+    assert ct.max_pool2d(x[..., :4, :4], 2, index_format="window").shape == (1, 1, 2, 2)
+    assert as_it_is  # nobody asks for indices
+    with pytest.raises(IndexError, match="code"):
+        ct.max_unpool2d(x, torch.full(x.shape, 4, dtype=torch.uint8), 2, index_format="window")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_modules_with_window_codes(n):
+    pool = getattr(ct, f"MaxPool{n}d")(2, return_indices=True, index_format="window")
+    unpool = getattr(ct, f"MaxUnpool{n}d")(2, index_format="window")
+    assert repr(pool).endswith("ceil_mode=False, index_format='window')")
+    x = torch.rand(1, 2, *(6,) * n)
+    y, indices = copy.deepcopy(pool)(x)
+    assert indices.dtype is torch.uint8
+    expected = there_and_back(n, x)
+    assert torch.equal(pickle.loads(pickle.dumps(unpool))(y, indices), expected)
+    both = torch.nn.ModuleList([pool, unpool])
+    ct.accelerate(both)  # a user's choice stays
+    assert torch.equal(both[1](*both[0](x)), expected)
+    assert both[0](x)[1].dtype is torch.uint8
+    ct.restore(both)
+    assert torch.equal(both[1](*both[0](x)), expected)
+    assert both[0](x)[1].dtype is torch.int64
+    assert "index_format" not in vars(both[0])
+
+
+def there_and_back(n, x):
+    return getattr(F, f"max_unpool{n}d")(*getattr(F, f"max_pool{n}d")(x, 2, return_indices=True), 2)
+
+
+def test_accelerate_with_window_codes():
+    net = SegNet().eval()
+    x = torch.randn(2, 3, 31, 34)
+    expected = net(x)
+    for first in (net, ct.accelerate(copy.deepcopy(net)), ct.accelerate(copy.deepcopy(net), index_format="window")):
+        accelerated = ct.accelerate(first if first is not net else copy.deepcopy(net), index_format="window")
+        assert isinstance(accelerated.pool, ct.MaxPool2d)
+        assert isinstance(accelerated.unpool, ct.MaxUnpool2d)
+        assert torch.equal(accelerated(x), expected)
+        assert accelerated.pool(x)[1].codes.dtype is torch.uint8
+        again = pickle.loads(pickle.dumps(accelerated))
+        assert torch.equal(again(x), expected)
+    assert type(ct.accelerate(again).pool) is ct.MaxPool2d
+    assert raw(again.pool(x)[1]) == raw(net.pool(x)[1])
+    ct.accelerate(again, index_format="window")
+    assert [type(module) for module in ct.restore(again).modules()] == [type(module) for module in net.modules()]
+    large = ct.accelerate(torch.nn.MaxPool2d(300, return_indices=True), index_format="window")
+    assert type(large) is ct.MaxPool2d  # codes would not do
+
+
+def test_codes_go_from_a_pooling_to_an_unpooling_alone():
+    pool, unpool = torch.nn.MaxPool2d(2, return_indices=True), torch.nn.MaxUnpool2d(2)
+    x = torch.rand(1, 2, 9, 8)
+    y, places = pool(x)
+    ct.accelerate(torch.nn.ModuleList([pool, unpool]), index_format="window")
+    _, indices = pool(x)
+    assert torch.equal(unpool(y, indices, x.shape), unpool(y, places, x.shape))
+    assert torch.equal(unpool(y, indices, output_size=(9, 8)), F.max_unpool2d(y, places, 2, output_size=(9, 8)))
+    with pytest.raises(ValueError, match=r"the size \[9, 8\], and unpooling would give \[8, 8\]: give output_size"):
+        unpool(y, indices)
+    with pytest.raises(
+        ValueError, match=r"kernel_size .3, 3., .* cannot unpool with window codes from .*kernel_size .2"
+    ):
+        ct.accelerate(torch.nn.MaxUnpool2d(3, 2, 1), index_format="window")(y, indices)
+    for use in (
+        lambda: torch.gather(x.flatten(-2), -1, indices), lambda: torch.add(x, indices), lambda: indices.long(),
+        lambda: F.max_unpool2d(y, indices, 2, output_size=(9, 8)), lambda: torch.cat([indices, indices]),
+        lambda: indices.shape, lambda: ct.max_unpool2d(y, indices, 2), lambda: torch.nn.MaxUnpool2d(2)(y, indices),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, AttributeError), match="straight to its unpooling"):
+            use()
+    for use in (lambda: indices + 1, lambda: y + indices):
+        with pytest.raises(TypeError, match=r"unsupported operand .* 'WindowIndices'"):
+            use()
+    with pytest.raises(ValueError, match="indices must have the shape of input"):
+        unpool(y[:, 1:], indices, x.shape)
+
+
+def test_pickles_need_cunpool_until_the_network_is_restored():
+    net = ct.accelerate(torch.nn.Sequential(torch.nn.MaxPool2d(2)), index_format="window")
+    assert b"cunpool" in pickle.dumps(net)
+    assert b"cunpool" not in pickle.dumps(ct.restore(net))
+
+
+@pytest.mark.parametrize("size", [4, 200])
+def test_profilers_see_the_calls(as_it_is, size):
+    x = torch.rand(1, 1, size, size, requires_grad=True)
+
+    def calls():
+        y, indices = ct.max_pool2d(x, 2, return_indices=True, index_format="window")
+        ct.max_pool2d(x, 2)
+        return ct.max_unpool2d(y, indices, 2, index_format="window")
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        calls().sum().backward()
+        with torch.no_grad():
+            calls()
+        with torch.inference_mode():
+            calls()
+    counts = {event.key: event.count for event in profile.key_averages() if event.key.startswith("cunpool::")}
+    assert counts == {
+        "cunpool::max_pool": 6,
+        "cunpool::max_unpool": 3,
+        "cunpool::max_pool_backward": 1,
+        "cunpool::max_unpool_backward": 1,
+    }
+    assert calls().shape == x.shape
 
 
 FORMS = [  # arguments, and the same in plain words

@@ -65,6 +65,12 @@ def nets(request):
     return net, ct.accelerate(copy.deepcopy(net))
 
 
+@pytest.fixture
+def handing(nets):
+    """A network, and the same with cunpool and window codes."""
+    return nets[0], ct.accelerate(copy.deepcopy(nets[0]), index_format="window")
+
+
 def others(size, sized):
     """Inputs that a trace has not seen."""
     yield torch.randn(1, 3, size, size)
@@ -292,3 +298,72 @@ def test_exported_networks_are_eager_ones(nets, strict, dynamic):
 def test_what_does_not_fit_is_refused_by_the_compiler_too(message, call):
     with pytest.raises(Exception, match=message):
         torch.compile(call, fullgraph=True, backend="aot_eager")(torch.rand(1, 1, 8, 8))
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_networks_that_hand_codes_are_eager_ones(handing, last):
+    net, accelerated = handing
+    x = torch.randn(2, 3, 24, 24)
+    x = x.to(memory_format=torch.channels_last) if last else x
+    expected = run(net, x, True)
+    for result, wanted in zip(run(accelerated, x, True), expected, strict=True):
+        assert torch.equal(result, wanted)
+    compiled = torch.compile(accelerated, fullgraph=True, backend="aot_eager")
+    for train in (False, True):
+        torch.testing.assert_close(run(compiled, x, train), run(net, x, train))
+    program = torch.export.export(accelerated, (x,))
+    assert torch.equal(program.module()(x), net(x))
+    (pooled,) = [node for node in program.graph.nodes if "max_pool_with_indices" in str(node.target)]
+    assert pooled.meta["val"][1].dtype is torch.uint8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        trace = torch.jit.trace(accelerated, x, check_trace=False)
+    symbolic = torch.fx.symbolic_trace(accelerated)
+    for x in others(24, net.sized):
+        assert torch.equal(trace(x), net(x))
+        assert torch.equal(symbolic(x), net(x))
+    torch.testing.assert_close(torch.vmap(accelerated)(x[:, None]), net(x)[:, None])
+    gradients = [torch.func.grad(lambda x, each=each: each(x).square().sum())(x) for each in handing]
+    torch.testing.assert_close(*gradients)
+
+
+def test_other_sizes_of_what_was_pooled_are_refused_by_the_compiler_too():
+    net = ct.accelerate(Net(False), index_format="window")
+    with pytest.raises(Exception, match="give output_size, the shape of what was pooled"):
+        torch.compile(net, fullgraph=True, backend="aot_eager")(torch.randn(1, 3, 25, 24))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_window_codes_under_transforms(n):
+    x = torch.randn(3, 2, 4, *(9,) * n).double()
+    pool, unpool = getattr(ct, f"max_pool{n}d"), getattr(ct, f"max_unpool{n}d")
+    window, size = (3, 2, 1), (9,) * n
+    codes = {"index_format": "window"}
+
+    def both(x, **options):
+        y, indices = pool(x, *window, return_indices=True, **options)
+        return unpool(y, indices, *window, size, **options)
+
+    assert torch.equal(torch.vmap(lambda x: both(x, **codes))(x), torch.vmap(both)(x))
+    pooled = torch.vmap(lambda x: pool(x, *window, **codes))(x)
+    assert torch.equal(pooled, torch.vmap(lambda x: pool(x, *window))(x))
+    weights = torch.randn_like(x[0])
+    gradients = [torch.func.grad(lambda x, o=o: (both(x, **o) * weights).sum())(x[0]) for o in ({}, codes)]
+    assert torch.equal(*gradients)
+    dual = [torch.func.jvp(lambda x, o=o: both(x, **o), (x[0],), (weights,))[1] for o in ({}, codes)]
+    assert torch.equal(*dual)
+    y, indices = pool(x[0], *window, return_indices=True, **codes)
+    with pytest.raises(IndexError, match="code"):
+        torch.vmap(lambda y, i: unpool(y, i, *window, size, **codes))(y, indices + 100)
+
+
+def test_subclasses_are_told_of_index_format():
+    class Mine(torch.Tensor):
+        pass
+
+    x = torch.rand(1, 3, 8, 8)
+    y, indices = ct.max_pool2d(x.as_subclass(Mine), 2, return_indices=True, index_format="window")
+    assert indices.dtype is torch.uint8
+    z = ct.max_unpool2d(y, indices, 2, index_format="window")
+    assert type(z) is Mine
+    assert torch.equal(z.as_subclass(torch.Tensor), F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2))

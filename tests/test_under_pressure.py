@@ -19,7 +19,7 @@ import cunpool as cu
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and Linux's limits")
 POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 # Sanitizers reserve terabytes of addresses, and keep freed memory for a while.
-CHECKED = "libasan" in os.environ.get("LD_PRELOAD", "")
+CHECKED = "san" in os.environ.get("LD_PRELOAD", "")
 SANITIZED = pytest.mark.skipif(CHECKED, reason="memory is not what it seems here")
 LIMIT = 300 if CHECKED else 60  # seconds: whoever takes longer hangs
 

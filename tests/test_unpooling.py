@@ -526,3 +526,22 @@ def test_3d_windows_begun_in_the_padding(rng):
     indices[0, 0, 0, 3, 3] = 2**40
     with pytest.raises(IndexError, match="index 1099511627776 at"):
         cu.max_unpool3d(y, indices, 5, 2, 2, x.shape, num_threads=8)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(5, 2, 2), (5, 1, 2), ((4, 2, 2), 2, (2, 0, 0)), (3, 1, 1)])
+@pytest.mark.parametrize("threads", [2, 3, 5, 8])
+def test_layers_that_begin_together_in_the_padding(rng, kernel, stride, padding, threads):
+    x = rng.random((1, 1, 8, 150, 160), np.float32)
+    values, indices = cu.max_pool3d(x, kernel, stride, padding, return_indices=True)
+    window = kernel, stride, padding
+    for call in (
+        lambda places, n: cu.max_unpool3d(values, places, *window, x.shape, num_threads=n),
+        lambda places, n: cu.max_pool3d_backward(values, places, x.shape, *window, num_threads=n),
+    ):
+        assert bits(call(indices, threads)) == bits(call(indices, 1))
+        for bad in (2**31, 2**40, -1):
+            for at in rng.integers(0, indices.size, 5):
+                wrong = indices.copy()
+                wrong.flat[at] = bad
+                with pytest.raises(IndexError, match=f"index {bad} "):
+                    call(wrong, threads)

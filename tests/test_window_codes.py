@@ -304,3 +304,10 @@ def test_modules(rng):
     assert bits(z) == bits(cu.max_unpool2d(values, plane, 3, 2, 1, x.shape))
     dilated = cu.MaxPool1d(3, 1, dilation=4, return_indices=True)(np.arange(20.0).reshape(1, 20))
     assert cu.MaxUnpool1d(3, 1, dilation=4)(*dilated).shape == (1, 20)
+
+
+def test_the_first_bad_code_of_many_planes_one_wide():
+    codes = np.zeros((1, 9000, 1, 1), np.uint8)
+    codes[0, 8500:] = 4
+    with pytest.raises(IndexError, match=r"window code 4 at position \(0, 8500, 0, 0\)"):
+        cu.max_unpool2d(np.ones(codes.shape), codes, 2, index_format="window")

@@ -67,13 +67,13 @@ def _scatter_add(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...
     n, size = len(kernel_size), ctx.shape[-len(kernel_size) :]
     places = indices.to(torch.int64)
     if index_format == "window":
-        places = _places(places, size, kernel_size, stride, padding, dilation)
+        places = places_of(places, size, kernel_size, stride, padding, dilation)
     flat = grad.new_zeros((*grad.shape[:-n], math.prod(size)))
     added = flat.scatter_add(-1, places.flatten(-n), grad.flatten(-n)).view(ctx.shape)
     return added.contiguous(memory_format=format_of(indices)), *(None,) * 6
 
 
-def _places(
+def places_of(
     codes: torch.Tensor, size: Ints, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> torch.Tensor:
     """Window codes as places in the plane."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
 import torch
+import torch.autograd.forward_ad as _forward_ad
+import torch.autograd.profiler as _profiler
+from torch._C import _len_torch_dispatch_stack
+from torch._C._functorch import peek_interpreter_stack
+from torch.compiler import is_dynamo_compiling
+from torch.overrides import has_torch_function_unary
 
 from cunpool import _geometry, _threads
-from cunpool._geometry import Fixed, Shape, Window
-from cunpool.torch import _kernels
+from cunpool._geometry import Fixed, IndexFormat, Window
+from cunpool.torch import _kernels, _operators, _traced
 from cunpool.torch._kernels import Spacing
 from cunpool.torch._tensors import format_of
+from cunpool.torch._traced import is_traced
 
 # Below so many elements PyTorch's own pooling is faster, which has no arguments to take apart and no arrays to wrap:
 # for one thread and for more, by whether the input is channels-last and whether autograd takes part. Measured.
@@ -36,12 +42,13 @@ class _MaxPool(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, input: torch.Tensor, n: int, window: Fixed, ceil_mode: bool, return_indices: bool
+        ctx: Any, input: torch.Tensor, call: tuple[int, Fixed, bool, bool, IndexFormat]
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        values, indices = _kernels.max_pool(n, input, window, ceil_mode, True)
+        n, window, ceil_mode, return_indices, index_format = call  # one argument, for each takes its time
+        values, indices = _kernels.max_pool(n, input.detach(), window, ceil_mode, True, index_format)
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
-        ctx.geometry = n, tuple(input.shape), window
+        ctx.geometry = n, tuple(input.shape), window, index_format
         if not return_indices:
             return values
         ctx.mark_non_differentiable(indices)
@@ -50,30 +57,15 @@ class _MaxPool(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor | None, _: object = None) -> tuple[torch.Tensor | None, ...]:
         if grad is None:
-            return (None,) * 5
+            return None, None
         (indices,) = ctx.saved_tensors
-        n, shape, window = ctx.geometry
+        n, shape, window, index_format = ctx.geometry
         if torch.is_grad_enabled():  # for a second derivative
-            return _MaxPoolBackward.apply(grad, indices, n, shape, window), None, None, None, None
-        return _kernels.max_pool_backward(n, grad, indices, shape, window), None, None, None, None
-
-
-class _MaxPoolBackward(torch.autograd.Function):
-    """Pooling's gradient, whose own gradient is PyTorch's to differentiate."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, grad: torch.Tensor, indices: torch.Tensor, n: int, shape: Shape, window: Fixed
-    ) -> torch.Tensor:
-        ctx.save_for_backward(indices)
-        ctx.n = n
-        return _kernels.max_pool_backward(n, grad, indices, shape, window)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        (indices,) = ctx.saved_tensors
-        gathered = grad.flatten(-ctx.n).gather(-1, indices.flatten(-ctx.n)).view(indices.shape)
-        return gathered, None, None, None, None
+            lists = _operators.lists(n, *window)
+            result = _operators.max_pool_backward(grad, indices, shape[-n:], *lists, index_format)
+        else:
+            result = _recorded(_kernels.max_pool_backward, n, grad, indices, shape, window, index_format)
+        return result, None
 
 
 class _MaxUnpool(torch.autograd.Function):
@@ -84,69 +76,85 @@ class _MaxUnpool(torch.autograd.Function):
         ctx: Any,
         input: torch.Tensor,
         indices: torch.Tensor,
-        n: int,
-        window: Fixed,
-        output_size: Sequence[SupportsIndex] | None,
+        call: tuple[int, Fixed, Sequence[SupportsIndex] | None, IndexFormat],
     ) -> torch.Tensor:
+        n, window, output_size, index_format = call
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
-        ctx.geometry = n, window
-        return _kernels.max_unpool(n, input, indices, window[:3], output_size)
+        ctx.geometry = n, window, index_format
+        return _kernels.max_unpool(n, input.detach(), indices, window[:3], output_size, index_format)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         if grad is None:
-            return (None,) * 5
+            return None, None, None
         (indices,) = ctx.saved_tensors
-        n, window = ctx.geometry
+        n, window, index_format = ctx.geometry
         if torch.is_grad_enabled():  # for a second derivative
-            return _MaxUnpoolBackward.apply(grad, indices, n, window), None, None, None, None
-        return _kernels.max_unpool_backward(n, grad, indices, window[:3]), None, None, None, None
+            lists = _operators.lists(n, *window)
+            result = _operators.max_unpool_backward(grad, indices, *lists, index_format)
+        else:
+            result = _recorded(_kernels.max_unpool_backward, n, grad, indices, window[:3], index_format)
+        return result, None, None
 
 
-class _MaxUnpoolBackward(torch.autograd.Function):
-    """Unpooling's gradient, whose own gradient is PyTorch's to differentiate."""
-
-    @staticmethod
-    def forward(ctx: Any, grad: torch.Tensor, indices: torch.Tensor, n: int, window: Fixed) -> torch.Tensor:
-        ctx.save_for_backward(indices)
-        ctx.n, ctx.shape = n, grad.shape
-        return _kernels.max_unpool_backward(n, grad, indices, window[:3])
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        places = ctx.saved_tensors[0].to(torch.int64).flatten(-ctx.n)
-        zeros = grad.new_zeros((*ctx.shape[: -ctx.n], math.prod(ctx.shape[-ctx.n :])))
-        return zeros.scatter_add(-1, places, grad.flatten(-ctx.n)).view(ctx.shape), None, None, None
+def _recorded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a call; profilers see it by the name of the operator that does the same."""
+    if not _profiler._is_profiler_enabled:
+        return function(*arguments)
+    with torch.profiler.record_function(f"cunpool::{function.__name__}"):
+        return function(*arguments)
 
 
-def max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool) -> Any:
-    """Pooling over `n` spatial axes."""
+def max_pool(
+    n: int,
+    input: torch.Tensor,
+    window: Window,
+    ceil_mode: bool,
+    return_indices: bool,
+    index_format: IndexFormat = "plane",
+    recorded: bool = False,
+) -> Any:
+    """Pooling over `n` spatial axes, the direct way unless somebody watches; for profilers it is `recorded`."""
+    # Of a plain tensor this is all that `is_traced` would ask, in less time: a trace hands out tensors for numbers.
+    plain = type(input) is _TENSOR and not has_torch_function_unary(input)
+    count = input.numel() if plain else -1
+    if (
+        type(count) is not int
+        or is_dynamo_compiling()
+        or peek_interpreter_stack() is not None
+        or _len_torch_dispatch_stack()
+        or _forward_ad._current_level >= 0
+        or (not plain and is_traced(input))
+    ):
+        return _traced.max_pool(n, input, window, ceil_mode, return_indices, index_format)
+    if _profiler._is_profiler_enabled and not recorded:
+        return _recorded(max_pool, n, input, window, ceil_mode, return_indices, index_format, True)
     kernel_size: Any
     stride: Any
     padding: Any
     kernel_size, stride, padding, dilation = window
+    # Windows that are dilated may have no cell, and PyTorch would write their gradients to places that there are not.
+    theirs = dilation == 1
     if not (type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int)):
         kernel_size = _size(n, "kernel_size", kernel_size)
         stride = stride if stride is None else _size(n, "stride", stride)
         padding, dilation = _size(n, "padding", padding), _size(n, "dilation", dilation)
         window = kernel_size, stride, padding, dilation
-    if (
-        type(input) is _TENSOR
-        and (input.numel() < LEAST or _are_few(input))
-        and input.is_cpu
-        # Else windows may have no cell, and PyTorch would write their gradients to places that there are not.
-        and dilation == 1
         # PyTorch alone knows what to do with fewer sizes than axes.
-        and (type(kernel_size) is int or len(kernel_size) == n)
-        and (stride is None or type(stride) is int or len(stride) == n)
-        and (type(padding) is int or len(padding) == n)
+        theirs = dilation == 1 and all(type(size) is not tuple or len(size) == n for size in window)
+    if index_format != "plane" and _geometry.is_window(index_format) and return_indices:
+        theirs = False
+    if (
+        theirs
+        and plain
+        and input.is_cpu
         and not _threads._forked  # PyTorch's threads do not survive a fork, and it waits for them
     ):
         try:
             # As if it were 2d, PyTorch takes some 1d for channels-last; in 3d that has faults of its own, and gradients
             # without a batch are refused in some layouts.
-            if n == 2 or (input.is_contiguous() and input.ndim != 4):
+            if (count < LEAST or _are_few(input, count)) and (n == 2 or (input.is_contiguous() and input.ndim != 4)):
                 step = kernel_size if stride is None else stride
                 if ceil_mode:
                     results = THEIRS[n](input, kernel_size, step, padding, 1, True)
@@ -155,9 +163,11 @@ def max_pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, retur
                 return results if return_indices else results[0]
         except (RuntimeError, TypeError):
             pass  # the messages below are better
-    if getattr(input, "requires_grad", False) and torch.is_grad_enabled():
-        return _MaxPool.apply(input, n, window, ceil_mode, return_indices)
-    return _kernels.max_pool(n, input, window, ceil_mode, return_indices)
+    if getattr(input, "requires_grad", False):
+        if torch.is_grad_enabled():
+            return _MaxPool.apply(input, (n, window, ceil_mode, return_indices, index_format))
+        input = input.detach()
+    return _kernels.max_pool(n, input, window, ceil_mode, return_indices, index_format)
 
 
 def _size(n: int, name: str, size: Any) -> Any:
@@ -167,21 +177,31 @@ def _size(n: int, name: str, size: Any) -> Any:
     return _geometry.hashable(name, size)
 
 
-def _are_few(input: torch.Tensor) -> bool:
-    """Whether PyTorch's own pooling of so many elements, of this kind, is faster."""
-    if input.layout is not torch.strided:
-        return False
-    last = format_of(input) is not torch.contiguous_format
+def _are_few(input: torch.Tensor, count: int) -> bool:
+    """Whether PyTorch's own pooling of `count` elements, of this kind, is faster."""
+    last = not input.is_contiguous() and format_of(input) is not torch.contiguous_format
     grad = input.requires_grad and torch.is_grad_enabled()
     # Half-precision gradients of all channels at once are added one by one here.
-    few = input.numel() < FEW[last, grad][torch.get_num_threads() > 1]
+    few = count < FEW[last, grad][torch.get_num_threads() > 1]
     return few or (last and grad and input.dtype is torch.float16)
 
 
 def max_unpool(
-    n: int, input: torch.Tensor, indices: torch.Tensor, window: Spacing, output_size: Sequence[SupportsIndex] | None
+    n: int,
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    window: Spacing,
+    output_size: Sequence[SupportsIndex] | None,
+    index_format: IndexFormat = "plane",
+    recorded: bool = False,
 ) -> torch.Tensor:
-    """Unpooling over `n` spatial axes."""
-    if getattr(input, "requires_grad", False) and torch.is_grad_enabled():
-        return _MaxUnpool.apply(input, indices, n, _geometry.window(*window, 1), output_size)
-    return _kernels.max_unpool(n, input, indices, window, output_size)
+    """Unpooling over `n` spatial axes, the direct way unless somebody watches; for profilers it is `recorded`."""
+    if is_traced(input, indices):
+        return _traced.max_unpool(n, input, indices, window, output_size, index_format)
+    if _profiler._is_profiler_enabled and not recorded:
+        return _recorded(max_unpool, n, input, indices, window, output_size, index_format, True)
+    if getattr(input, "requires_grad", False):
+        if torch.is_grad_enabled():
+            return _MaxUnpool.apply(input, indices, (n, _geometry.window(*window, 1), output_size, index_format))
+        input = input.detach()
+    return _kernels.max_unpool(n, input, indices, window, output_size, index_format)

@@ -8,13 +8,12 @@ from typing import Any, SupportsIndex
 import torch
 
 from cunpool import pooling, unpooling
-from cunpool._geometry import Shape, Size, Window
-from cunpool.torch._tensors import BITS, array_of, format_of, in_format, num_threads, tensor_of
+from cunpool._geometry import IndexFormat, Shape, Size, Window
+from cunpool.torch._tensors import BITS, array_of, format_of, num_threads, tensor_of
 
 Spacing = tuple[Size, Size | None, Size]
 """kernel_size, stride and padding: unpooling in PyTorch knows no dilation."""
 
-POOL = {1: pooling.max_pool1d, 2: pooling.max_pool2d, 3: pooling.max_pool3d}
 POOL_BACKWARD = {1: pooling.max_pool1d_backward, 2: pooling.max_pool2d_backward, 3: pooling.max_pool3d_backward}
 UNPOOL = {1: unpooling.max_unpool1d, 2: unpooling.max_unpool2d, 3: unpooling.max_unpool3d}
 UNPOOL_BACKWARD = {
@@ -27,25 +26,33 @@ _BOOL = torch.bool
 
 
 def max_pool(
-    n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool, **options: Any
+    n: int,
+    input: torch.Tensor,
+    window: Window,
+    ceil_mode: bool,
+    return_indices: bool,
+    index_format: IndexFormat = "plane",
 ) -> Any:  # a tensor, or two: `return_indices` says
     """The maxima, and where they were."""
-    array = array_of(input, "input")
-    if input.dtype is _BOOL:
+    dtype = getattr(input, "dtype", None)
+    array = array_of(input, "input", dtype)
+    if dtype is _BOOL:
         raise TypeError("input must be of integers or floats, got torch.bool; pool tensor.view(torch.uint8)")
-    result = POOL[n](array, *window, ceil_mode, return_indices, num_threads=num_threads(array), **options)
+    # Past the public function, for small calls: neither a dtype of indices nor a result is given.
+    options = index_format, None, None, num_threads(array)
+    result: Any = pooling._max_pool(n, array, window, ceil_mode, return_indices, *options)
     if not return_indices:
-        return in_format(tensor_of(result, input.dtype))
-    values, places = result
-    return in_format(tensor_of(values, input.dtype)), in_format(torch.from_numpy(places))
+        return tensor_of(result, dtype)
+    return tensor_of(result[0], dtype), tensor_of(result[1])
 
 
 def max_pool_backward(
-    n: int, grad: torch.Tensor, indices: torch.Tensor, shape: Shape, window: Window, **options: Any
+    n: int, grad: torch.Tensor, indices: torch.Tensor, shape: Shape, window: Window, index_format: IndexFormat = "plane"
 ) -> torch.Tensor:
     """What the windows give back to the cells that they chose, laid out as `indices` are."""
-    array, places = array_of(_like(grad, indices), "grad_output"), array_of(indices, "indices")
-    result = POOL_BACKWARD[n](array, places, shape, *window, num_threads=num_threads(array), **options)
+    array, places = array_of(_like(grad, indices), "grad_output", grad.dtype), array_of(indices, "indices")
+    threads = num_threads(array)
+    result = POOL_BACKWARD[n](array, places, shape, *window, index_format=index_format, num_threads=threads)
     return tensor_of(result, grad.dtype)
 
 
@@ -55,27 +62,37 @@ def max_unpool(
     indices: torch.Tensor,
     window: Spacing,
     output_size: Sequence[SupportsIndex] | None,
-    **options: Any,
+    index_format: IndexFormat = "plane",
+    dilation: Size = 1,
 ) -> torch.Tensor:
     """The values at their places."""
-    array, places = array_of(input, "input", BITS), array_of(indices, "indices")
+    dtype = getattr(input, "dtype", None)
+    array, places = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
     if output_size is not None and type(output_size) is torch.Size:
         output_size = tuple(output_size)  # quicker to check
-    try:
-        result = UNPOOL[n](array, places, *window, output_size, num_threads=num_threads(array), **options)
-    except TypeError:
-        if indices.dtype is torch.bfloat16:  # which NumPy does not know by name
-            raise TypeError(f"indices must be of integers, got {indices.dtype}") from None
-        raise
-    return in_format(tensor_of(result, input.dtype))
+    kernel_size, stride, padding = window
+    threads = num_threads(array)
+    result = UNPOOL[n](
+        array, places, kernel_size, stride, padding, output_size,
+        dilation=dilation, index_format=index_format, num_threads=threads,
+    )  # fmt: skip
+    return tensor_of(result, dtype)
 
 
 def max_unpool_backward(
-    n: int, grad: torch.Tensor, indices: torch.Tensor, window: Spacing, **options: Any
+    n: int,
+    grad: torch.Tensor,
+    indices: torch.Tensor,
+    window: Spacing,
+    index_format: IndexFormat = "plane",
+    dilation: Size = 1,
 ) -> torch.Tensor:
     """What `grad` has at each place, laid out as `indices` are."""
-    array, places = array_of(_like(grad, indices), "grad_output", BITS), array_of(indices, "indices")
-    result = UNPOOL_BACKWARD[n](array, places, *window, num_threads=num_threads(array), **options)
+    array, places = array_of(_like(grad, indices), "grad_output", grad.dtype, BITS), array_of(indices, "indices")
+    threads = num_threads(array)
+    result = UNPOOL_BACKWARD[n](
+        array, places, *window, dilation=dilation, index_format=index_format, num_threads=threads
+    )
     return tensor_of(result, grad.dtype)
 
 

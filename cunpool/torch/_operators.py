@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from cunpool import _geometry
-from cunpool._geometry import Size
+from cunpool._geometry import IndexFormat, Size
 from cunpool.torch import _kernels
 from cunpool.torch._tensors import format_of
 
@@ -50,7 +50,7 @@ def max_pool(
     input: torch.Tensor, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> torch.Tensor:
     window = kernel_size, stride, padding, dilation
-    return _exactly(_kernels.max_pool(len(kernel_size), input, window, ceil_mode, False), format_of(input))
+    return _exactly(_kernels.max_pool(len(kernel_size), input.detach(), window, ceil_mode, False), format_of(input))
 
 
 @_operator(
@@ -64,10 +64,10 @@ def max_pool_with_indices(
     padding: Ints,
     dilation: Ints,
     ceil_mode: bool,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     window = kernel_size, stride, padding, dilation
-    results = _kernels.max_pool(len(kernel_size), input, window, ceil_mode, True, index_format=index_format)
+    results = _kernels.max_pool(len(kernel_size), input.detach(), window, ceil_mode, True, index_format)
     return _exactly(results[0], format_of(input)), _exactly(results[1], format_of(input))
 
 
@@ -83,11 +83,11 @@ def max_pool_backward(
     stride: Ints,
     padding: Ints,
     dilation: Ints,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     window = kernel_size, stride, padding, dilation
     shape, n = tuple(input_size), len(kernel_size)
-    result = _kernels.max_pool_backward(n, grad_output, indices, shape, window, index_format=index_format)
+    result = _kernels.max_pool_backward(n, grad_output.detach(), indices, shape, window, index_format)
     return _exactly(result, format_of(indices))
 
 
@@ -100,11 +100,10 @@ def max_unpool(
     padding: Ints,
     dilation: Ints,
     output_size: Ints | None = None,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
-    window = kernel_size, stride, padding
-    options = {"dilation": dilation, "index_format": index_format}
-    result = _kernels.max_unpool(len(kernel_size), input, indices, window, output_size, **options)
+    n, window = len(kernel_size), (kernel_size, stride, padding)
+    result = _kernels.max_unpool(n, input.detach(), indices, window, output_size, index_format, dilation)
     return _exactly(result, format_of(input))
 
 
@@ -116,11 +115,10 @@ def max_unpool_backward(
     stride: Ints,
     padding: Ints,
     dilation: Ints,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
-    window = kernel_size, stride, padding
-    options = {"dilation": dilation, "index_format": index_format}
-    result = _kernels.max_unpool_backward(len(kernel_size), grad_output, indices, window, **options)
+    n, window = len(kernel_size), (kernel_size, stride, padding)
+    result = _kernels.max_unpool_backward(n, grad_output.detach(), indices, window, index_format, dilation)
     return _exactly(result, format_of(indices))
 
 
@@ -165,7 +163,7 @@ def _(
     padding: Ints,
     dilation: Ints,
     ceil_mode: bool,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     values = _pooled(input, kernel_size, stride, padding, dilation, ceil_mode)
     codes = _geometry.is_window(index_format)
@@ -187,7 +185,7 @@ def _(
     padding: Ints,
     dilation: Ints,
     output_size: Ints | None = None,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     sizes = output_size
     if sizes is None:

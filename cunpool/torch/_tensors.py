@@ -18,19 +18,24 @@ BITS = np.dtype(np.int16)
 _BFLOAT16 = torch.bfloat16
 
 
-def array_of(tensor: torch.Tensor, name: str, bfloat16: np.dtype[Any] = _arrays.BFLOAT16) -> Array:
-    """The array that is `tensor`'s memory; NumPy has no bfloat16, so that is viewed as the dtype `bfloat16`."""
+def array_of(
+    tensor: torch.Tensor, name: str, dtype: torch.dtype | None = None, bfloat16: np.dtype[Any] = _arrays.BFLOAT16
+) -> Array:
+    """The array that is `tensor`'s memory; NumPy has no bfloat16, so that is viewed as the dtype `bfloat16`.
+
+    The `dtype` is what the caller has read, where it may be bfloat16.
+    """
     try:
-        if tensor.requires_grad:
-            tensor = tensor.detach()
-        if tensor.dtype is _BFLOAT16:
+        if dtype is _BFLOAT16:
             return tensor.view(torch.int16).numpy().view(bfloat16)
         return tensor.numpy()
     except (AttributeError, TypeError, RuntimeError) as error:
-        return _unusual(tensor, name, bfloat16, error)
+        return _unusual(tensor, name, dtype, bfloat16, error)
 
 
-def _unusual(tensor: torch.Tensor, name: str, bfloat16: np.dtype[Any], error: Exception) -> Array:
+def _unusual(
+    tensor: torch.Tensor, name: str, dtype: torch.dtype | None, bfloat16: np.dtype[Any], error: Exception
+) -> Array:
     """What to do with what has no memory that NumPy can share: mostly, to say so."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
@@ -39,20 +44,18 @@ def _unusual(tensor: torch.Tensor, name: str, bfloat16: np.dtype[Any], error: Ex
     if tensor.layout is not torch.strided or tensor.is_quantized:
         kind = "a quantized tensor" if tensor.is_quantized else f"one with the layout {tensor.layout}"
         raise ValueError(f"{name} must be a dense tensor, got {kind} on the device {tensor.device}")
+    if tensor.requires_grad:  # as indices never should: there will be a message about their dtype
+        return array_of(tensor.detach(), name, dtype, bfloat16)
     if tensor.is_conj() or tensor.is_neg():  # the memory holds something else than the tensor says
-        return array_of(tensor.resolve_conj().resolve_neg(), name, bfloat16)
+        return array_of(tensor.resolve_conj().resolve_neg(), name, dtype, bfloat16)
+    if tensor.dtype is _BFLOAT16:  # which NumPy does not know by name
+        raise TypeError(f"{name} must be of integers, got {tensor.dtype}") from None
     raise TypeError(f"{name} must be a tensor that NumPy can read, got one of {tensor.dtype}: {error}") from None
 
 
-def tensor_of(array: Array, dtype: torch.dtype) -> torch.Tensor:
-    """The tensor that is `array`'s memory."""
-    if dtype is _BFLOAT16:
-        return torch.from_numpy(array.view(np.int16)).view(dtype)
-    return torch.from_numpy(array)
-
-
-def in_format(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor`, laid out as PyTorch lays its results out: contiguous or channels-last, whatever the input is."""
+def tensor_of(array: Array, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """The tensor that is `array`'s memory, or a copy: contiguous or channels-last, as PyTorch's results are."""
+    tensor = torch.from_numpy(array.view(np.int16)).view(dtype) if dtype is _BFLOAT16 else torch.from_numpy(array)
     return tensor if tensor.is_contiguous() else tensor.contiguous(memory_format=format_of(tensor))
 
 

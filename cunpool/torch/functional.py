@@ -6,31 +6,10 @@ from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 import torch
-from torch.overrides import handle_torch_function, has_torch_function
 
-from cunpool._geometry import Size, Window
-from cunpool.torch import _eager, _traced
-from cunpool.torch._kernels import Spacing
-
-
-def pool(n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool) -> Any:
-    """Pooling over `n` spatial axes, the direct way unless somebody watches."""
-    if not _traced.is_traced(input):
-        return _eager.max_pool(n, input, window, ceil_mode, return_indices)
-    if has_torch_function((input,)):
-        return handle_torch_function(_POOL[n], (input,), input, *window, ceil_mode, return_indices)
-    return _traced.max_pool(n, input, window, ceil_mode, return_indices)
-
-
-def unpool(
-    n: int, input: torch.Tensor, indices: torch.Tensor, window: Spacing, output_size: Sequence[SupportsIndex] | None
-) -> torch.Tensor:
-    """Unpooling over `n` spatial axes, the direct way unless somebody watches."""
-    if not _traced.is_traced(input, indices):
-        return _eager.max_unpool(n, input, indices, window, output_size)
-    if has_torch_function((input, indices)):
-        return handle_torch_function(_UNPOOL[n], (input, indices), input, indices, *window, output_size)
-    return _traced.max_unpool(n, input, indices, window, output_size)
+from cunpool._geometry import IndexFormat, Size
+from cunpool.torch import _traced
+from cunpool.torch._eager import max_pool, max_unpool
 
 
 def max_pool1d(
@@ -41,6 +20,8 @@ def max_pool1d(
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
+    *,
+    index_format: IndexFormat = "plane",
 ) -> Any:  # a tensor, or two: `return_indices` says
     """``torch.nn.functional.max_pool1d``, by cunpool; see `max_pool2d`.
 
@@ -50,7 +31,7 @@ def max_pool1d(
     >>> cunpool.torch.max_pool1d(torch.tensor([[3, 1, 4, 1]]), 2)
     tensor([[3, 4]])
     """
-    return pool(1, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices)
+    return max_pool(1, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices, index_format)
 
 
 def max_pool2d(
@@ -61,6 +42,8 @@ def max_pool2d(
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
+    *,
+    index_format: IndexFormat = "plane",
 ) -> Any:  # a tensor, or two: `return_indices` says
     """``torch.nn.functional.max_pool2d`` [1]_, by cunpool.
 
@@ -68,7 +51,7 @@ def max_pool2d(
     ----------
     input : torch.Tensor
         On the CPU, of shape (N, C, H, W) or (C, H, W), of integers or of float16, bfloat16, float32 or float64.
-    kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    kernel_size, stride, padding, dilation, ceil_mode, return_indices, index_format
         As for `cunpool.max_pool2d`.
 
     Returns
@@ -76,7 +59,7 @@ def max_pool2d(
     values : torch.Tensor
         The maxima, of the dtype of `input`: channels-last if `input` is, or else contiguous.
     indices : torch.Tensor of int64
-        Only with `return_indices`.
+        Only with `return_indices`; of uint8 or uint16 with ``index_format="window"``.
 
     Raises
     ------
@@ -89,6 +72,8 @@ def max_pool2d(
     `cunpool.get_num_threads` allows. Autocast is not looked at: the dtype stays. Where PyTorch's own operator is faster
     and known to answer the same it is called, with PyTorch's threads: for few elements, some thousands of a contiguous
     input and more of a channels-last one, without dilation, and not in a forked child.
+
+    Profilers see a call as ``cunpool::max_pool``, and its gradient as ``cunpool::max_pool_backward``.
 
     Results lie in NumPy's memory, so they cannot be resized: not by ``resize_``, nor as ``out=`` of another size.
 
@@ -107,12 +92,14 @@ def max_pool2d(
     >>> y, indices = cunpool.torch.max_pool2d(x, 2, return_indices=True)
     >>> indices
     tensor([[[2]]])
+    >>> cunpool.torch.max_pool2d(x.detach(), 2, return_indices=True, index_format="window")[1].dtype
+    torch.uint8
     >>> y.sum().backward()
     >>> x.grad
     tensor([[[0., 0.],
              [1., 0.]]])
     """
-    return pool(2, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices)
+    return max_pool(2, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices, index_format)
 
 
 def max_pool3d(
@@ -123,6 +110,8 @@ def max_pool3d(
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
+    *,
+    index_format: IndexFormat = "plane",
 ) -> Any:  # a tensor, or two: `return_indices` says
     """``torch.nn.functional.max_pool3d``, by cunpool; see `max_pool2d`.
 
@@ -132,7 +121,7 @@ def max_pool3d(
     >>> cunpool.torch.max_pool3d(torch.arange(8).reshape(1, 2, 2, 2), 2)
     tensor([[[[7]]]])
     """
-    return pool(3, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices)
+    return max_pool(3, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices, index_format)
 
 
 def max_unpool1d(
@@ -142,6 +131,8 @@ def max_unpool1d(
     stride: Size | None = None,
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
+    *,
+    index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool1d``, by cunpool; see `max_unpool2d`.
 
@@ -151,7 +142,7 @@ def max_unpool1d(
     >>> cunpool.torch.max_unpool1d(torch.tensor([[3, 4]]), torch.tensor([[0, 2]]), 2)
     tensor([[3, 0, 4, 0]])
     """
-    return unpool(1, input, indices, (kernel_size, stride, padding), output_size)
+    return max_unpool(1, input, indices, (kernel_size, stride, padding), output_size, index_format)
 
 
 def max_unpool2d(
@@ -161,6 +152,8 @@ def max_unpool2d(
     stride: Size | None = None,
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
+    *,
+    index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool2d`` [1]_, by cunpool.
 
@@ -170,7 +163,7 @@ def max_unpool2d(
         On the CPU, of shape (N, C, H, W) or (C, H, W), of any dtype that NumPy has, or bfloat16.
     indices : torch.Tensor
         Of the shape of `input` and any integer dtype.
-    kernel_size, stride, padding, output_size
+    kernel_size, stride, padding, output_size, index_format
         As for `cunpool.max_unpool2d`.
 
     Returns
@@ -199,7 +192,7 @@ def max_unpool2d(
     tensor([[[0, 0],
              [4, 0]]])
     """
-    return unpool(2, input, indices, (kernel_size, stride, padding), output_size)
+    return max_unpool(2, input, indices, (kernel_size, stride, padding), output_size, index_format)
 
 
 def max_unpool3d(
@@ -209,6 +202,8 @@ def max_unpool3d(
     stride: Size | None = None,
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
+    *,
+    index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool3d``, by cunpool; see `max_unpool2d`.
 
@@ -218,8 +213,10 @@ def max_unpool3d(
     >>> cunpool.torch.max_unpool3d(torch.tensor([[[[7]]]]), torch.tensor([[[[7]]]]), 2).flatten()
     tensor([0, 0, 0, 0, 0, 0, 0, 7])
     """
-    return unpool(3, input, indices, (kernel_size, stride, padding), output_size)
+    return max_unpool(3, input, indices, (kernel_size, stride, padding), output_size, index_format)
 
 
-_POOL = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
-_UNPOOL = {1: max_unpool1d, 2: max_unpool2d, 3: max_unpool3d}
+_traced.PUBLIC.update(
+    (function.__name__, function)
+    for function in (max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d)
+)

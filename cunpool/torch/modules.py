@@ -2,15 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
 import torch
 
-from cunpool.torch import functional
+from cunpool import _geometry
+from cunpool._geometry import IndexFormat, Size
+from cunpool.torch import _eager
 
 
-class MaxPool1d(torch.nn.MaxPool1d):
+class _Formatted(torch.nn.Module):
+    """What the modules share: how indices are written, an attribute of those that were told alone."""
+
+    index_format: IndexFormat = "plane"
+
+    def _set(self, index_format: IndexFormat) -> None:
+        if _geometry.is_window(index_format):
+            self.index_format = index_format
+
+    def extra_repr(self) -> str:
+        text = super().extra_repr()
+        return text if self.index_format == "plane" else f"{text}, index_format={self.index_format!r}"
+
+
+class _Pool(_Formatted):
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+        *,
+        index_format: IndexFormat = "plane",
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+        self._set(index_format)
+
+
+class _Unpool(_Formatted):
+    def __init__(
+        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, *, index_format: IndexFormat = "plane"
+    ) -> None:
+        super().__init__(kernel_size, stride, padding)
+        self._set(index_format)
+
+
+def _pooling(n: int) -> Callable[..., Any]:
+    def forward(self: Any, input: torch.Tensor) -> Any:
+        window = self.kernel_size, self.stride, self.padding, self.dilation
+        if self.return_indices:
+            return _eager.max_pool(n, input, window, self.ceil_mode, True, self.index_format)
+        return _eager.max_pool(n, input, window, self.ceil_mode, False)
+
+    return forward
+
+
+def _unpooling(n: int) -> Callable[..., torch.Tensor]:
+    def forward(
+        self: Any, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
+    ) -> torch.Tensor:
+        window = self.kernel_size, self.stride, self.padding
+        return _eager.max_unpool(n, input, indices, window, output_size, self.index_format)
+
+    return forward
+
+
+class MaxPool1d(_Pool, torch.nn.MaxPool1d):
     """``torch.nn.MaxPool1d``, by cunpool; see `MaxPool2d`.
 
     Examples
@@ -20,13 +80,11 @@ class MaxPool1d(torch.nn.MaxPool1d):
     tensor([[3, 4]])
     """
 
-    def forward(self, input: torch.Tensor) -> Any:
-        window = self.kernel_size, self.stride, self.padding, self.dilation
-        return functional.pool(1, input, window, self.ceil_mode, self.return_indices)
+    forward = _pooling(1)
 
 
-class MaxPool2d(torch.nn.MaxPool2d):
-    """``torch.nn.MaxPool2d`` in every respect, but that cunpool computes it: `max_pool2d`.
+class MaxPool2d(_Pool, torch.nn.MaxPool2d):
+    """``torch.nn.MaxPool2d`` in every respect, but that cunpool computes it, and `index_format`: see `max_pool2d`.
 
     Examples
     --------
@@ -38,12 +96,10 @@ class MaxPool2d(torch.nn.MaxPool2d):
     (tensor([[[4]]]), tensor([[[2]]]))
     """
 
-    def forward(self, input: torch.Tensor) -> Any:
-        window = self.kernel_size, self.stride, self.padding, self.dilation
-        return functional.pool(2, input, window, self.ceil_mode, self.return_indices)
+    forward = _pooling(2)
 
 
-class MaxPool3d(torch.nn.MaxPool3d):
+class MaxPool3d(_Pool, torch.nn.MaxPool3d):
     """``torch.nn.MaxPool3d``, by cunpool; see `MaxPool2d`.
 
     Examples
@@ -53,12 +109,10 @@ class MaxPool3d(torch.nn.MaxPool3d):
     tensor([[[[7]]]])
     """
 
-    def forward(self, input: torch.Tensor) -> Any:
-        window = self.kernel_size, self.stride, self.padding, self.dilation
-        return functional.pool(3, input, window, self.ceil_mode, self.return_indices)
+    forward = _pooling(3)
 
 
-class MaxUnpool1d(torch.nn.MaxUnpool1d):
+class MaxUnpool1d(_Unpool, torch.nn.MaxUnpool1d):
     """``torch.nn.MaxUnpool1d``, by cunpool; see `MaxUnpool2d`.
 
     Examples
@@ -68,14 +122,11 @@ class MaxUnpool1d(torch.nn.MaxUnpool1d):
     tensor([[3, 0, 4, 0]])
     """
 
-    def forward(
-        self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
-    ) -> torch.Tensor:
-        return functional.unpool(1, input, indices, (self.kernel_size, self.stride, self.padding), output_size)
+    forward = _unpooling(1)
 
 
-class MaxUnpool2d(torch.nn.MaxUnpool2d):
-    """``torch.nn.MaxUnpool2d`` in every respect, but that cunpool computes it: `max_unpool2d`.
+class MaxUnpool2d(_Unpool, torch.nn.MaxUnpool2d):
+    """``torch.nn.MaxUnpool2d`` in every respect, but that cunpool computes it, and `index_format`: see `max_unpool2d`.
 
     Examples
     --------
@@ -88,13 +139,10 @@ class MaxUnpool2d(torch.nn.MaxUnpool2d):
              [4, 0]]])
     """
 
-    def forward(
-        self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
-    ) -> torch.Tensor:
-        return functional.unpool(2, input, indices, (self.kernel_size, self.stride, self.padding), output_size)
+    forward = _unpooling(2)
 
 
-class MaxUnpool3d(torch.nn.MaxUnpool3d):
+class MaxUnpool3d(_Unpool, torch.nn.MaxUnpool3d):
     """``torch.nn.MaxUnpool3d``, by cunpool; see `MaxUnpool2d`.
 
     Examples
@@ -104,7 +152,4 @@ class MaxUnpool3d(torch.nn.MaxUnpool3d):
     tensor([0, 0, 0, 0, 0, 0, 0, 7])
     """
 
-    def forward(
-        self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
-    ) -> torch.Tensor:
-        return functional.unpool(3, input, indices, (self.kernel_size, self.stride, self.padding), output_size)
+    forward = _unpooling(3)

@@ -203,7 +203,49 @@ def beyond_caches(rng) -> None:
 
 
 def far(rng) -> None:
-    """Windows in several places of an array of 2**33 cells that repeats one row: indices do not fit 32 bits."""
+    """Planes of 2**33 cells, in little memory: indices do not fit 32 bits."""
+    (far_places if rng.random() < 0.5 else far_cells)(rng)
+
+
+def far_cells(rng) -> None:
+    """Windows whose cells lie far apart, in planes whose rows or layers overlap in memory."""
+    n, dtype = int(rng.integers(1, 4)), one_of(rng, INTEGERS + FLOATS)
+    left, full = 33, []
+    for _ in range(n - 1):
+        exponent = int(rng.integers(0, min(left, 20)))
+        full.append(max((1 << exponent) + int(rng.integers(-1, 2)), 1))
+        left -= exponent
+    full = rng.permutation([*full, 1 << left]).tolist()
+    kernel, dilation = [], []
+    for size in full:
+        kernel.append(int(rng.integers(1, min(size, 5) + 1)))
+        most = (size - 1) // max(kernel[-1] - 1, 1)
+        dilation.append(max(int(one_of(rng, (1, most, most // 2, most - int(rng.integers(9))))), 1))
+    if rng.random() < 0.2:  # more cells than can be told without a table, and than are dealt out
+        kernel[int(rng.integers(n))] *= 60
+    padding = [int(rng.integers(k // 2 + 1)) for k in kernel]
+    dilation = [min(d, max((size + 2 * p - 1) // max(k - 1, 1), 1))
+                for d, size, p, k in zip(dilation, full, padding, kernel, strict=True)]  # fmt: skip
+    if any(d * (k - 1) >= size + 2 * p for d, k, size, p in zip(dilation, kernel, full, padding, strict=True)):
+        return
+    stride = [max((size + 2 * p - d * (k - 1)) // int(rng.integers(1, 4)), 1) + int(rng.integers(3))
+              for size, p, d, k in zip(full, padding, dilation, kernel, strict=True)]  # fmt: skip
+    channels = int(one_of(rng, (1, 2, 20)))
+    apart = [1 if size < 1 << 18 and rng.random() < 0.7 else 0 for size in (channels, *full)]
+    room = 1 + sum(a * (size - 1) for a, size in zip(apart, (channels, *full), strict=True))
+    cells = some_numbers(rng, dtype, (room,))
+    x = np.lib.stride_tricks.as_strided(cells, (channels, *full), [a * dtype.itemsize for a in apart])
+    ceil, window = bool(rng.integers(2)), (tuple(kernel), tuple(stride), tuple(padding), tuple(dilation))
+    values, indices = reference.max_pool(x, n, *window, ceil)
+    what = f"{n}d {x.shape} strides {x.strides} {dtype} {window} {ceil}"
+    result = POOL[n](x, *window, ceil, return_indices=True, num_threads=threads(rng))
+    same(result[0], values, f"values of max_pool {what}")
+    same(result[1], indices, f"indices of max_pool {what}")
+    same(POOL[n](x, *window, ceil, num_threads=threads(rng)), values, f"max_pool alone {what}")
+
+
+def far_places(rng) -> None:
+    """Windows in several places of an array that repeats one row."""
     width, channels = int(rng.integers(1, 200)), int(rng.choice([1, 2, 3, 9, 20]))
     rows = 2**33 // width
     kernel = int(rng.integers(1, 5)), int(rng.integers(1, min(width, 6) + 1))

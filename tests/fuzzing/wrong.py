@@ -221,11 +221,7 @@ def hostile(rng) -> None:
         lambda: cu.convert_indices(given, *formats, input_size=size, **window),
     ]
     formats = rng.choice(["plane", "window", "onnx", "tf", "tf_batch"], 2).tolist()
-    kernel = window["kernel_size"]
-    cells = [k for k in (kernel if isinstance(kernel, tuple) else (kernel,)) if type(k) is int and k > 2**15]
     which = int(rng.integers(len(functions)))
-    if which == 0 and cells and min(cells) < 2**32:
-        return  # pooling looks at every cell of a window: that is long, not wrong
     try:
         functions[which]()
     except REFUSALS:

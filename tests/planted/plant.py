@@ -44,13 +44,16 @@ ROOMS = {
     "_threads.py": "threads",
     "_arrays.py": "unpooling window_codes gradients pooling indices memory",
     "unpooling.py": "unpooling gradients window_codes",
-    "pooling.py": "pooling gradients window_codes",
+    "pooling.py": "pooling pooling_out gradients window_codes",
     "_geometry.py": "geometry unpooling pooling gradients window_codes",
     "indices.py": "indices window_codes",
     "modules.py": "modules window_codes docs",
     "memory.py": "memory docs",
     "dask.py": "dask",
     "torch.py": "torch",
+    "_advice.py": "advice",
+    "_cgroups.py": "cgroups threads",
+    "_demo.py": "main",
     "__main__.py": "main",
 }
 # The one module that is built with a bug in a file that several include.

@@ -1,0 +1,180 @@
+"""Whole networks, in the ways that PyTorch's users have of running them: ``python benchmarks/networks.py``.
+
+Inference of a network shaped like SegNet and of one shaped like FastSurfer's CNN, with random weights: eager, compiled,
+accelerated, accelerated and compiled, and in ONNX Runtime from `cunpool.torch.export_onnx`. Each way has a process of
+its own; they take turns, round after round. The table has the medians in milliseconds, with their quartiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import logging
+import multiprocessing
+import time
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from segnet import network as segnet
+
+WAYS = ("eager", "compiled", "accelerated", "accelerated, compiled", "ONNX Runtime")
+
+
+@functools.cache
+def _modules() -> Any:
+    """PyTorch is imported by those who run networks, not by those who only time them."""
+    import torch
+    from torch import nn
+
+    class Dense(nn.Module):
+        """Convolutions that compete with what came before them, cell by cell, rather than stand beside it."""
+
+        def __init__(self, channels: int, read: int | None = None) -> None:
+            super().__init__()
+            reads = [read or channels, channels, channels]
+            self.steps = nn.ModuleList(
+                nn.Sequential(nn.PReLU(), nn.Conv2d(r, channels, k, padding=k // 2), nn.BatchNorm2d(channels))
+                for r, k in zip(reads, (5, 5, 1), strict=True)
+            )
+
+        def forward(self, x: Any) -> Any:
+            best = None
+            for step in self.steps:
+                x = step(x)
+                best = x = x if best is None else torch.maximum(x, best)
+            return x
+
+    class FastSurfer(nn.Module):
+        """Four levels down by pooling with indices, and up by unpooling, with skips that compete."""
+
+        def __init__(self, width: int, classes: int) -> None:
+            super().__init__()
+            self.down = nn.ModuleList(Dense(width, None if level else 7) for level in range(4))
+            self.up = nn.ModuleList(Dense(width) for _ in range(4))
+            self.bottom, self.classify = Dense(width), nn.Conv2d(width, classes, 1)
+            self.pool, self.unpool = nn.MaxPool2d(2, 2, return_indices=True), nn.MaxUnpool2d(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            kept = []
+            for block in self.down:
+                x = block(x)
+                kept.append(x)
+                x, indices = self.pool(x)
+                kept.append(indices)
+            x = self.bottom(x)
+            for block in self.up:
+                indices, skip = kept.pop(), kept.pop()
+                x = block(torch.maximum(self.unpool(x, indices, output_size=skip.shape), skip))
+            return self.classify(x)
+
+    return FastSurfer
+
+
+def fastsurfer(width: int, classes: int = 79) -> Any:
+    """A network with the shape of FastSurfer's CNN, which has a width of 64."""
+    import torch
+
+    torch.manual_seed(0)
+    return _modules()(width, classes)
+
+
+NETWORKS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "SegNet": (segnet, (2, 3, 256, 256)),
+    "FastSurfer, 1 slice": (fastsurfer, (1, 7, 256, 256)),
+    "FastSurfer, 8 slices": (fastsurfer, (8, 7, 256, 256)),
+}
+
+
+def prepared(way: str, model: Any, x: Any, threads: int) -> Callable[[], Any]:
+    """A call that runs `model` on `x`, in one of the `WAYS`."""
+    import torch
+
+    if way == "ONNX Runtime":
+        import onnxruntime
+
+        import cunpool.torch
+
+        warnings.simplefilter("ignore")  # those of the exporter, about itself
+        logging.disable(logging.WARNING)
+        program = cunpool.torch.export_onnx(model, (x,), input_names=["x"], verbose=False)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        model_bytes = program.model_proto.SerializeToString()
+        session = onnxruntime.InferenceSession(model_bytes, options, providers=["CPUExecutionProvider"])
+        return lambda: session.run(None, {"x": x.numpy()})[0]
+    if "accelerated" in way:
+        import cunpool.torch
+
+        cunpool.torch.accelerate(model)
+    if "compiled" in way:
+        model = torch.compile(model, fullgraph=True)
+
+    def infer() -> Any:
+        with torch.inference_mode():
+            return model(x).numpy()
+
+    return infer
+
+
+def serve(way: str, name: str, threads: int, width: int, connection: Connection) -> None:
+    """Time one call as often as asked; the first answer is the result."""
+    import torch
+
+    torch.set_num_threads(threads)
+    build, shape = NETWORKS[name]
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    call = prepared(way, build(width).eval(), x, threads)
+    connection.send(call())
+    while connection.recv():
+        start = time.perf_counter()
+        call()
+        connection.send(time.perf_counter() - start)
+
+
+def measured(name: str, threads: int, width: int, ways: list[str], rounds: int) -> list[str]:
+    """A cell of the table for each way."""
+    context = multiprocessing.get_context("spawn")
+    ends, results = [], []
+    for way in ways:
+        mine, other = context.Pipe()
+        context.Process(target=serve, args=(way, name, threads, width, other), daemon=True).start()
+        ends.append(mine)
+        results.append(mine.recv())
+    for way, result in zip(ways, results, strict=True):  # convolutions may round otherwise
+        if not np.allclose(result, results[0], rtol=1e-3, atol=1e-3 * np.abs(results[0]).max()):
+            raise SystemExit(f"{name}: {way} and {ways[0]} differ by {np.abs(result - results[0]).max()}")
+    times: list[list[float]] = [[] for _ in ends]
+    for _, (end, kept) in itertools.product(range(rounds), [*zip(ends, times, strict=True)]):
+        time.sleep(0.02)  # threads of the one before that still wait for work go to sleep
+        end.send(True)
+        kept.append(end.recv())
+    for end in ends:
+        end.send(False)
+    cells = []
+    for kept in times:
+        low, median, high = 1e3 * np.percentile(kept, [25, 50, 75])
+        cells.append(f"{median:.0f} [{low:.0f} {high:.0f}]")
+    return cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--width", type=int, default=16, help="channels of the first convolution")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=[*NETWORKS])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=[*WAYS])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    options = parser.parse_args()
+    print("| ms |", *(f"{way} |" for way in options.ways))
+    print("|---|" + "---:|" * len(options.ways))
+    for name, threads in itertools.product(options.networks, options.threads):
+        cells = measured(name, threads, options.width, options.ways, options.rounds)
+        print(f"| {name}, {threads} thread{'s' * (threads > 1)} |", *(f"{cell} |" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,355 @@
+# Spreading: the output of windows that lie side by side, front to back, whatever the order of the axes in memory. Each
+# cell is its window's value if the window's code names it, else zero.
+#
+# A line is what a row of windows has in one line of the output. It is made of units, which are neighbours in memory: of
+# all planes that are (channels last all channels, in an image of interleaved colours three), else of one cell. A window
+# has `taps` units in a line, and as many lines as its cells have places along the other axes.
+#
+# Places become codes first, a block of windows at a time. That is the one step that knows how indices count.
+from libc.string cimport memcpy, memset
+
+from cunpool._choose cimport *
+from cunpool._common cimport *
+from cunpool._entries cimport *
+from cunpool._spread_plan cimport *
+
+
+cdef struct Block:
+    # Windows that are spread together, and where they are: of `rows` rows `windows` each, and `unit` entries of each.
+    Py_ssize_t rows, windows, unit
+    Py_ssize_t rest_rows, rest_units    # lines behind the last rows, and units behind the last windows, that go with it
+    char *out
+    const char *values
+    const char *indices
+    uint32_t place                  # of the first window's first cell
+    Py_ssize_t taps[SPREAD_AXES]    # cells along the outer axes
+    bint empty                      # whether these lie behind the last windows
+
+
+cdef inline void step_into(const Axis *axis, Py_ssize_t at, Block *block) noexcept nogil:
+    block.out += at * axis.taps * axis.full_step
+    block.values += at * axis.value_step
+    block.indices += at * axis.index_step
+    block.place += <uint32_t> (at * axis.taps * axis.place)
+
+
+cdef inline void find_block(const Job *job, const Spread *way, Py_ssize_t number, Block *block) noexcept nogil:
+    cdef Py_ssize_t first = number % way.unit_parts * way.most_unit, at, along
+    cdef const Axis *outer
+    cdef int axis
+    number //= way.unit_parts
+    block.unit = min(way.most_unit, way.unit - first)
+    block.out = job.full.data + first * way.item_size
+    block.values = job.pooled.data + first * way.unit_value_step
+    block.indices = job.indices.data + first * way.unit_index_step
+    block.place = 0
+    at = number % way.window_parts * way.most_windows
+    number //= way.window_parts
+    block.windows = min(way.most_windows, way.line.pooled - at)
+    block.rest_units = way.line.rest if at + block.windows == way.line.pooled else 0
+    step_into(&way.line, at, block)
+    at = number % way.row_parts * way.most_rows
+    number //= way.row_parts
+    block.rows = min(way.most_rows, way.row.pooled - at)
+    block.rest_rows = way.row.rest if at + block.rows == way.row.pooled else 0
+    step_into(&way.row, at, block)
+    if way.row.pooled > way.period:  # a block begins where a plane does
+        block.place = 0
+    block.empty = False
+    for axis in range(way.outer_axes - 1, -1, -1):
+        outer = &way.outer[axis]
+        along = outer.pooled + (outer.rest > 0)
+        at = number % along
+        number //= along
+        block.taps[axis] = outer.taps
+        if at == outer.pooled:
+            block.taps[axis] = outer.rest
+            block.empty = True
+        step_into(outer, at, block)
+
+
+cdef inline void zero_line(char *out, Py_ssize_t units, Py_ssize_t size, Py_ssize_t pitch) noexcept nogil:
+    cdef Py_ssize_t i
+    if size == pitch:
+        memset(out, 0, units * size)
+        return
+    for i in range(units):
+        memset(out + i * pitch, 0, size)
+
+
+cdef inline void zero_rest(const Spread *way, const Block *block) noexcept nogil:
+    """The lines behind the last windows."""
+    cdef Py_ssize_t begin = 0 if block.empty else block.rows * way.row.taps, size = block.unit * way.item_size
+    cdef Py_ssize_t units = block.windows * way.line.taps + block.rest_units, combinations = 1, number, rest, row
+    cdef char *out
+    cdef int axis
+    if not (block.empty or block.rest_rows):
+        return
+    for axis in range(way.outer_axes):
+        combinations *= block.taps[axis]
+    for number in range(combinations):
+        out = block.out
+        rest = number
+        for axis in range(way.outer_axes - 1, -1, -1):
+            out += rest % block.taps[axis] * way.outer[axis].full_step
+            rest //= block.taps[axis]
+        for row in range(begin, block.rows * way.row.taps + block.rest_rows):
+            zero_line(out + row * way.row.full_step, units, size, way.pitch)
+
+
+cdef inline cloned fill_codes(const char *given, int size, Py_ssize_t count, Py_ssize_t cells, part *codes,
+                              bint *wrong) noexcept nogil:
+    """Codes as wide as a part."""
+    cdef item2 largest = 0, code
+    cdef Py_ssize_t i
+    if size == 1:
+        for i in range(count):
+            codes[i] = (<const item1 *> given)[i]
+            largest = max(largest, (<const item1 *> given)[i])
+    else:
+        for i in range(count):
+            code = (<const item2 *> given)[i]
+            codes[i] = <part> code
+            largest = max(largest, code)
+    if largest >= cells:
+        wrong[0] = True
+
+
+cdef inline inlined code_places(int stretches, const index *given, const uint32_t *ramp, Py_ssize_t count,
+                                uint32_t base, const uint32_t *first, uint32_t wide, part *codes,
+                                bint *wrong) noexcept nogil:
+    """The codes of places, counted from `base` and from what the `ramp` says of each window."""
+    cdef uint32_t place, cell, code, none = 0
+    cdef index seen = 0
+    cdef Py_ssize_t i
+    cdef int stretch
+    for i in range(count):
+        place = <uint32_t> given[i] - base - ramp[i]
+        code = 0xFFFFFFFF
+        for stretch in range(stretches):
+            cell = place - first[stretch]
+            # A place lies in one stretch at most; a mask, because conditions do not always vectorise.
+            code &= (stretch * wide + cell) | -<uint32_t> (cell >= wide)
+        codes[i] = <part> code
+        none |= code
+        seen |= given[i]
+    if none > 0xFFFF or seen < 0 or <int64_t> seen > 0x7FFFFFFF:
+        wrong[0] = True
+
+
+cdef inline cloned fill_from_places(const Spread *way, const index *given, const uint32_t *ramp, Py_ssize_t count,
+                                    uint32_t base, part *codes, bint *wrong) noexcept nogil:
+    """`code_places`, compiled apart for windows of few stretches."""
+    if way.stretches == 1:
+        code_places(1, given, ramp, count, base, way.first, way.wide, codes, wrong)
+    elif way.stretches == 2:
+        code_places(2, given, ramp, count, base, way.first, way.wide, codes, wrong)
+    elif way.stretches == 3:
+        code_places(3, given, ramp, count, base, way.first, way.wide, codes, wrong)
+    elif way.stretches == 4:
+        code_places(4, given, ramp, count, base, way.first, way.wide, codes, wrong)
+    else:
+        code_places(way.stretches, given, ramp, count, base, way.first, way.wide, codes, wrong)
+
+
+cdef inline void twice(part *codes, Py_ssize_t count) noexcept nogil:
+    """Each code for the two parts of an entry."""
+    cdef Py_ssize_t i
+    for i in range(count - 1, -1, -1):
+        codes[2 * i] = codes[2 * i + 1] = codes[i]
+
+
+cdef inline void quieten(const char *values, Py_ssize_t count, entry *quiet) noexcept nogil:
+    """What is left of numbers that are added to nothing."""
+    cdef Py_ssize_t i
+    for i in range(count):
+        quiet[i] = alone((<const entry *> values)[i])
+
+
+cdef inline void bring(char *to, const char *start, Py_ssize_t rows, Py_ssize_t row_step, Py_ssize_t windows,
+                       Py_ssize_t window_step, Py_ssize_t unit, Py_ssize_t unit_step, item *__) noexcept nogil:
+    """A block's items, one after the other."""
+    cdef Py_ssize_t row, window
+    cdef const char *at
+    for row in range(rows):
+        for window in range(windows):
+            at = start + row * row_step + window * window_step
+            for _ in range(unit):
+                (<item *> to)[0] = (<const item *> at)[0]
+                to += sizeof(item)
+                at += unit_step
+
+
+cdef inline void bring_some(char *to, const char *start, int size, Py_ssize_t rows, Py_ssize_t row_step,
+                            Py_ssize_t windows, Py_ssize_t window_step, Py_ssize_t unit, Py_ssize_t unit_step,
+                            bint in_rows) noexcept nogil:
+    """`bring` for items of any size; rows that have no gaps are copied."""
+    cdef Py_ssize_t row
+    if in_rows:
+        for row in range(rows):
+            memcpy(to + row * windows * unit * size, start + row * row_step, windows * unit * size)
+    elif size == 1:
+        bring(to, start, rows, row_step, windows, window_step, unit, unit_step, <item1 *> NULL)
+    elif size == 2:
+        bring(to, start, rows, row_step, windows, window_step, unit, unit_step, <item2 *> NULL)
+    elif size == 4:
+        bring(to, start, rows, row_step, windows, window_step, unit, unit_step, <item4 *> NULL)
+    elif size == 8:
+        bring(to, start, rows, row_step, windows, window_step, unit, unit_step, <item8 *> NULL)
+    else:
+        bring(to, start, rows, row_step, windows, window_step, unit, unit_step, <item16 *> NULL)
+
+
+cdef inline const char *values_of(const Spread *way, const Block *block, char *room) noexcept nogil:
+    """A block's values one after the other, with as many bytes behind them as may be read."""
+    cdef Py_ssize_t count = block.rows * block.windows * block.unit, size = way.item_size
+    cdef const char *values = block.values
+    cdef bint one_run = way.all_values or block.rows == 1 and (
+        way.rows_of_values or block.windows == 1 and way.unit_value_step == size)
+    if not one_run or values + count * size + SPREAD_SPARE > way.values_end:
+        bring_some(room, values, <int> size, block.rows, way.row.value_step, block.windows, way.line.value_step,
+                   block.unit, way.unit_value_step, way.rows_of_values)
+        values = room
+    if way.entry_kind == 5:
+        quieten(values, count, <half *> room)
+    elif way.entry_kind == 6:
+        quieten(values, count, <bhalf *> room)
+    elif way.entry_kind == 7:
+        quieten(values, count, <float4 *> room)
+    elif way.entry_kind == 8:
+        quieten(values, count, <float8 *> room)
+    else:
+        return values
+    return room
+
+
+cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block, const uint32_t *ramp, char *room,
+                          part *codes) noexcept nogil:
+    """A block's codes one after the other; whether each index names a cell of its window."""
+    cdef Py_ssize_t count = block.rows * block.windows * block.unit
+    cdef int size = job.code_size if job.code_size else way.index_size
+    cdef const char *indices = block.indices
+    cdef bint wrong = False
+    cdef bint one_run = way.all_indices or block.rows == 1 and (
+        way.rows_of_indices or block.windows == 1 and way.unit_index_step == size)
+    if not one_run:
+        bring_some(room, indices, size, block.rows, way.row.index_step, block.windows, way.line.index_step, block.unit,
+                   way.unit_index_step, way.rows_of_indices)
+        indices = room
+    if job.code_size:
+        fill_codes(indices, size, count, cells_of(job.g.kernel), codes, &wrong)
+    elif size == 4:
+        fill_from_places(way, <const index4 *> indices, ramp, count, block.place, codes, &wrong)
+    else:
+        fill_from_places(way, <const index8 *> indices, ramp, count, block.place, codes, &wrong)
+    if way.item_size == 16:
+        twice(codes, count)
+    return not wrong
+
+
+cdef inline void fill_ramp(const Spread *way, uint32_t *ramp) noexcept nogil:
+    """How far the first places of a block's windows are from that of its first window."""
+    cdef Py_ssize_t row, window, at = 0
+    cdef uint32_t place
+    if not way.index_size:
+        return
+    for row in range(way.most_rows):
+        for window in range(way.most_windows):
+            place = <uint32_t> (row % way.period * way.row.taps * way.row.place
+                                + window * way.line.taps * way.line.place)
+            for _ in range(way.most_unit):
+                ramp[at] = place
+                at += 1
+    must(at <= BLOCK)
+
+
+cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes, const part *values, Py_ssize_t rows,
+                                Py_ssize_t windows, Py_ssize_t unit, int first, int lines) noexcept nogil:
+    """So many lines, from this one on, of each row of windows."""
+    cdef Py_ssize_t taps = way.line.taps, step = way.row.taps * way.row.full_step, row
+    cdef part tap_code = <part> way.line.code, code
+    cdef bint cells = way.unit == 1 and way.item_size == sizeof(part)
+    cdef char *line_out
+    cdef int line
+    for line in range(first, first + lines):
+        line_out = out + way.line_offset[line] - way.line_offset[first]
+        code = <part> way.line_code[line]
+        if cells and taps == 2:
+            spread_rows(2, line_out, step, codes, values, rows, windows, code, tap_code)
+        elif cells and taps == 3:
+            spread_rows(3, line_out, step, codes, values, rows, windows, code, tap_code)
+        elif cells and taps == 4:
+            spread_rows(4, line_out, step, codes, values, rows, windows, code, tap_code)
+        elif cells:
+            for row in range(rows):
+                spread_unit(line_out + row * step, codes + row * windows, values + row * windows, windows, code)
+        else:
+            for row in range(rows):
+                spread_units(line_out + row * step, way.pitch, codes + row * windows * unit,
+                             values + row * windows * unit, unit, windows, taps, code, tap_code)
+
+
+cdef inline void spread_block(const Job *job, const Spread *way, const Block *block, const part *codes,
+                              const part *values, char *stage) noexcept nogil:
+    """A block's windows, and the units that are left behind them."""
+    cdef Py_ssize_t unit = block.unit * way.item_size, units = block.windows * way.line.taps, row, tap, step
+    cdef Py_ssize_t size = way.together * block.rows * (units + block.rest_units) * unit
+    cdef bint whole = way.pitch == unit and (way.adjacent or block.rows == 1)
+    cdef char *out
+    cdef char *into
+    cdef int first, group
+    for group in range(way.lines // way.together):
+        first = group * way.together
+        out = into = block.out + way.line_offset[first]
+        if job.stream and whole and out - job.full.data >= job.kept:
+            into = stage
+            must(size <= 2 * SPREAD_STAGE)
+            cunpool_prefetch_write(out)
+            cunpool_prefetch_write(out + size - 1)
+        spread_lines(way, into, codes, values, block.rows, block.windows, block.unit * (way.item_size // sizeof(part)),
+                     first, way.together)
+        if block.rest_units:
+            for row in range(block.rows):
+                for tap in range(way.together):
+                    step = (row * way.row.taps + tap) * way.row.full_step
+                    zero_line(into + step + units * way.pitch, block.rest_units, unit, way.pitch)
+        if into != out:
+            cunpool_stream(out, into, size)
+
+
+cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, part *_) noexcept nogil:
+    cdef char codes_room[8 * BLOCK + SPREAD_SPARE + CACHE_LINE]
+    cdef char values_room[8 * BLOCK + SPREAD_SPARE + CACHE_LINE]
+    cdef char indices_room[8 * BLOCK + SPREAD_SPARE + CACHE_LINE]
+    cdef char stage_room[2 * SPREAD_STAGE + SPREAD_SPARE + CACHE_LINE]
+    cdef uint32_t ramp[BLOCK]
+    cdef const Spread *way = <const Spread *> job.way
+    cdef part *codes = <part *> aligned(codes_room)
+    cdef char *values = <char *> aligned(values_room)
+    cdef char *indices = <char *> aligned(indices_room)
+    cdef Py_ssize_t number
+    cdef Block block
+    must(way.most_rows * way.most_windows * way.most_unit * (way.item_size // <Py_ssize_t> sizeof(part)) <= BLOCK)
+    fill_ramp(way, ramp)
+    for number in range(way.blocks * task // job.tasks, way.blocks * (task + 1) // job.tasks):
+        find_block(job, way, number, &block)
+        if not block.empty:
+            if not codes_of(job, way, &block, ramp, indices, codes):
+                found.strays += 1
+                return
+            spread_block(job, way, &block, codes, <const part *> values_of(way, &block, values),
+                        <char *> aligned(stage_room))
+        zero_rest(way, &block)
+
+
+cdef inline void spread(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    """One task: some blocks."""
+    cdef Py_ssize_t size = (<const Spread *> job.way).item_size
+    if size == 1:
+        spread_blocks(job, task, found, <item1 *> NULL)
+    elif size == 2:
+        spread_blocks(job, task, found, <item2 *> NULL)
+    elif size == 4:
+        spread_blocks(job, task, found, <item4 *> NULL)
+    else:
+        spread_blocks(job, task, found, <item8 *> NULL)

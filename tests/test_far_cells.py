@@ -1,0 +1,111 @@
+"""Windows whose cells lie 2**31 places apart and more, in planes of gigabytes whose rows overlap in little memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from cases import POOL, bits, random_numbers
+from fuzzing.right import UNPOOL_BACKWARD
+
+import cunpool as cu
+from cunpool import _pool, pooling
+
+LAYERS = (3, 32768, 32768)
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    taken, pool = [], _pool.pool
+
+    def told(*arguments):
+        taken.append(pool(*arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(pooling._pool, "pool", told)
+    return taken
+
+
+def overlapping(rng, dtype, shape, apart, rising):
+    """An array of this shape whose neighbours along each axis are so many items apart in memory; rising at its end."""
+    dtype = np.dtype(dtype)
+    room = 1 + sum(step * (size - 1) for step, size in zip(apart, shape, strict=True))
+    cells = random_numbers(rng, dtype, (room,))
+    if rising:
+        cells[: 2 * room // 3] = reference.lowest(dtype)
+        cells[-1] = np.iinfo(dtype).max if dtype.kind in "iu" else np.nan  # of several NaN the last one wins
+    return np.lib.stride_tricks.as_strided(cells, shape, [step * dtype.itemsize for step in apart])
+
+
+# The sizes, the items from one cell to the next along each axis, the window, and the ways: of values with places, and
+# of values with codes, which ask for no wide places.
+REACHED, TWOS, LARGE, ACROSS, STREAMED = _pool.REACHED, _pool.TWOS, _pool.LARGE, _pool.ACROSS, _pool.STREAMED
+CASES = [
+    # A volume of three layers, in windows of two of them, of all three, and of all with padding around.
+    ("u1", (1, *LAYERS), (0, 200000, 3, 2), (2, (1, 16384, 16000), 0, (2, 1, 1)), REACHED, REACHED),
+    ("u1", (1, *LAYERS), (0, 200000, 3, 2), ((3, 2, 2), (1, 16384, 16000)), REACHED, REACHED),
+    ("i8", (1, *LAYERS), (0, 200000, 3, 2), (3, (3, 30000, 30000), (0, 1, 1)), REACHED, REACHED),
+    ("e", (1, 2, *LAYERS), (0, 9, 200000, 3, 2), ((3, 1, 3), (1, 20000, 9000)), REACHED, REACHED),
+    # More cells than codes of one byte.
+    ("f4", (1, *LAYERS), (0, 200000, 3, 2), ((3, 10, 10), (1, 16384, 16000)), REACHED, REACHED),
+    # Rows of more than 2**31 cells, and channels that are neighbours.
+    ("u1", (1, 2, 2**31 + 5), (0, 1, 0), (2, (1, 2**30)), REACHED, REACHED),
+    ("i2", (40, 2, 2**31 + 9), (1, 80, 0), ((2, 3), (1, 2**30)), REACHED, ACROSS | STREAMED),
+    # Contiguous rows: windows of two, and such as are dealt out.
+    ("f4", (1, 2, 2**16, 2**15 + 1), (0, 2**15, 0, 1), ((2, 1, 2), (2, 2**16, 2)), REACHED, TWOS | STREAMED),
+    ("f4", (1, 513, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (1, 512, 100), 0, (512, 1, 1)), LARGE | STREAMED, STREAMED),
+    # Cells so far apart that no block has room for what lies between, in one channel and in neighbours.
+    ("f8", (1, 2**20, 2**12), (0, 1, 1), (2, (2**19, 2), 0, (2**20 - 1, 1)), LARGE | STREAMED, LARGE | STREAMED),
+    ("f4", (1, 2**31 + 9), (0, 0), (2, 1, 0, 2**31), LARGE | STREAMED, LARGE | STREAMED),
+    ("u1", (3, 2**33), (1, 0), (2, 2**33, 1, 2**33), LARGE | STREAMED, LARGE | STREAMED),
+    ("e", (20, 16383, 4096, 128), (1, 20, 20, 20), ((2, 2, 3), (1, 3000, 50), 1, (16382, 2047, 63)),
+     LARGE | ACROSS | STREAMED, LARGE | ACROSS | STREAMED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize(("dtype", "shape", "apart", "arguments", "by_places", "by_codes"), CASES)
+def test_windows_of_cells_far_apart(rng, ways, dtype, shape, apart, arguments, by_places, by_codes, rising):
+    n = len(arguments[1]) if isinstance(arguments[1], tuple) else 1
+    x = overlapping(rng, dtype, shape, apart, rising)
+    values, indices = reference.max_pool(x, n, *arguments)
+    assert not rising or indices.max() >= 2**31
+    for threads in (1, 2):
+        result = POOL[n](x, *arguments, return_indices=True, num_threads=threads)
+        assert bits(result.values) == bits(values)
+        assert bits(result.indices) == bits(indices)
+    assert set(ways) == {by_places}
+    ways.clear()
+    alone = POOL[n](x, *arguments, num_threads=1)
+    coded = POOL[n](x, *arguments, return_indices=True, index_format="window", num_threads=1)
+    assert ways == [by_codes, by_codes]
+    assert bits(alone) == bits(coded.values) == bits(values)
+    window = dict(zip(("kernel_size", "stride", "padding", "dilation"), arguments, strict=False))
+    where = {"input_size": x.shape[-n:], **window}
+    assert bits(cu.convert_indices(coded.indices, "window", "plane", **where)) == bits(indices)
+    assert bits(cu.convert_indices(indices, "plane", "window", **where)) == bits(coded.indices)
+    assert bits(UNPOOL_BACKWARD[n](x, indices, **window)) == bits(values)
+    assert bits(UNPOOL_BACKWARD[n](x, coded.indices, **window, index_format="window")) == bits(values)
+
+
+def test_windows_that_reach_far_into_the_padding(ways):
+    """A plane of a few cells: what lies between them and the padding's end is not counted through."""
+    x = np.array([[[3, 9, 4]]], np.int16)
+    for far in (2**31, 2**40, 2**58):
+        arguments = (1, far), (1, far // 2 - 1), (0, far // 2), 1, True
+        wide = cu.max_pool2d(x, *arguments, return_indices=True)
+        narrow = cu.max_pool2d(x, *arguments, return_indices=True, index_dtype=np.int32)
+        assert wide.values.tolist() == narrow.values.tolist() == cu.max_pool2d(x, *arguments).tolist()
+        assert wide.values.tolist() == [[[9, 9]]]
+        assert wide.indices.tolist() == narrow.indices.tolist() == [[[1, 1]]]
+    assert set(ways) == {_pool.LARGE}
+
+
+def test_how_far_a_window_may_span():
+    x = np.broadcast_to(np.int8(7), (1, 2**31 + 1, 2**30))
+    window = {"kernel_size": (2, 1), "stride": 2**32}
+    wide = cu.max_pool2d(x, **window, dilation=(2**30, 1), ceil_mode=True, return_indices=True)
+    assert (wide.values.tolist(), wide.indices.tolist()) == ([[[7]]], [[[0]]])
+    with pytest.raises(OverflowError, match=r"must span at most 2\*\*60 cells of its plane in raster order"):
+        cu.max_pool2d(x, **window, dilation=(2**30 + 1, 1), ceil_mode=True)
+    assert cu.max_pool2d(x, **window, dilation=(2**31, 1), return_indices=True, index_format="window")[1].sum() == 0

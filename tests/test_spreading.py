@@ -1,0 +1,179 @@
+"""Windows side by side go through the output front to back, whatever the order of the axes in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import UNPOOL, bits, random_items
+
+import cunpool as cu
+from cunpool import _unpool
+
+BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
+FORMATS = ("i4", "i8", "u1", "u2")
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    """What the kernel says of the ways it took, call by call."""
+    taken: list[int] = []
+    unpool = _unpool.unpool
+    monkeypatch.setattr(_unpool, "unpool", lambda *arguments: taken.append(unpool(*arguments)) or taken[-1])
+    return taken
+
+
+class Case:
+    """Values, and of each the code and the place of a random cell of its window."""
+
+    def __init__(self, rng, lead, pooled, kernel, rest=None):
+        self.n, self.kernel = len(kernel), kernel
+        rest = rng.integers(kernel) if rest is None else rest
+        self.full = tuple(int(p * k + r) for p, k, r in zip(pooled, kernel, rest, strict=True))
+        self.codes = rng.integers(np.prod(kernel), size=(*lead, *pooled))
+        self.places = np.zeros_like(self.codes)
+        for axis, (p, k, size) in enumerate(zip(pooled, kernel, self.full, strict=True)):
+            start = (np.arange(p) * k).reshape((-1,) + (1,) * (self.n - 1 - axis))
+            self.places = self.places * size + start + self.codes // int(np.prod(kernel[axis + 1 :])) % k
+        self.shape = (*lead, *self.full)
+
+    def expected(self, values):
+        out = np.zeros(self.shape, values.dtype)
+        planes = out.reshape(-1, int(np.prod(self.full)))
+        for plane, places, some in zip(planes, self.places.reshape(len(planes), -1),
+                                       values.reshape(len(planes), -1), strict=True):  # fmt: skip
+            plane[places] = some
+        return out
+
+    def indices(self, kind):
+        """With the argument that says which they are."""
+        if kind.startswith("i"):
+            return self.places.astype(kind), {}
+        return self.codes.astype(kind), {"index_format": "window"}
+
+
+def ordered(array, order):
+    """The same array with its axes in this order in memory."""
+    return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+
+
+def some_order(rng, axes):
+    """Batch or channels innermost as often as any other axis."""
+    return rng.permutation(axes).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_every_order_of_the_axes(rng, ways, n, dtype):
+    taken = []
+    for _ in range(60):
+        kernel = tuple(int(k) for k in rng.choice([1, 2, 2, 3, 4], n))
+        pooled = tuple(int(p) for p in rng.choice([1, 3, 7, 8, 17, 33, 65][: 8 - n], n))
+        lead = (int(rng.choice([1, 1, 2, 3])), int(rng.choice([1, 2, 3, 5, 16, 17, 70])))
+        case = Case(rng, lead, pooled, kernel)
+        values = random_items(rng, np.dtype(dtype), (*lead, *pooled))
+        order = some_order(rng, n + 2)
+        indices, arguments = case.indices(str(rng.choice(FORMATS[: 3 if np.prod(kernel) < 256 else 4])))
+        ways.clear()
+        result = UNPOOL[n](ordered(values, order), ordered(indices, order), kernel, output_size=case.full,
+                           num_threads=int(rng.choice([1, 3])), **arguments)  # fmt: skip
+        assert bits(result) == bits(case.expected(values)), (order, case.shape, kernel)
+        taken.append(ways[0])
+    assert sum(way & _unpool.SPREAD > 0 for way in taken) > 10
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
+def test_values_and_indices_in_other_orders_and_with_gaps(rng, ways, dtype):
+    for _ in range(40):
+        lead, pooled, kernel = (2, int(rng.choice([1, 3, 20]))), (int(rng.choice([1, 5, 18])), 9), (2, 3)
+        case = Case(rng, lead, pooled, kernel)
+        values = random_items(rng, np.dtype(dtype), (*lead, *pooled))
+        indices, arguments = case.indices(str(rng.choice(FORMATS[:3])))
+        given = []
+        for array in (values, indices):
+            array = ordered(array, some_order(rng, 4))
+            axis = int(rng.integers(4))
+            given.append(np.repeat(array, 2, axis)[(slice(None),) * axis + (slice(None, None, 2),)])
+        # Around `out` too.
+        order, axis = some_order(rng, 4), int(rng.integers(4))
+        wide = np.repeat(ordered(np.full(case.shape, 7, dtype), order), 2, axis)
+        out = wide[(slice(None),) * axis + (slice(None, None, 2),)]
+        UNPOOL[2](*given, kernel, output_size=case.full, out=out, **arguments)
+        assert bits(out) == bits(case.expected(values))
+        beside = wide[(slice(None),) * axis + (slice(1, None, 2),)]
+        assert bits(beside) == bits(np.full(case.shape, 7, dtype))
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 1023, 1024, 1025, 2500])
+@pytest.mark.parametrize("kind", ["i8", "u1"])
+def test_channels_last_of_any_number(rng, ways, channels, kind):
+    case = Case(rng, (1, channels), (6, 25), (2, 2))
+    for dtype in ("u1", "f4", "f8", "D"):
+        values = random_items(rng, np.dtype(dtype), (1, channels, 6, 25))
+        indices, arguments = case.indices(kind)
+        last = [0, 2, 3, 1]
+        out = np.full((case.full[0] + 2, case.full[1], channels), 7, dtype)
+        UNPOOL[2](ordered(values, last), ordered(indices, last), 2, output_size=case.full,
+                  out=out[1:-1].transpose(2, 0, 1)[None], **arguments)  # fmt: skip
+        assert bits(out[1:-1].transpose(2, 0, 1)[None]) == bits(case.expected(values))
+        assert bits(out[:: case.full[0] + 1]) == bits(np.full_like(out[:2], 7))
+    assert all(way & _unpool.SPREAD for way in ways)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0], [1, 0, 3, 2]])
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+def test_gradients_are_what_adding_to_zero_gives(rng, ways, order, kind):
+    case = Case(rng, (2, 5), (7, 49), (2, 3))
+    grads = rng.choice([0.0, -0.0, 1.5, np.inf, np.nan, -np.nan], (2, 5, 7, 49)).astype(kind)
+    expected = case.expected(grads)
+    expected += 0
+    expected[np.isnan(expected)] = np.nan
+    for indices, arguments in map(case.indices, FORMATS[:3]):
+        result = BACKWARD[2](ordered(grads, order), ordered(indices, order), case.shape, (2, 3), **arguments)
+        assert bits(result) == bits(expected)
+    assert set(ways) == {_unpool.SPREAD}
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0]])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_index_out_of_its_window_is_scattered_after_all(rng, ways, order, threads):
+    case = Case(rng, (2, 5), (7, 49), (2, 3))
+    values = ordered(random_items(rng, np.dtype("u1"), (2, 5, 7, 49)), order)
+    for _ in range(20):
+        at = int(rng.integers(case.places.size))
+        before = case.places.flat[at]
+        # In the next window, in the next row of the plane, and anywhere.
+        case.places.flat[at] = (before + rng.choice([3, case.full[1], rng.integers(1, 99)])) % np.prod(case.full)
+        ways.clear()
+        result = UNPOOL[2](values, ordered(case.places, order), (2, 3), output_size=case.full, num_threads=threads)
+        assert bits(result) == bits(case.expected(np.ascontiguousarray(values)))
+        if abs(case.places.flat[at] - before) > 2 * case.full[1]:
+            assert ways[0] == _unpool.SPREAD | _unpool.STRAYED
+        for bad in (-1, int(np.prod(case.full)), 2**32 + int(before), int(before) - 2**32):
+            case.places.flat[at] = bad
+            with pytest.raises(IndexError, match=f"index {bad} at"):
+                UNPOOL[2](values, ordered(case.places, order), (2, 3), output_size=case.full, num_threads=threads)
+        case.places.flat[at] = before
+    case.codes.flat[at] = 6
+    with pytest.raises(IndexError, match="window code 6 at"):
+        UNPOOL[2](values, ordered(case.codes.astype("u1"), order), (2, 3), output_size=case.full,
+                  index_format="window")  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0], [0, 3, 2, 1]])
+def test_results_beyond_the_caches(rng, ways, order):
+    for lead, pooled, kernel, dtype in (((2, 5), (600, 301), (2, 2), "f4"), ((1, 1), (1500, 2503), (2, 2), "u2"),
+                                        ((1, 900), (3, 700), (3, 2), "f4")):  # fmt: skip
+        case = Case(rng, lead, pooled, kernel)
+        values = rng.integers(1, 200, (*lead, *pooled)).astype(dtype)
+        expected = case.expected(values)
+        for indices, arguments in map(case.indices, ("i4", "u1")):
+            guarded = np.full(expected.size + 99, 7, dtype)
+            out = guarded[33:-66].reshape([case.shape[axis] for axis in order]).transpose(np.argsort(order))
+            for threads in (1, 2):
+                out.fill(7)
+                UNPOOL[2](ordered(values, order), ordered(indices, order), kernel, output_size=case.full, out=out,
+                          num_threads=threads, **arguments)  # fmt: skip
+                assert np.array_equal(out, expected)
+                assert ways[-1] & _unpool.STREAMED
+            assert (guarded[:33] == 7).all()
+            assert (guarded[-66:] == 7).all()
