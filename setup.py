@@ -1,6 +1,7 @@
 """The extension modules and the OpenMP probe; everything static is in pyproject.toml."""
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -182,6 +183,17 @@ def need_compiler() -> None:
             raise SystemExit(f"cunpool: no C compiler that can build a Python module{chosen}: {how}") from None
 
 
+def readme() -> str:
+    """The README as a package index shows it: there what is relative here would lead nowhere."""
+    here = Path(__file__).parent
+    repository = re.search(r'^Repository = "(.+)"', (here / "pyproject.toml").read_text("utf-8"), re.MULTILINE)[1]
+
+    def whole(link: re.Match[str]) -> str:
+        return f"{link[1]}{repository}/{'blob' if link[1] == '](' else 'raw'}/main/{link[2]}"
+
+    return re.sub(r'(\]\(|src="|srcset=")(?!#|https?:)([^)"]+)', whole, (here / "README.md").read_text("utf-8"))
+
+
 def extension(name: str) -> Extension:
     return Extension(
         f"cunpool.{name}", [f"cunpool/{name}.pyx"], include_dirs=[numpy.get_include()], define_macros=MACROS
@@ -190,6 +202,8 @@ def extension(name: str) -> Extension:
 
 need_compiler()
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     ext_modules=cythonize(
         [extension(name) for name in ("_unpool", "_gather", "_pool", "_memory", "_runtime")],
         build_dir="build/cython",

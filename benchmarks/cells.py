@@ -6,16 +6,13 @@ import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from shared import bench
 
 
 @dataclass(frozen=True)
-class Cell:
-    op: str  # unpool, pool, and the gradients of both
-    full: tuple[int, ...]  # (N, C, *spatial) of the side with all the cells
-    kernel: int = 2
-    stride: int = 2
-    padding: int = 0
-    index: str = "int64"  # or none, for pooling alone
+class Cell(bench.Cell):
+    """Beyond what ``cunpool bench`` measures: gradients, int32 indices, window codes, layouts, `out`, dtypes."""
+
     layout: str = "contiguous"  # or another one of LAYOUTS
     out: bool = False
     format: str = "plane"  # or window: then cunpool has window codes where the others have their indices
@@ -25,16 +22,6 @@ class Cell:
     @property
     def item(self) -> int:
         return np.dtype(self.dtype).itemsize
-
-    @property
-    def n(self) -> int:
-        return len(self.full) - 2
-
-    @property
-    def pooled(self) -> tuple[int, ...]:
-        return self.full[:2] + tuple(
-            (size + 2 * self.padding - self.kernel) // self.stride + 1 for size in self.full[2:]
-        )
 
     @property
     def full_bytes(self) -> int:
@@ -47,13 +34,10 @@ class Cell:
         return self.full_bytes + (self.item + index) * math.prod(self.pooled)
 
     @property
-    def name(self) -> str:
-        window = f"{self.kernel}/{self.stride}" + (f" pad {self.padding}" if self.padding else "")
-        rest = [self.dtype] * (self.dtype != "float32")
-        rest += ["no indices" if self.index == "none" else self.index] * (self.index != "int64")
-        rest += [self.layout] * (self.layout != "contiguous")
-        rest += ["window codes"] * (self.format == "window") + ["out="] * self.out
-        return " ".join([self.op, "x".join(map(str, self.full)), window, *rest])
+    def rest(self) -> list[str]:
+        said = [self.dtype] * (self.dtype != "float32") + super().rest + [self.index] * (self.index == "int32")
+        said += [self.layout] * (self.layout != "contiguous")
+        return said + ["window codes"] * (self.format == "window") + ["out="] * self.out
 
     @property
     def plain(self) -> bool:
@@ -140,6 +124,7 @@ def lanes() -> list[Cell]:
 
 
 def cells() -> list[Cell]:
+    """Each once, and in a group only if it comes from nowhere else; those of ``cunpool bench`` are among them."""
     chosen = []
     for op in ("unpool", "pool"):
         chosen += [Cell(op, full) for full in SIZES]
@@ -153,33 +138,22 @@ def cells() -> list[Cell]:
         chosen += [Cell(op, full) for full in GRADIENTS]
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
     chosen += [Cell(op, full, index="int32") for op in ("unpool", "pool") for full in LARGER]
-    known = {cell.name for cell in chosen}
-    return chosen + list({cell.name: cell for cell in lanes() if cell.name not in known}.values())
+    chosen += lanes() + [Cell(**asdict(cell)) for cell in bench.CELLS]
+    found: dict[str, Cell] = {}
+    for cell in chosen:
+        found.setdefault(cell.name, cell)
+    return list(found.values())
 
 
 def data(cell: Cell) -> dict[str, np.ndarray]:
     """The arrays that the operation takes, contiguous."""
-    rng = np.random.default_rng(1)
-
-    def numbers() -> np.ndarray:
-        if np.dtype(cell.dtype).kind == "f":
-            return rng.random(cell.full, np.float32).astype(cell.dtype, copy=False)
-        return rng.integers(0, 100, cell.full).astype(cell.dtype)
-
-    if cell.op == "pool":
-        return {"x": numbers()}
-    code = np.uint8 if cell.kernel**cell.n <= 256 else np.uint16
-    indices, codes = np.zeros((), np.int64), np.zeros((), code)
-    for axis, size in enumerate(cell.full[2:]):
-        shape = [1] * len(cell.full)
-        shape[axis + 2] = cell.pooled[axis + 2]
-        first = np.arange(cell.pooled[axis + 2]).reshape(shape) * cell.stride - cell.padding
-        place = np.clip(first + rng.integers(0, cell.kernel, cell.pooled, np.uint8), 0, size - 1)
-        indices = indices * size + place
-        codes = codes * cell.kernel + (place - first).astype(code)
-    arrays = {"indices": indices.astype(cell.index), "codes": codes}
+    arrays = bench.data(cell)
+    x = arrays["x"]
     if cell.op == "unpool gradient":
-        return {"x": numbers(), **arrays}
-    # As after a pooling, equal places have equal values: PyTorch's answer is a matter of luck otherwise. Small integers
-    # have the same sum in any order.
-    return {"x": (indices * 2654435761 % 1024).astype(cell.dtype), **arrays}
+        x = np.random.default_rng(1).random(cell.full, np.float32)
+    if np.dtype(cell.dtype).kind in "iu":  # whole numbers; those that unpooling is given wrap
+        x = (x if cell.op == "unpool" else 100 * x).astype(np.int64)
+    arrays["x"] = x.astype(cell.dtype, copy=False)
+    if "indices" in arrays:
+        arrays["indices"] = arrays["indices"].astype(cell.index, copy=False)
+    return arrays

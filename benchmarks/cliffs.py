@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from contestants import LAYOUTS
+from shared import bench
 
 import cunpool as cu
 
@@ -27,34 +29,7 @@ OPS = ("pool", "unpool", "pool gradient", "unpool gradient")
 INDICES = ("int64", "int32", "codes")
 DTYPES = ("uint8", "int8", "int16", "uint16", "float16", "int32", "float32", "float64", "int64")
 MOST = 1 << 22  # cells of the full side
-
-
-def interleaved(array: np.ndarray) -> np.ndarray:
-    """The channels last in memory."""
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
-
-
-def transposed(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
-
-
-def sliced(array: np.ndarray) -> np.ndarray:
-    """Every second entry of an array of twice the width."""
-    return np.repeat(array, 2, -1)[..., ::2]
-
-
-def reversed_(array: np.ndarray) -> np.ndarray:
-    return array[..., ::-1].copy()[..., ::-1]
-
-
-ORDERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "C": np.ascontiguousarray,
-    "channels last": interleaved,
-    "Fortran": np.asfortranarray,
-    "transposed": transposed,
-    "sliced": sliced,
-    "reversed": reversed_,
-}
+ORDERS = {"C" if name == "contiguous" else name: arranged for name, arranged in LAYOUTS.items()}
 
 
 @dataclass(frozen=True)
@@ -154,20 +129,13 @@ def drawn(rng: np.random.Generator) -> Call:
             return call
 
 
-def timed(call: Callable[[], Any], repeats: int) -> float:
-    start = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    return (time.perf_counter() - start) / repeats
-
-
 def ratios(call: Call, neighbours: list[Call], rounds: int, block: float) -> list[float]:
     """The call's time by each neighbour's: the medians of the rounds."""
     prepared = [c.prepared() for c in (call, *neighbours)]
     for function in prepared:
         function()
-    repeats = [max(1, int(block / max(timed(function, 1), 1e-7))) for function in prepared]
-    times = [[timed(function, r) for function, r in zip(prepared, repeats, strict=True)] for _ in range(rounds)]
+    repeats = [max(1, int(block / max(bench.timed(function, 1), 1e-7))) for function in prepared]
+    times = [[bench.timed(function, r) for function, r in zip(prepared, repeats, strict=True)] for _ in range(rounds)]
     return [statistics.median(row[0] / row[i] for row in times) for i in range(1, len(prepared))]
 
 

@@ -1,28 +1,18 @@
-"""What the times say: ratios within a round, their medians and quartiles, a table, a summary and a chart."""
+"""What the times say: ratios within a round, their medians and quartiles, a table, a summary and charts."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from shared import bench
 
-PEERS = {
-    "torch": "PyTorch",
-    "onnxruntime": "ONNX Runtime",
-    "paddle": "PaddlePaddle",
-    "numpy": "NumPy",
-    "opencv": "OpenCV",
-    "scipy": "SciPy",
-    "bottleneck": "bottleneck",
-    "skimage": "scikit-image",
-    "numba": "numba's loop",
-    "other": "other build",
-}
-TITLES = {"unpool": "unpooling", "pool": "pooling with indices"}
+PEERS = {name: title for name, title in bench.PEERS.items() if name != "cunpool"}
+PEERS |= {"bottleneck": "bottleneck", "numba": "numba's loop", "other": "other build"}
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 
@@ -49,11 +39,6 @@ def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, 
         return None
     low, median, high = np.percentile(theirs / ours, [25, 50, 75])
     return float(median), float(low), float(high)
-
-
-def geometric_mean(numbers: Iterable[float]) -> float:
-    logarithms = [math.log(number) for number in numbers]
-    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
 
 
 def threads_of(results: dict[str, Any]) -> list[int]:
@@ -86,7 +71,7 @@ def summary(results: dict[str, Any]) -> None:
             parts = []
             for threads in counts:
                 found = [ratio(c, name, threads) for c in cells if c["op"] == op and c["plain"]]
-                parts.append(f"{geometric_mean(r[0] for r in found if r):6.2f}")
+                parts.append(f"{bench.geometric_mean(r[0] for r in found if r):6.2f}")
             if "nan" in "".join(parts):
                 continue
             print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
@@ -129,7 +114,7 @@ def groups(cells: list[dict[str, Any]], counts: list[int]) -> None:
             for threads in counts if group else ():
                 found = [r[0] for c in cells if c.get("group") == group and (r := ratio(c, name, threads))]
                 if found:
-                    mean = geometric_mean(found)
+                    mean = bench.geometric_mean(found)
                     print(f"  {group:<32}{title:<14}at {threads}: {mean:6.2f}, least {min(found):5.2f} of {len(found)}")
 
 
@@ -141,7 +126,9 @@ def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
             if cell["op"] == op and cell["plain"] and cell["full_bytes"] > 2**20:
                 found.append(np.median(times(cell, "cunpool", counts[0]) / times(cell, "cunpool", counts[-1])))
         if found:
-            print(f"  {op:<16}geometric mean {geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}")
+            print(
+                f"  {op:<16}geometric mean {bench.geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}"
+            )
 
 
 def outs(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -165,7 +152,7 @@ def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
             parts = []
             for t in counts:
                 found = [ratio(c, name, t) for c in chosen if c["full_bytes"] > 2**24 or name == "torch"]
-                parts.append(f"{geometric_mean(r[0] for r in found if r):.2f} at {t}")
+                parts.append(f"{bench.geometric_mean(r[0] for r in found if r):.2f} at {t}")
             print(f"  {op:<8}{title:<36}" + "  ".join(parts))
         parts = []
         for t in counts:
@@ -175,7 +162,7 @@ def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
                 if other["format"] == "plane" and other["index"] == "int64"
                 and all(other[k] == c[k] for k in ("op", "full", "kernel", "layout", "out"))
             ]  # fmt: skip
-            parts.append(f"{geometric_mean(found):.2f} at {t}")
+            parts.append(f"{bench.geometric_mean(found):.2f} at {t}")
         print(f"  {op:<8}{'cunpool with int64 indices':<36}" + "  ".join(parts))
 
 
@@ -199,7 +186,7 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
                     np.median(c["must_move"] / times(c, "cunpool", t) / (2 * c["full_bytes"] / times(c, "copy", t)))
                     for c in chosen
                 ]
-                parts.append(f"{geometric_mean(rates):.2f} at {t}")
+                parts.append(f"{bench.geometric_mean(rates):.2f} at {t}")
             moved = np.median([c["must_move"] / c["full_bytes"] for c in chosen])
             copied = np.median([2 * c["full_bytes"] / np.median(times(c, "copy", 1)) for c in chosen]) / 1e9
             print(
@@ -208,52 +195,43 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
             )
 
 
+def rows(cells: list[dict[str, Any]], threads: int) -> list[Any]:
+    """A row for each contestant: the geometric mean over these cells, and the least and the most of them."""
+    found = []
+    for name, title in PEERS.items():
+        ratios = [r[0] for cell in cells if (r := ratio(cell, name, threads))]
+        if ratios:
+            found.append(bench.row(title, ratios))
+    return found
+
+
+def lane(cell: dict[str, Any]) -> str:
+    """A cell's group, or what it is about but for its shape: operation, window, what its name says beyond these."""
+    if cell.get("group"):
+        return cell["group"]
+    found = re.fullmatch(r"(\D+) [\dx]+ (\d+)/(\d+)(?: pad \d+)?(.*)", cell["name"])
+    assert found, cell["name"]
+    op, kernel, stride, rest = found.groups()
+    title = bench.TITLES.get((op, "none" if cell["index"] == "none" else "int64"), op)
+    return f"{title}, {kernel} x {kernel}, stride {stride}" + rest.replace(" ", ", ", 1)
+
+
 def chart(results: dict[str, Any], path: Path) -> None:
-    """Each peer's time by cunpool's over the size, in one panel for each operation."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
-
+    """The plain cells, as PATH-light.svg and PATH-dark.svg; every lane, as PATH-lanes-light.svg and so on."""
     threads = threads_of(results)[-1]
-    ops = [op for op in TITLES if any(c["op"] == op for c in results["cells"])]
-    figure = Figure(figsize=(5.6 * len(ops), 4.9), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(ops), sharey=True))
-    markers = dict(zip(PEERS, "osD^v<>pP*", strict=True))
-    for axes, op in zip(panels, ops, strict=True):
-        for number, (name, title) in enumerate(PEERS.items()):
-            points = [
-                (cell["full_bytes"], found) for cell in results["cells"]
-                if cell["op"] == op and cell["plain"] and (found := ratio(cell, name, threads))
-            ]  # fmt: skip
-            if not points:
-                continue
-            sizes = [size for size, _ in points]
-            medians = np.array([found[0] for _, found in points])
-            spread = np.abs(np.array([found[1:] for _, found in points]).T - medians)
-            axes.errorbar(sizes, medians, spread, fmt=markers[name], color=f"C{number}", ms=5, lw=0.9, label=title,
-                          alpha=0.85)  # fmt: skip
-        axes.axhline(1, color="black", lw=1.2)
-        axes.text(0.99, 1, "cunpool", transform=axes.get_yaxis_transform(), ha="right", va="bottom")
-        axes.set(xscale="log", yscale="log", title=TITLES[op], xlabel="size of the array with all the cells")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: readable(size)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.set_yticks([1, 2, 5, 10, 20, 50], minor=False)
-        axes.tick_params(axis="y", which="minor", left=False, labelleft=False)
-        axes.grid(alpha=0.3)
-    panels[0].set_ylabel("time by cunpool's (higher: slower than cunpool)")
-    panels[0].legend(loc="upper left")
-    machine = results["machine"]
-    figure.suptitle(
-        f"Time by cunpool's at {threads} threads: float32, int64 indices, fresh results\n"
-        f"{machine['processor']}, {machine['cores']} cores; a point is one shape, median and quartiles",
-        fontsize=11,
-    )
-    figure.savefig(path, dpi=130)
-    print(f"\nwrote {path}")
-
-
-def readable(size: float) -> str:
-    for unit in ("B", "KB", "MB"):
-        if size < 1000:
-            return f"{size:g} {unit}"
-        size /= 1000
-    return f"{size:g} GB"
+    cells = results["cells"]
+    plain = {
+        title: rows([c for c in cells if (c["op"], c["index"]) == kind and c["plain"]], threads)
+        for kind, title in bench.TITLES.items()
+    }
+    lanes = {name: rows([c for c in cells if lane(c) == name], threads) for name in sorted({lane(c) for c in cells})}
+    heading = f"{results['machine']['processor']}, {threads} thread{'s' * (threads > 1)}"
+    for theme in bench.THEMES:
+        for suffix, groups in (("", plain), ("-lanes", lanes)):
+            if any(groups.values()):
+                bench.draw(
+                    {title: found for title, found in groups.items() if found},
+                    path.with_name(f"{path.name}{suffix}-{theme}.svg"),
+                    theme,
+                    heading,
+                )

@@ -1,4 +1,4 @@
-"""The command: ``cunpool info`` and ``cunpool demo``."""
+"""The command: ``cunpool info``, ``cunpool demo`` and ``cunpool bench``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import cunpool as cu
-from cunpool import _demo, _runtime
+from cunpool import _bench, _demo, _runtime
 
 
 def info() -> None:
@@ -29,16 +29,28 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"cunpool {cu.__version__}")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("info", help="version, OpenMP, compiler and NumPy")
-    about = "pool and unpool a photograph, check it, draw it, and time it"
+    about = "pool and unpool a photograph or a volume, check it, draw it, and time it"
     demo = commands.add_parser(
         "demo",
         help=about,
         description=f"{about[0].upper()}{about[1:]}. It takes some five seconds, with a large image more.",
     )
-    demo.add_argument("image", nargs="?", help="any image file; by default matplotlib's sample photograph")
+    demo.add_argument(
+        "image", nargs="?", help="any image file; by default matplotlib's sample photograph, or a volume of our making"
+    )
+    demo.add_argument("--volume", action="store_true", help="take a volume: IMAGE is an .npy file with three axes")
     demo.add_argument(
         "-o", "--output", default="cunpool-demo.png", help="the picture's file, by its suffix (default: %(default)s)"
     )
+    about = "measure ten shapes beside whichever of the others are installed"
+    bench = commands.add_parser(
+        "bench",
+        help=about,
+        description=f"{about[0].upper()}{about[1:]}: PyTorch, ONNX Runtime (with onnx), PaddlePaddle, NumPy, SciPy, "
+        "OpenCV, scikit-image. It takes about a minute; leave the machine alone meanwhile.",
+    )
+    bench.add_argument("--threads", type=int, help="threads of each (default: what a call would use)")
+    bench.add_argument("--plot", metavar="FILE", help="draw a chart too, by its suffix")
     chosen = parser.parse_args(words)
     if chosen.command is None:
         parser.print_help(sys.stderr)
@@ -51,7 +63,9 @@ def run(words: Sequence[str] | None) -> int:
         if chosen.command == "info":
             info()
         elif chosen.command == "demo":
-            _demo.demo(chosen.image, chosen.output)
+            _demo.demo(chosen.image, chosen.output, chosen.volume)
+        elif chosen.command == "bench":
+            _bench.bench(chosen.threads, chosen.plot)
     except _demo.Refusal as refusal:
         print(f"cunpool: {refusal}", file=sys.stderr)
         return 2

@@ -1,12 +1,14 @@
-"""``cunpool demo``: a photograph pooled and unpooled, held against plain NumPy, drawn, and timed."""
+"""``cunpool demo``: a photograph or a volume pooled and unpooled, held against plain NumPy, drawn, and timed."""
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,9 @@ import cunpool as cu
 from cunpool._arrays import Array
 
 ROUNDS, LEAST, SECONDS = 25, 3, 3.0  # as many rounds as these seconds allow
-WIDTH, TALLEST = 3.2, 9.6  # inches of one picture in the figure
+WIDTH, TALLEST = 3.2, 6.4  # inches of one picture in the figure
+CROP = 8  # cells of the first picture along each side of what is magnified
+KEPT = "#e8730c"  # frames what was kept
 NOISY = 2.0  # a median of so many times the best is something else's doing
 
 
@@ -32,44 +36,80 @@ class Step(NamedTuple):
     numpys: Callable[[], Any]
 
 
+class Stage(NamedTuple):
+    """A picture: rows, columns, and colours if it has any; `scale` cells of the first one for each of its own."""
+
+    name: str
+    cells: Array
+    scale: int
+
+
 def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def demo(image: str | None, output: str) -> None:
+def demo(image: str | None, output: str, volume: bool) -> None:
     try:
         from matplotlib import cbook
         from PIL import Image  # noqa: F401
     except ImportError as error:
         raise Refusal(f"the demo needs {error.name}: pip install 'cunpool[demo]'") from None
-    source = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False) if image is None else image
-    path = destination(output, source)
-    x = read_image(source)
-    print(f"image            {x.shape} {x.dtype}, {threads()}")
-
-    pool = Step("pool", lambda: cu.max_pool2d(x, 2, return_indices=True), lambda: numpy_pool(x))
-    y1, indices1 = check(pool)
-    again = Step("pool again", lambda: cu.max_pool2d(y1, 2, return_indices=True), lambda: numpy_pool(y1))
-    y2, indices2 = check(again)
-    unpool = Step(
-        "unpool",
-        lambda: cu.max_unpool2d(y2, indices2, 2, output_size=y1.shape),
-        lambda: numpy_unpool(y2, indices2, y1.shape),
-    )
-    z1 = check(unpool)
-    back = Step(
-        "unpool again",
-        lambda: cu.max_unpool2d(z1, indices1, 2, output_size=x.shape),
-        lambda: numpy_unpool(z1, indices1, x.shape),
-    )
-    z2 = check(back)
-    same = int(np.count_nonzero((z2 == x) & (x != 0)))
-    print(
-        f"{same} of {x.size} values came back exactly: {same / x.size:.2%} (1 in 16 was kept, and zeros do not count)"
-    )
-    draw([("photograph", x), ("pooled", y1), ("pooled twice", y2), ("unpooled", z1), ("unpooled twice", z2)], path)
+    if volume:
+        path = destination(output, image or "")
+        x = synthetic() if image is None else read_volume(image)
+    else:
+        source = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False) if image is None else image
+        path = destination(output, source)
+        x = read_image(source)
+    print(f"{'volume' if volume else 'image':<16} {x.shape} {x.dtype}, {threads()}")
+    if volume:
+        steps, stages = run(x, cu.max_pool3d, cu.max_unpool3d, ["pool", "pool again", "pool thrice"])
+        stages = [Stage(name, middle(cells), scale) for name, cells, scale in stages]
+    else:
+        steps, stages = run(x, cu.max_pool2d, cu.max_unpool2d, ["pool"])
+        stages = [Stage(name, cells.transpose(1, 2, 0), scale) for name, cells, scale in stages]
+    draw(stages, path)
     print(f"wrote {path}")
-    measure([pool, again, unpool, back])
+    measure(steps)
+
+
+def run(
+    x: Array, pool: Callable[..., Any], unpool: Callable[..., Any], names: list[str]
+) -> tuple[list[Step], list[Stage]]:
+    """Pool as often as there are names, and unpool the first level: each step checked, and what is to be seen."""
+    steps, kept, stages, cells = [], [], [Stage("what was given", x, 1)], x
+    for level, name in enumerate(names, 1):
+        step = Step(name, partial(pool, cells, 2, return_indices=True), partial(numpy_pool, cells))
+        cells, indices = check(step)
+        steps.append(step)
+        kept.append((cells, indices))
+        stages.append(Stage(f"pooled{['', ' twice', ' thrice'][level - 1]}", cells, 2**level))
+    y, indices = kept[0]
+    step = Step("unpool", lambda: unpool(y, indices, 2, output_size=x.shape), lambda: numpy_unpool(y, indices, x.shape))
+    z = check(step)
+    same = int(np.count_nonzero((z == x) & (x != 0)))
+    print(f"{same} of {x.size} values came back exactly: {same / x.size:.2%} (one in {2 ** (x.ndim - 1)} was kept, and "
+          "zeros do not count)")  # fmt: skip
+    return [*steps, step], [*stages, Stage("unpooled", z, 1)]
+
+
+def middle(volume: Array) -> Array:
+    """A slice in the middle, the same in each level."""
+    cells: Array = volume[0, volume.shape[1] // 2]
+    return cells
+
+
+def synthetic() -> Array:
+    """A volume of shells around some points, with noise."""
+    z, y, x = np.indices((96, 128, 128), np.float32)
+    shells = sum(
+        np.exp(-((np.sqrt((z - a) ** 2 + (y - b) ** 2 + (x - c) ** 2) - r) ** 2) / 18)
+        for a, b, c, r in ((48, 50, 50, 28), (40, 90, 84, 22), (60, 36, 100, 14), (50, 100, 30, 10))
+    )
+    cells: Array = np.minimum(160 * shells + np.random.default_rng(0).integers(1, 60, z.shape), 255).astype(np.uint8)[
+        None
+    ]
+    return cells
 
 
 def threads() -> str:
@@ -119,18 +159,34 @@ def eight_bits(image: Any) -> Any:
     return Image.fromarray((cells * (255 / (top or 1))).astype(np.uint8))
 
 
+def read_volume(path: str) -> Array:
+    """The volume of an .npy file, as (1, D, H, W); read where it lies."""
+    try:
+        cells = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # whatever else the file may be
+        raise Refusal(f"cannot read the volume: {one_line(error)}") from None
+    if not isinstance(cells, np.ndarray) or cells.ndim != 3 or cells.dtype.kind not in "buif":
+        raise Refusal("the volume must be an .npy file of one array of real numbers with 3 axes")
+    if min(cells.shape) < CROP:
+        raise Refusal(f"the volume must have at least {CROP} cells along each axis, got {cells.shape}")
+    return np.asarray(cells)[None]
+
+
 def numpy_pool(x: Array) -> tuple[Array, Array]:
-    """2 x 2 pooling in plain NumPy."""
-    channels, height, width = x.shape[0], x.shape[1] // 2, x.shape[2] // 2
-    windows = x[:, : 2 * height, : 2 * width].reshape(channels, height, 2, width, 2).transpose(0, 1, 3, 2, 4)
-    code = windows.reshape(channels, height, width, 4).argmax(-1)
-    row = 2 * np.arange(height)[:, None] + code // 2
-    return windows.max((-2, -1)), row * x.shape[2] + 2 * np.arange(width) + code % 2
+    """Pooling by two along each axis, in plain NumPy."""
+    n, half = x.ndim - 1, [size // 2 for size in x.shape[1:]]
+    cells = x[(slice(None), *(slice(2 * size) for size in half))].reshape(
+        len(x), *(e for size in half for e in (size, 2))
+    )
+    windows = cells.transpose(0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2)).reshape(len(x), *half, -1)
+    steps = np.unravel_index(windows.argmax(-1), (2,) * n)
+    places = tuple(2 * first + step for first, step in zip(np.indices(half), steps, strict=True))
+    return windows.max(-1), np.ravel_multi_index(places, x.shape[1:])
 
 
 def numpy_unpool(y: Array, indices: Array, shape: tuple[int, ...]) -> Array:
     """Unpooling in plain NumPy."""
-    z = np.zeros((shape[0], shape[1] * shape[2]), y.dtype)
+    z = np.zeros((shape[0], math.prod(shape[1:])), y.dtype)
     np.put_along_axis(z, indices.reshape(len(z), -1), y.reshape(len(z), -1), 1)
     return z.reshape(shape)
 
@@ -146,22 +202,63 @@ def check(step: Step) -> Any:
     return result
 
 
-def draw(stages: Sequence[tuple[str, Array]], path: Path) -> None:
+def draw(stages: Sequence[Stage], path: Path) -> None:
+    """The pictures, and below each the same few cells of it with their numbers."""
     from matplotlib.figure import Figure
 
-    height, width = stages[0][1].shape[1:]
-    size = WIDTH * len(stages), min(WIDTH * height / width, TALLEST) + 0.7
-    figure = Figure(figsize=size, layout="constrained")
-    for axes, (name, image) in zip(figure.subplots(1, len(stages)), stages, strict=True):
-        axes.imshow(image.transpose(1, 2, 0), interpolation="nearest")
-        axes.set_title(f"{name}\n{image.shape[2]} x {image.shape[1]}", fontsize=11)
-        axes.set_axis_off()
+    height, width = stages[0].cells.shape[:2]
+    tall = min(max(WIDTH * height / width, WIDTH / 8), TALLEST)
+    figure = Figure(figsize=(WIDTH * len(stages), tall + WIDTH + 0.8), layout="constrained", facecolor="white")
+    above, below = figure.subplots(2, len(stages), height_ratios=[tall, WIDTH])
+    size = CROP if min(height, width) >= CROP else 4
+    corner = liveliest(cropped(stages[0], (0, 0), max(height, width)), size)
+    least, most = min(float(stages[0].cells.min()), 0.0), float(stages[0].cells.max())
+    shown = {"interpolation": "nearest", "cmap": "gray", "vmin": least, "vmax": most}
+    back = cropped(stages[-1], corner, size)
+    for axes, under, stage in zip(above, below, stages, strict=True):
+        axes.imshow(stage.cells, **shown)
+        axes.set_title(f"{stage.name}, {stage.cells.shape[1]} x {stage.cells.shape[0]}", fontsize=11)
+        row, column = ((place + size / 2) / stage.scale - 0.5 for place in corner)
+        side = max(size, min(width, height) / 20) / stage.scale
+        frame(axes, column - side / 2, row - side / 2, side, 2)
+        cells = cropped(stage, corner, size)
+        under.imshow(cells, **shown)
+        for (i, j), value in np.ndenumerate(cells):
+            ink = "black" if value - least > 0.6 * (most - least) else "white" if value else "gray"
+            text = f"{value:.3g}" if cells.dtype.kind == "f" else str(value)
+            under.text(j, i, text, ha="center", va="center", fontsize=9, color=ink)
+            if stage.scale > 1 or back[i, j]:
+                frame(under, j - 0.47, i - 0.47, 0.94, 1.6)
+        for each in (axes, under):
+            each.set(xticks=[], yticks=[])
+    figure.supxlabel("below, what is framed above: in orange what was kept, and where it went back to", fontsize=10)
     picture = io.BytesIO()
     try:
         figure.savefig(picture, dpi=150, format=path.suffix[1:].lower())
         path.write_bytes(picture.getvalue())
     except Exception as error:  # a full disk, but also what a format needs and has not got
         raise Refusal(f"cannot write {path}: {one_line(error)}") from None
+
+
+def liveliest(cells: Array, size: int) -> tuple[int, int]:
+    """Where of all squares of this size the numbers differ most."""
+    rows, columns = (length // size for length in cells.shape)
+    squares = cells[: rows * size, : columns * size].reshape(rows, size, columns, size)
+    row, column = divmod(int(squares.astype(np.float64).std((1, 3)).argmax()), columns)
+    return row * size, column * size
+
+
+def cropped(stage: Stage, corner: tuple[int, int], size: int) -> Array:
+    """The cells of a picture that are magnified, of one colour."""
+    row, column, side = corner[0] // stage.scale, corner[1] // stage.scale, max(size // stage.scale, 1)
+    cells = stage.cells if stage.cells.ndim == 2 else stage.cells[..., 1]
+    return cells[row : row + side, column : column + side]
+
+
+def frame(axes: Any, x: float, y: float, side: float, line: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((x, y), side, side, fill=False, edgecolor=KEPT, lw=line))
 
 
 def measure(steps: Sequence[Step]) -> None:

@@ -145,9 +145,9 @@ def convert_indices(
     Parameters
     ----------
     indices : array_like of integers
-        Of shape (N, C, *spatial) or (C, *spatial), the spatial sizes being those of the pooled array. N and C may be 0.
-        The axes have this order in every format: move TensorFlow's channels with ``numpy.moveaxis(indices, -1, 1)``
-        first, which copies nothing.
+        Of shape ``(N, C, *spatial)`` or ``(C, *spatial)``, the spatial sizes being those of the pooled array. N and C
+        may be 0. The axes have this order in every format: move TensorFlow's channels first, with
+        ``numpy.moveaxis(indices, -1, 1)``, which copies nothing.
     source, target : str
         The format of `indices`, and that of the result:
 
@@ -155,7 +155,7 @@ def convert_indices(
         - ``"window"``: positions in the window, in raster order over the kernel, whether or not all of it lies in the
           input. One byte each where the window has at most 256 positions, two where it has at most 65536, and no more
           are possible.
-        - ``"onnx"``: places in the whole input, (N, C, *spatial), in raster order; those of ONNX's MaxPool.
+        - ``"onnx"``: places in the whole input, ``(N, C, *spatial)``, in raster order; those of ONNX's MaxPool.
         - ``"tf"``: places in one item of a batch with its channels last, ``(h * W + w) * C + c``; those of
           ``tf.nn.max_pool_with_argmax``.
         - ``"tf_batch"``: places in the whole input with its channels last, ``((n * H + h) * W + w) * C + c``; those of
@@ -163,7 +163,7 @@ def convert_indices(
     input_size : sequence of int
         What was pooled: its spatial sizes, or its whole shape. The spatial sizes alone say how many axes were pooled
         over. A whole shape does not, (N, C, L) and (C, H, W) being alike: then it is as many as `kernel_size`,
-        `stride`, `padding` or `dilation` have entries, and if all are integers, (N, C, *spatial) is assumed (of two
+        `stride`, `padding` or `dilation` have entries, and if all are integers, ``(N, C, *spatial)`` is assumed (of two
         axes, (C, L)); three axes that might as well be (C, H, W) are refused.
     {window}
         At most half of `kernel_size`.

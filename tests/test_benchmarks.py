@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,13 +15,24 @@ if not FOLDER.exists():
     pytest.skip("the benchmarks are not here", allow_module_level=True)
 
 
+def imported(name):
+    """A module of the benchmarks, which import each other."""
+    before = {*sys.modules}
+    yield importlib.import_module(name)
+    for module in {"cells", "contestants", "report", "shared"} - before:
+        sys.modules.pop(module, None)
+
+
 @pytest.fixture
 def report(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    import report
+    yield from imported("report")
 
-    yield report
-    del sys.modules["report"]
+
+@pytest.fixture
+def contestants(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    yield from imported("contestants")
 
 
 def results(**times: list[float]):
@@ -54,6 +67,52 @@ def test_a_cell_a_line_with_four_digits(report):
 def test_recorded_results_are_a_cell_a_line(report):
     text = (FOLDER / "results.json").read_text()
     assert text == report.dumped(json.loads(text))
+
+
+def test_what_the_command_measures_is_measured_here(contestants):
+    from cells import cells
+    from shared import bench
+
+    names = [cell.name for cell in cells()]
+    assert len({*names}) == len(names)
+    assert {cell.name for cell in bench.CELLS} <= {*names}
+
+
+def test_a_group_has_all_its_lanes(contestants):
+    from cells import cells
+
+    groups = {cell.name: cell.group for cell in cells()}
+    assert groups["pool 1x1x1080x1920 2/2 no indices"] == "images, 2 x 2"
+    assert groups["pool 1x16x256x256 2/2 uint8 no indices Fortran"] == "Fortran beside C order"
+    assert groups["pool 1x1x128x256x256 2/2"] == ""  # one of the shapes that everything is measured on
+
+
+@pytest.mark.parametrize("name", ["numpy", "scipy", "opencv", "bottleneck", "skimage"])
+def test_contestants_have_the_same_answer_in_every_lane(contestants, name):
+    from cells import cells, data
+
+    pytest.importorskip({"opencv": "cv2"}.get(name, name))
+    ours, theirs = (contestants.CONTESTANTS[which](1) for which in ("cunpool", name))
+    compared = 0
+    for cell in cells():
+        spatial = [min(size, 2 * max(cell.kernel, 6)) for size in cell.full[2:]]
+        small = replace(cell, full=(min(cell.full[0], 2), min(cell.full[1], 3), *spatial))
+        arrays = data(small)
+        if call := theirs(small, arrays):
+            expected = contestants.check(small, ours(small, arrays)())
+            assert contestants.check(small, call()) == expected, cell.name
+            compared += 1
+    assert compared >= 4
+
+
+def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
+    pytest.importorskip("matplotlib")
+    given = results(cunpool=[1, 2], numpy=[2, 4])
+    given["machine"] = {"processor": "a processor"}
+    given["cells"][0] |= {"plain": False, "index": "none", "group": "a question"}
+    report.chart(given, tmp_path / "made")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made-lanes-dark.svg", "made-lanes-light.svg"]
+    assert "<!-- a question -->" in (tmp_path / "made-lanes-light.svg").read_text()
 
 
 @pytest.mark.skipif(not hasattr(__import__("signal"), "SIGSTOP"), reason="contestants cannot be stopped here")

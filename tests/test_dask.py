@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ dask = pytest.importorskip("dask")
 lazy = importlib.import_module("cunpool.dask")
 fuzz_dask = importlib.import_module("fuzz_dask")
 
-ROOT = Path(__file__).parent.parent
 LAZY_POOL = {n: getattr(lazy, f"max_pool{n}d") for n in (1, 2, 3)}
 LAZY_UNPOOL = {n: getattr(lazy, f"max_unpool{n}d") for n in (1, 2, 3)}
 
@@ -555,10 +553,3 @@ def test_docstring_examples():
     result = doctest.testmod(lazy)
     assert result.attempted > 3
     assert result.failed == 0
-
-
-def test_readme_example():
-    blocks = re.findall(r"```py\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    blocks = [block for block in blocks if "dask" in block]
-    assert len(blocks) == 1
-    exec(compile(blocks[0], "README.md", "exec"), {})

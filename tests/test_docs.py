@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
+import importlib.util
 import inspect
 import itertools
+import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +19,12 @@ from fuzzing.worker import KINDS
 
 import cunpool as cu
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
+# What pages may import beside NumPy and cunpool; a block is left out where one of them is not installed.
+OTHERS = ("torch", "dask", "onnx", "onnxscript", "onnxruntime", "skimage", "scipy", "cv2")
+# Some of .ci's scripts run the tests beside the pages in the root and nothing else.
+of_the_repository = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the repository's other files are not here")
 
 
 @pytest.mark.parametrize("name", ["", "._threads", ".indices", ".memory", ".modules", ".pooling", ".unpooling"])
@@ -84,19 +93,142 @@ def test_help_begins_with_an_example_and_the_calls():
             assert f"`{family}`" in text, name
 
 
-def test_readme_examples(tmp_path, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert blocks
+def pages(*patterns: str) -> list[Path]:
+    return [page for pattern in patterns for page in sorted(ROOT.glob(pattern))]
+
+
+def named(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks_of(page: Path) -> list[tuple[str, str]]:
+    """The kind and the lines of each block of code."""
+    return re.findall(r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def missing(code: str) -> list[str]:
+    """What of the others' libraries a block imports and is not installed."""
+    imported = set(re.findall(r"^ *(?:>>> )?(?:import|from) (.+)", code, re.MULTILINE))
+    words = {word for line in imported for word in re.findall(r"\w+", line)}
+    return [name for name in OTHERS if name in words and importlib.util.find_spec(name) is None]
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # PyTorch's exporter, about itself
+@pytest.mark.parametrize("page", pages("README.md", "docs/*.md"), ids=named)
+def test_every_block_of_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    space: dict = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), space)
+    space: dict = {"__name__": "page"}
+    left = []
+    for number, (kind, code) in enumerate(blocks_of(page)):
+        assert kind in ("python", "pycon", "sh", "text") or kind.startswith("{"), kind
+        if absent := missing(code):
+            left += absent
+        elif kind == "python":
+            exec(compile(code, f"{page.name}, block {number}", "exec"), space)
+        elif kind == "pycon":
+            test = doctest.DocTestParser().get_doctest(code, space, page.name, str(page), 0)
+            said: list[str] = []
+            with warnings.catch_warnings():
+                assert doctest.DocTestRunner().run(test, out=said.append, clear_globs=False).failed == 0, "".join(said)
+            space.update(test.globs)
+    if left:
+        pytest.skip(f"some blocks need {', '.join(left)}")
 
 
-def test_readme_names_the_whole_api():
-    text = README.read_text()
+@of_the_repository
+@pytest.mark.parametrize("page", pages("*.md", "docs/*.md", "benchmarks/*.md"), ids=named)
+def test_what_pages_link_to_and_run_is_there(page):
+    text = page.read_text("utf-8")
+    extras = set(re.findall(r"^(\w+) = \[", PROJECT.split("[project.optional-dependencies]")[1], re.MULTILINE))
+    assert set(re.findall(r"pip install (?:-e )?'(?:cunpool|\.)\[(\w+)", text)) <= extras
+    if page.name != "CHANGELOG.md":  # which tells of what is no more
+        for path in re.findall(r"(?<![\w/])((?:examples|benchmarks|tests|docs)/[\w./-]*\.\w+|\.ci/\w+)", text):
+            assert "_build" in path or (ROOT / path).exists(), path
+    for link in re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'(?:src|srcset)="([^"]+)"', text):
+        if not link.startswith("http"):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path) if path else page
+            assert target.exists(), link
+            headings = re.findall(r"^#+ (.+)", target.read_text("utf-8"), re.MULTILINE) if anchor else []
+            slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            assert not anchor or anchor in slugs, link
+
+
+def test_the_readme_is_short_and_has_the_two_commands():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert text.count("\n") < 120
+    commands = [code for kind, code in blocks_of(ROOT / "README.md") if kind == "sh"]
+    assert commands == ["pip install '.[demo]' && cunpool demo\n", "pip install '.[test]' && pytest\n"]
+
+
+@of_the_repository
+def test_links_of_the_readme_lead_somewhere_from_a_package_index_too():
+    tree = ast.parse((ROOT / "setup.py").read_text("utf-8"))
+    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "readme"]
+    space = {"re": re, "Path": Path, "__file__": str(ROOT / "setup.py")}
+    exec(compile(tree, "setup.py", "exec"), space)
+    pattern = r'(?:\]\(|(?:src|srcset)=")([^)"]+)'
+    here, there = (re.findall(pattern, text) for text in ((ROOT / "README.md").read_text("utf-8"), space["readme"]()))
+    home = re.search('Repository = "(.+)"', PROJECT)[1]
+    assert len(here) > 20
+    for link, whole in zip(here, there, strict=True):
+        kind = "raw" if link.endswith(".svg") else "blob"
+        assert whole == (link if link.startswith("#") else f"{home}/{kind}/main/{link}")
+
+
+@of_the_repository
+def test_the_readmes_figures_and_the_charts_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    report = importlib.import_module("report")
+    results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    threads = report.threads_of(results)[-1]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for op, title in (("unpool", "unpooling"), ("pool", "pooling with indices")):
+        rows = report.rows([cell for cell in results["cells"] if cell["op"] == op and cell["plain"]], threads)
+        means = {name: f"{mean:.1f}" for name, mean, _, _ in rows}
+        times = "\N{MULTIPLICATION SIGN}"
+        assert f"| {title} | {means['PyTorch']} {times} | {means['ONNX Runtime']} {times} |" in readme
+        for chart in pages("benchmarks/chart-light.svg", "benchmarks/chart-dark.svg"):
+            text = chart.read_text("utf-8")  # a comment before each text's outlines says what it is
+            assert all(f"<!-- {name} -->" in text and f"<!-- {mean}{times} -->" in text for name, mean in means.items())
+    for name in ("report", "shared"):
+        del sys.modules[name]
+
+
+@of_the_repository
+def test_every_public_name_is_on_the_apis_page():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
     for name in cu.__all__:
-        assert re.sub(r"[23]d", "1d", name) in text, name
+        assert f"`{name}`" in text, name
+
+
+@of_the_repository
+def test_every_page_is_in_the_sites_contents():
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    assert {page.stem for page in pages("docs/*.md")} - {"index", "README"} == set(
+        re.findall(r"^([\w-]+)$", re.sub(r"^```$", "", index, flags=re.MULTILINE), re.MULTILINE)
+    )
+
+
+@of_the_repository
+def test_the_pictures_are_those_that_are_drawn(tmp_path):
+    spec = importlib.util.spec_from_file_location("draw", ROOT / "docs" / "draw.py")
+    draw = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(draw)
+    draw.main(tmp_path)
+    committed = {path.name for path in pages("docs/pictures/*")}
+    assert {path.name for path in tmp_path.iterdir()} == committed
+    text = "".join(page.read_text("utf-8") for page in pages("README.md", "docs/*.md"))
+    assert all(name.replace("-dark", "-light") in text for name in committed)
+
+
+@of_the_repository
+def test_placeholders_stand_where_they_are_said_to_stand():
+    """AUTHOR and OWNER: in pyproject.toml and CITATION.cff, and the release's checklist."""
+    files = pages("*.md", "*.toml", "*.cff", "*.py", "docs/*.md", "cunpool/**/*.py")
+    marked = {path.name for path in files if re.search(r"\b(AUTHOR|OWNER)\b", path.read_text("utf-8"))}
+    assert marked == {"pyproject.toml", "CITATION.cff", "CONTRIBUTING.md"}
+    assert f"\nversion: {cu.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 def test_cunpool_works_without_docstrings():
@@ -105,28 +237,28 @@ def test_cunpool_works_without_docstrings():
     assert run.stdout == "[[2]]\n"
 
 
-@pytest.mark.parametrize("name", ["README.md", "SECURITY.md"])
+@of_the_repository
+@pytest.mark.parametrize("name", ["docs/promises.md", "docs/dask.md", "SECURITY.md"])
 def test_promises_name_tests_that_exist(name):
-    named = set(re.findall(r"`(test_\w+)`", (README.parent / name).read_text()))
-    here = "".join(path.read_text() for path in README.parent.glob("tests/test_*.py"))
-    assert len(named) > 7
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / name).read_text("utf-8")))
+    here = "".join(path.read_text("utf-8") for path in ROOT.glob("tests/test_*.py"))
+    assert len(named) > 2
     assert {test for test in named if f"def {test}(" not in here} == set()
 
 
 def test_each_promise_of_security_is_kept_by_what_it_names():
     """Tests in the files that are named behind them, cases that the fuzzer deals out, and files that exist."""
-    root = README.parent
-    rows = (root / "SECURITY.md").read_text().partition("| kept by |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    rows = (ROOT / "SECURITY.md").read_text().partition("| kept by |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
     assert len(rows) >= 8
     for row in rows:
         kept_by = row.split(" | ")[1]
         assert re.search(r"`(test_|tests/|\.ci/)", kept_by) or "the same" in kept_by, row
         for names, file in re.findall(r"((?:`test_\w+`,? )+)\(`(tests/\w+\.py)`\)", kept_by):
             for name in re.findall(r"\w+", names):
-                assert f"def {name}(" in (root / file).read_text(), f"{name} is not in {file}"
+                assert f"def {name}(" in (ROOT / file).read_text(), f"{name} is not in {file}"
         for file in re.findall(r"`((?:tests|\.ci)/[\w/.]+)[` ]", kept_by):
-            if (root / file.split("/")[0]).exists():  # an sdist has no .ci
-                assert (root / file).exists(), file
+            if (ROOT / file.split("/")[0]).exists():  # .ci's own scripts run the tests without .ci
+                assert (ROOT / file).exists(), file
     fuzzed = next(row for row in rows if "wrong.py" in row).split(" | ")[1]
     assert set(re.findall(r"`(\w+)`", fuzzed)) == {"hostile", "wrapping", "refusals"}
     assert {"hostile", "wrapping", "refusals"} <= {kind.__name__ for kind in KINDS}

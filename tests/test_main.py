@@ -40,9 +40,34 @@ def test_demo_with_its_own_photograph(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert command.main(["demo"]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("equal to NumPy's") == 4
-    assert "came back exactly: 6.25%" in printed
+    assert printed.count("equal to NumPy's") == 2
+    assert "came back exactly: 25.00% (one in 4" in printed
     assert (tmp_path / "cunpool-demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_with_a_volume(tmp_path, capsys, monkeypatch, hurried):
+    from PIL import Image
+
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["demo", "--volume"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("equal to NumPy's") == 4
+    assert "came back exactly: 12.50% (one in 8" in printed
+    with Image.open("cunpool-demo.png") as picture:
+        assert picture.size[0] == 2400
+    np.save("given.npy", np.random.default_rng(0).standard_normal((9, 23, 14)).astype(">f4"))
+    assert command.main(["demo", "--volume", "given.npy", "-o", "given.svg"]) == 0
+    assert "volume           (1, 9, 23, 14) >f4" in capsys.readouterr().out
+
+
+def test_what_is_magnified_is_where_numbers_differ_most():
+    cells = np.zeros((33, 47), np.uint8)
+    cells[17, 35] = 9
+    assert _demo.liveliest(cells, 8) == (16, 32)
+    stage = _demo.Stage("pooled", cells[::2, ::2], 2)
+    assert np.array_equal(_demo.cropped(stage, (16, 32), 8), stage.cells[8:12, 16:20])
+    colours = _demo.Stage("", np.stack([cells, cells + 1, cells], -1), 1)
+    assert np.array_equal(_demo.cropped(colours, (16, 32), 8), cells[16:24, 32:40] + 1)
 
 
 def test_demo_with_any_image(tmp_path, capsys):
@@ -74,6 +99,12 @@ def test_demo_with_any_image(tmp_path, capsys):
         (["short.png"], "cannot read the image"),
         (["mixed.png"], "cannot read the image"),
         (["x.dds"], "cannot read the image"),
+        (["--volume", "none.npy"], "cannot read the volume: [Errno 2]"),
+        (["--volume", "text.png"], "cannot read the volume"),
+        (["--volume", "flat.npy"], "the volume must be an .npy file of one array of real numbers with 3 axes"),
+        (["--volume", "words.npy"], "of real numbers"),
+        (["--volume", "small.npy"], "at least 8 cells along each axis, got (9, 7, 9)"),
+        (["--volume", "small.npy", "-o", "small.png"], "the output would overwrite the image, small.png"),
     ],
 )
 def test_one_line_and_status_2(tmp_path, monkeypatch, capsys, arguments, message):
@@ -83,6 +114,10 @@ def test_one_line_and_status_2(tmp_path, monkeypatch, capsys, arguments, message
     (tmp_path / "text.png").write_text("no picture")
     (tmp_path / "folder").mkdir()
     Image.new("L", (3, 9)).save("tiny.png")
+    np.save("flat.npy", np.zeros((20, 20)))
+    np.save("words.npy", np.full((20, 20, 20), "a"))
+    np.save("small.npy", np.zeros((9, 7, 9)))
+    (tmp_path / "small.png").symlink_to("small.npy")
     photograph(20, 20).save("whole.png")
     whole = (tmp_path / "whole.png").read_bytes()
     (tmp_path / "photo").write_bytes(whole)
@@ -114,7 +149,7 @@ def test_the_figure_of_a_narrow_image_has_a_largest_size(tmp_path, hurried, caps
     photograph(*size).save(tmp_path / "in.png")
     assert command.main(["demo", str(tmp_path / "in.png"), "-o", str(tmp_path / "out.png")]) == 0
     with Image.open(tmp_path / "out.png") as picture:
-        assert picture.size[0] == 2400
+        assert picture.size[0] == 1440
         assert picture.size[1] < 1600
 
 

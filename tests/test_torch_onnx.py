@@ -18,7 +18,7 @@ pytest.importorskip("onnxscript")
 import cunpool.torch as ct  # noqa: E402
 from cunpool.torch import _onnx  # noqa: E402
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "onnx.md"
 
 nn, F = torch.nn, torch.nn.functional
 
@@ -162,9 +162,9 @@ def test_examples(tmp_path, monkeypatch):
     result = doctest.testmod(_onnx)
     assert result.attempted > 4
     assert result.failed == 0
-    blocks = re.findall(r"```py\n(.*?)```", README.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (block,) = (block for block in blocks if "export_onnx" in block)
-    exec(compile(block, "README.md", "exec"), {})
+    exec(compile(block, PAGE.name, "exec"), {})
     assert [node.op_type for node in onnx.load("net.onnx").graph.node if "Max" in node.op_type] == [
         "MaxPool",
         "MaxUnpool",

@@ -1,0 +1,68 @@
+"""How the pages are built: ``pip install '.[docs]' && sphinx-build -W -b html docs docs/_build``."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+import cunpool
+
+project = "cunpool"
+copyright = "2026, the cunpool authors"
+version = release = cunpool.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_static_path = ["site"]
+html_css_files = ["site.css"]
+html_title = f"cunpool {release}"
+html_copy_source = html_show_sourcelink = False
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+default_role = "py:obj"  # in docstrings; what is no object of ours stays a name
+autodoc_typehints = "none"  # numpydoc has the parameters
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+numpydoc_show_class_members = autosummary_generate = False
+
+# Pages whose module needs what is not installed here say so.
+NEEDS = {"api-torch": "torch", "api-dask": "dask"}
+
+
+def without_extra(app: Sphinx, page: str, source: list[str]) -> None:
+    if page in NEEDS and importlib.util.find_spec(NEEDS[page]) is None:
+        title = source[0].splitlines()[0]
+        source[0] = f"{title}\n\nBuilt without {NEEDS[page]}: `help(cunpool.{NEEDS[page]})` has it.\n"
+
+
+class BothThemes(SphinxTransform):
+    """A picture ...-light.svg is shown to those who read dark on light, its ...-dark.svg to the others."""
+
+    default_priority = 200  # before images are collected
+
+    def apply(self, **_: Any) -> None:
+        for image in [*self.document.findall(nodes.image)]:
+            if "-light." in image["uri"]:
+                dark = image.deepcopy()
+                dark["uri"] = dark["uri"].replace("-light.", "-dark.")
+                image["classes"].append("only-light")
+                dark["classes"].append("only-dark")
+                image.parent.insert(image.parent.index(image) + 1, dark)
+
+
+def numbered(app: Sphinx, document: nodes.document, page: str) -> None:
+    """A docstring's [1] is called so, where numpydoc has made it unlike all others."""
+    for text in [*document.findall(nodes.Text)]:
+        if found := re.fullmatch(r"\[R[0-9a-f]+-(\d+)\]", text.astext()):
+            text.parent.replace(text, nodes.Text(f"[{found[1]}]"))
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("doctree-resolved", numbered)
+    app.connect("source-read", without_extra)
+    app.add_transform(BothThemes)

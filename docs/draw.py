@@ -1,0 +1,151 @@
+"""The pictures of the README and of these pages, light and dark: ``python docs/draw.py`` writes docs/pictures.
+
+Every number in them is cunpool's answer, asked for here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
+import cunpool as cu
+
+FOLDER = Path(__file__).parent / "pictures"
+WINDOWS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7"]  # Okabe and Ito's, which the colour-blind can tell apart
+THEMES: dict[str, dict[str, Any]] = {
+    "light": {"paper": "#ffffff", "ink": "#1a1a1a", "faint": "#6e6e6e", "tint": 0.20},
+    "dark": {"paper": "none", "ink": "#f0f0f0", "faint": "#a8a8a8", "tint": 0.42},
+}
+
+
+def canvas(width: float, height: float, theme: dict[str, Any]) -> Axes:
+    """Axes in units of one cell, rows counted downwards."""
+    figure = Figure(figsize=(width * 0.6, height * 0.6), facecolor=theme["paper"])
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    return axes
+
+
+def cell(axes: Axes, x: float, y: float, text: object, theme: dict[str, Any], colour: str = "", **style: Any) -> None:
+    fill = matplotlib.colors.to_rgba(colour, style.pop("tint", theme["tint"])) if colour else "none"
+    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=fill, edgecolor=theme["faint"], lw=1))
+    style = {"fontsize": 17, "color": theme["ink"], **style}
+    axes.text(x + 0.5, y + 0.53, str(text), ha="center", va="center", **style)
+
+
+def frame(axes: Axes, x: float, y: float, width: float, height: float, colour: str) -> None:
+    axes.add_patch(Rectangle((x, y), width, height, facecolor="none", edgecolor=colour, lw=2.2))
+
+
+def arrow(axes: Axes, start: float, end: float, y: float, label: str, theme: dict[str, Any]) -> None:
+    axes.add_patch(
+        FancyArrowPatch((start, y), (end, y), arrowstyle="-|>", mutation_scale=20, lw=1.8, color=theme["ink"])
+    )
+    axes.text((start + end) / 2, y - 0.25, label, ha="center", va="bottom", fontsize=13.5, color=theme["ink"])
+
+
+def unpooling(theme: dict[str, Any]) -> Figure:
+    """4 x 4 numbers pooled to 2 x 2 with their indices, and put back."""
+    x = np.array([[[3, 8, 1, 2], [5, 4, 7, 6], [9, 2, 3, 1], [1, 6, 5, 4]]])
+    y, indices = cu.max_pool2d(x, 2, return_indices=True)
+    z = cu.max_unpool2d(y, indices, 2, output_size=x.shape)
+    axes = canvas(15.2, 6.3, theme)
+    top = 1.3
+    for left, table, title in ((0.2, x[0], "x"), (11, z[0], "z")):
+        axes.text(left + 2, top - 0.25, title, ha="center", fontsize=17, color=theme["ink"], weight="bold")
+        for (row, column), value in np.ndenumerate(table):
+            colour = WINDOWS[row // 2 * 2 + column // 2]
+            kept = z[0, row, column] != 0
+            cell(axes, left + column, top + row, value, theme, colour, tint=theme["tint"] * (2 if kept else 0.6),
+                 weight="bold" if kept else "normal", color=theme["ink"] if kept else theme["faint"])  # fmt: skip
+        for window, colour in enumerate(WINDOWS):
+            frame(axes, left + window % 2 * 2 + 0.03, top + window // 2 * 2 + 0.03, 1.94, 1.94, colour)
+    for down, table, title in ((0, y[0], "y"), (3.1, indices[0], "indices")):
+        for (row, column), value in np.ndenumerate(table):
+            cell(axes, 6.6 + column, top - 0.3 + down + row, value, theme, WINDOWS[2 * row + column],
+                 tint=theme["tint"] * 2, weight="bold")  # fmt: skip
+        axes.text(7.6, top - 0.55 + down, title, ha="center", fontsize=17, color=theme["ink"], weight="bold")
+    arrow(axes, 4.4, 6.3, top + 2, "max_pool2d", theme)
+    arrow(axes, 8.9, 10.8, top + 2, "max_unpool2d", theme)
+    axes.text(0.2, 5.95, "the largest of each window", ha="left", fontsize=16, color=theme["ink"])
+    axes.text(15, 5.95, "back in place, zeros elsewhere", ha="right", fontsize=16, color=theme["ink"])
+    return axes.figure
+
+
+def windows(theme: dict[str, Any]) -> Figure:
+    """What each argument does to the windows over one axis of seven cells."""
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("kernel_size=2", {"kernel_size": 2}),
+        ("kernel_size=3, stride=2", {"kernel_size": 3, "stride": 2}),
+        ("kernel_size=3, stride=2, padding=1", {"kernel_size": 3, "stride": 2, "padding": 1}),
+        ("kernel_size=3, stride=1, dilation=2", {"kernel_size": 3, "stride": 1, "dilation": 2}),
+        ("kernel_size=2, ceil_mode=True", {"kernel_size": 2, "ceil_mode": True}),
+    ]
+    x = np.arange(7)[None]
+    axes = canvas(10.2, 1, theme)
+    top = 0.9
+    for title, arguments in cases:
+        y, _ = cu.max_pool1d(x, **arguments, return_indices=True)
+        step, padding = arguments.get("stride", arguments["kernel_size"]), arguments.get("padding", 0)
+        axes.text(0.3, top - 0.25, f"{title}: {y.shape[1]} windows", fontsize=14, color=theme["ink"], weight="bold")
+        for place in range(-padding, 7 + padding):
+            inside = 0 <= place < 7
+            cell(axes, 1.6 + place, top, place if inside else "", theme)
+            if not inside:
+                axes.add_patch(Rectangle((1.6 + place, top), 1, 1, fill=False, hatch="///", ec=theme["faint"], lw=0))
+        for window in range(y.shape[1]):
+            colour, level = WINDOWS[window % 4], top + 1.25 + 0.42 * (window % 3)
+            taps = [window * step - padding + tap * arguments.get("dilation", 1)
+                    for tap in range(arguments["kernel_size"])]  # fmt: skip
+            axes.plot([1.75 + taps[0], 2.45 + taps[-1]], [level, level], color=colour, lw=1.5)
+            for tap in taps:
+                beyond = not 0 <= tap < 7
+                axes.plot([1.75 + tap, 2.45 + tap], [level, level], color=colour, lw=3 if beyond else 8,
+                          alpha=0.5 if beyond else 1, solid_capstyle="butt")  # fmt: skip
+        top += 3.1
+    axes.set_ylim(top - 0.6, 0)
+    axes.figure.set_size_inches(10.2 * 0.6, (top - 0.6) * 0.6)
+    return axes.figure
+
+
+def indices_of(name: str, theme: dict[str, Any]) -> Figure:
+    """What a format of indices counts: two channels of 4 x 4 cells, windows of 2 x 2."""
+    axes = canvas(9.6, 5, theme)
+    for tap in range(4):  # every window has its maximum in this cell
+        codes = np.full((1, 2, 2, 2), tap, np.uint8)
+        places = cu.convert_indices(codes, "window", name, input_size=(4, 4), kernel_size=2)  # type: ignore[arg-type]
+        for (_, channel, row, column), value in np.ndenumerate(places):
+            cell(axes, 0.3 + 5 * channel + 2 * column + tap % 2, 0.75 + 2 * row + tap // 2, value, theme,
+                 WINDOWS[2 * row + column])  # fmt: skip
+    for channel in (0, 1):
+        axes.text(2.3 + 5 * channel, 0.5, f"channel {channel}", ha="center", fontsize=14, color=theme["ink"])
+    return axes.figure
+
+
+PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
+    "unpooling": unpooling,
+    "windows": windows,
+    **{f"indices-{name}": functools.partial(indices_of, name) for name in ("plane", "onnx", "tf", "window")},
+}
+
+
+def main(folder: Path = FOLDER) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, theme in THEMES.items():
+        for picture, draw in PICTURES.items():
+            # The same file in each run: text as outlines, identifiers from a fixed salt, no date.
+            with matplotlib.rc_context({"svg.hashsalt": "cunpool", "svg.fonttype": "path"}):
+                draw(theme).savefig(folder / f"{picture}-{name}.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
