@@ -10,7 +10,8 @@ cdef enum:
     BLOCK = 1024            # items, or halves of 16 bytes, that are spread together at most
     SPREAD_SPARE = 2 * LONG     # bytes behind a block that may be read as well
     LINES = 255             # of a window; codes of one byte leave one for those that are none
-    SPREAD_LEAST = 128      # fewer windows are scattered
+    SPREAD_LEAST = 128      # fewer windows are scattered,
+    SPREAD_BLOCK = 96       # and mostly so few in each block
     SPREAD_STAGE = 1 << 13  # bytes of the output that are put together before they go past the caches
 
 
@@ -216,4 +217,6 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     way.all_indices = way.rows_of_indices and way.row.index_step == way.unit * way.line.pooled * index_size
     list_lines(job, way)
     size_blocks(job, way)
-    return True
+    # Where planes are small and do not follow each other a block is soon done, and scattering needs no division.
+    return not (met("blocks of few windows", way.most_rows * way.most_windows * way.most_unit < SPREAD_BLOCK)
+                and met("cells that follow each other", job.flat == item_size or job.lanes > 1))
