@@ -36,7 +36,7 @@ TABLE = HERE / "TABLE.md"
 NEEDED = ("cunpool", "tests", "examples", "benchmarks", "setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "*.md")
 LIMIT = 900  # seconds for the whole suite: who takes longer hangs, and is caught by that
 
-KERNELS = "strays layouts window_codes unpooling gradients fast_paths properties"
+KERNELS = "spreading strays layouts window_codes unpooling gradients fast_paths properties"
 # The tests of each source's room, those first that find most.
 ROOMS = {
     "_pool.pyx": "reaching pooling layouts fast_paths properties window_codes",
@@ -69,6 +69,7 @@ class Bug:
     old: str
     new: str
     tests: list[str] = field(default_factory=list)
+    module: str = ""  # built with it, where that is not the one below
 
     def plant(self, root: Path) -> None:
         source = root / self.file
@@ -128,7 +129,7 @@ def build(folder: Path, bug: Bug | None = None) -> str:
     """Build everything, or the one module that the bug is in; what the compiler says if that fails."""
     if bug:
         name = Path(bug.file)
-        module = name.stem if name.suffix == ".pyx" else MODULES.get(name.name, INCLUDED)
+        module = name.stem if name.suffix == ".pyx" else bug.module or MODULES.get(name.name, INCLUDED)
         later = time.time() + 3600
         for made in (*folder.glob("build/cython/cunpool/*.c"), *folder.glob("cunpool/*.so")):
             if not made.name.startswith(module + "."):
