@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
+from itertools import permutations
+
 import numpy as np
 import pytest
 from cases import UNPOOL, bits, random_items
@@ -56,6 +61,15 @@ def ordered(array, order):
     return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
 
 
+def every_second(axis):
+    return (slice(None),) * axis + (slice(None, None, 2),)
+
+
+def with_gaps(array, order, axis):
+    """The same array with its axes in this order in memory, and along one of them with gaps."""
+    return ordered(np.repeat(array, 2, axis), order)[every_second(axis)]
+
+
 def some_order(rng, axes):
     """Batch or channels innermost as often as any other axis."""
     return rng.permutation(axes).tolist()
@@ -79,6 +93,7 @@ def test_every_order_of_the_axes(rng, ways, n, dtype):
         assert bits(result) == bits(case.expected(values)), (order, case.shape, kernel)
         taken.append(ways[0])
     assert sum(way & _unpool.SPREAD > 0 for way in taken) > 10
+    assert not any(way & _unpool.STRAYED for way in taken)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
@@ -90,17 +105,34 @@ def test_values_and_indices_in_other_orders_and_with_gaps(rng, ways, dtype):
         indices, arguments = case.indices(str(rng.choice(FORMATS[:3])))
         given = []
         for array in (values, indices):
-            array = ordered(array, some_order(rng, 4))
-            axis = int(rng.integers(4))
-            given.append(np.repeat(array, 2, axis)[(slice(None),) * axis + (slice(None, None, 2),)])
+            given.append(with_gaps(array, some_order(rng, 4), int(rng.integers(4))))
         # Around `out` too.
         order, axis = some_order(rng, 4), int(rng.integers(4))
-        wide = np.repeat(ordered(np.full(case.shape, 7, dtype), order), 2, axis)
-        out = wide[(slice(None),) * axis + (slice(None, None, 2),)]
+        wide = ordered(np.repeat(np.full(case.shape, 7, dtype), 2, axis), order)
+        out = wide[every_second(axis)]
         UNPOOL[2](*given, kernel, output_size=case.full, out=out, **arguments)
         assert bits(out) == bits(case.expected(values))
         beside = wide[(slice(None),) * axis + (slice(1, None, 2),)]
         assert bits(beside) == bits(np.full(case.shape, 7, dtype))
+    assert not any(way & _unpool.STRAYED for way in ways)
+
+
+@pytest.mark.parametrize("gaps", ["in values", "in indices", "in out"])
+@pytest.mark.parametrize("kind", ["i8", "u1"])
+def test_gaps_along_any_axis_of_one_array_in_any_order(rng, ways, gaps, kind):
+    case = Case(rng, (2, 5), (3, 9), (2, 3), (0, 1))
+    values = random_items(rng, np.dtype("f4"), (2, 5, 3, 9))
+    indices, arguments = case.indices(kind)
+    expected = bits(case.expected(values))
+    for order in permutations(range(4)):
+        for axis in range(4):
+            given = [(with_gaps(array, order, axis) if gaps == where else ordered(array, order))
+                     for array, where in ((values, "in values"), (indices, "in indices"),
+                                          (np.full(case.shape, 7, "f4"), "in out"))]  # fmt: skip
+            UNPOOL[2](*given[:2], (2, 3), output_size=case.full, out=given[2], num_threads=1, **arguments)
+            assert bits(given[2]) == expected, (order, axis)
+    assert not any(way & _unpool.STRAYED for way in ways)
+    assert sum(way == _unpool.SPREAD for way in ways) > 60
 
 
 @pytest.mark.parametrize("channels", [2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 1023, 1024, 1025, 2500])
@@ -116,7 +148,7 @@ def test_channels_last_of_any_number(rng, ways, channels, kind):
                   out=out[1:-1].transpose(2, 0, 1)[None], **arguments)  # fmt: skip
         assert bits(out[1:-1].transpose(2, 0, 1)[None]) == bits(case.expected(values))
         assert bits(out[:: case.full[0] + 1]) == bits(np.full_like(out[:2], 7))
-    assert all(way & _unpool.SPREAD for way in ways)
+    assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.SPREAD}
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0], [1, 0, 3, 2]])
@@ -175,5 +207,54 @@ def test_results_beyond_the_caches(rng, ways, order):
                           num_threads=threads, **arguments)  # fmt: skip
                 assert np.array_equal(out, expected)
                 assert ways[-1] & _unpool.STREAMED
+                assert not ways[-1] & _unpool.STRAYED
             assert (guarded[:33] == 7).all()
             assert (guarded[-66:] == 7).all()
+
+
+def test_rows_with_gaps_beyond_the_caches(rng, ways):
+    case = Case(rng, (2, 5), (600, 301), (2, 2))
+    values = rng.integers(1, 200, (2, 5, 600, 301)).astype("f4")
+    indices, arguments = case.indices("u1")
+    wide = np.full((*case.shape[:-1], case.shape[-1] + 9), 7, "f4")
+    UNPOOL[2](values, indices, 2, output_size=case.full, out=wide[..., :-9], **arguments)
+    assert np.array_equal(wide[..., :-9], case.expected(values))
+    assert (wide[..., -9:] == 7).all()
+    assert ways == [_unpool.SPREAD | _unpool.STREAMED]
+
+
+@pytest.mark.parametrize("kernel", [(85, 3), (86, 3)])
+def test_windows_of_more_cells_than_a_byte_counts(rng, ways, kernel):
+    case = Case(rng, (1, 2), (4, 41), kernel)
+    values = random_items(rng, np.dtype("u1"), (1, 2, 4, 41))
+    for indices, arguments in map(case.indices, ("i4", "i8", "u1" if kernel == (85, 3) else "u2")):
+        result = UNPOOL[2](values, indices, kernel, output_size=case.full, num_threads=1, **arguments)
+        assert bits(result) == bits(case.expected(values))
+    assert all(way & _unpool.SPREAD for way in ways) == (kernel == (85, 3))
+
+
+def at_the_end_of_memory(array):
+    """The same array, behind whose last byte nothing may be read or written."""
+    page = mmap.PAGESIZE
+    size = -(-array.nbytes // page) * page
+    memory = mmap.mmap(-1, size + page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size), ctypes.c_size_t(page), 0) == 0
+    moved = np.frombuffer(memory, array.dtype, array.size, size - array.nbytes).reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0]])
+@pytest.mark.parametrize("dtype", ["u1", "f4", "D"])
+def test_nothing_is_touched_behind_the_arrays(rng, ways, dtype, order):
+    for lead, pooled, kernel in (((1, 3), (7, 9), (2, 2)), ((2, 5), (7, 13), (2, 3)), ((1, 70), (3, 5), (1, 2))):
+        case = Case(rng, lead, pooled, kernel, (0, 0))
+        values = random_items(rng, np.dtype(dtype), (*lead, *pooled))
+        for indices, arguments in map(case.indices, FORMATS[:3]):
+            given = [at_the_end_of_memory(np.ascontiguousarray(array.transpose(order))).transpose(np.argsort(order))
+                     for array in (values, indices, np.full(case.shape, 7, dtype))]  # fmt: skip
+            UNPOOL[2](*given[:2], kernel, output_size=case.full, out=given[2], num_threads=1, **arguments)
+            assert bits(given[2]) == bits(case.expected(values))
+    assert ways.count(_unpool.SPREAD) >= 3
