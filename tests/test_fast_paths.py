@@ -124,7 +124,7 @@ def test_short_rows_are_spread_together(rng, ways, monkeypatch, dtype, n, kernel
                                               num_threads=threads))  # fmt: skip
             # Where nothing is left between planes, their rows follow each other too.
             exact = n == 1 or (full[-2] == rows * wide[-2] and (n == 2 or size[0] == 1))
-            if rows * width >= 128 or exact and codes.size >= 128:
+            if rows * width >= 128 or (exact and codes.size >= 128):
                 assert ways == [_unpool.SPREAD]
             assert expected == bits(UNPOOL[n](values, indices, kernel, output_size=full, num_threads=threads))
             if dtype in ("f4", "f2", "f8"):
