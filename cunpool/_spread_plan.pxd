@@ -11,7 +11,7 @@ cdef enum:
     SPREAD_SPARE = 2 * LONG     # bytes behind a block that may be read as well
     LINES = 255             # of a window; codes of one byte leave one for those that are none
     SPREAD_LEAST = 128      # fewer windows are scattered,
-    SPREAD_BLOCK = 96       # and mostly so few in each block
+    SPREAD_BLOCK = 384      # and mostly windows of so few cells in each block
     SPREAD_STAGE = 1 << 13  # bytes of the output that are put together before they go past the caches
 
 
@@ -218,5 +218,6 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     list_lines(job, way)
     size_blocks(job, way)
     # Where planes are small and do not follow each other a block is soon done, and scattering needs no division.
-    return not (met("blocks of few windows", way.most_rows * way.most_windows * way.most_unit < SPREAD_BLOCK)
+    return not (met("blocks of few cells", way.most_rows * way.row.taps * way.most_windows * way.line.taps
+                    * way.most_unit < SPREAD_BLOCK)
                 and met("cells that follow each other", job.flat == item_size or job.lanes > 1))
