@@ -316,7 +316,6 @@ cdef int plan(Job *job, Spread *way, Py_ssize_t results, Py_ssize_t inputs, Py_s
     past_caches(job, results, inputs, threads)
     split(job, threads)  # as scattering wants it, for that is where the others end that meet a stray
     if selectable(job, item_size, index_size):
-        job.banded = False  # a plane whose indices are anywhere is scattered at once
         return SELECTED_TAKEN + SPLIT_TAKEN * (job.splits > 1) + STREAMED_TAKEN * job.stream
     if spreadable(job, way, item_size, index_size, kind):
         job.way = way
