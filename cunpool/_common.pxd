@@ -5,6 +5,8 @@ from libc.string cimport memset
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 cimport numpy as cnp
 
+from cunpool._runtime cimport begun, ended, now, rested
+
 cdef extern from *:
     """
     #include <string.h>
@@ -294,6 +296,11 @@ cdef struct Found:
     Py_ssize_t strays       # indices outside their windows, where the kernel counted on windows
     Py_ssize_t failed       # tasks that got no memory
 
+cdef struct Share:
+    # What the calling thread did of a parallel region: from when to when, in seconds, and how many tasks.
+    double begin, end
+    Py_ssize_t tasks
+
 # One task of a job. The last two are `full.data` and `indices.data`: they carry the element types of each instance.
 ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexcept nogil
 
@@ -406,35 +413,50 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
     cdef uint8_t taken[MOST_TASKS]
     cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
     cdef int share
+    cdef double start
+    cdef Share own
     cdef Found found
     must(job.tasks <= MOST_TASKS)
     threads = <int> min(<Py_ssize_t> threads, job.tasks)
     memset(taken, 0, job.tasks)
+    begun()
     if threads <= 1:
-        return run_share(kernel, job, 0, 1, taken)
+        found = run_share(kernel, job, 0, 1, taken, &own)
+        ended()
+        return found
+    start = now()
     for share in prange(threads, num_threads=threads, schedule="static"):
-        found = run_share(kernel, job, share, threads, taken)
+        found = run_share(kernel, job, share, threads, taken, &own)
         wrong += found.wrong
         strays += found.strays
         failed += found.failed
     found.wrong = wrong
     found.strays = strays
     found.failed = failed
+    # Alone, the calling thread would have done all tasks as fast as its own.
+    rested(now() - start - (own.end - own.begin) * job.tasks / own.tasks if own.tasks else 0)
+    ended()
     return found
 
 
-cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, uint8_t *taken) noexcept nogil:
+cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, uint8_t *taken,
+                            Share *own) noexcept nogil:
     """A thread's own tasks, the same in each call, for their arrays may be in its caches; then what others left."""
-    cdef Py_ssize_t first = job.tasks * share // shares, i, task
+    cdef Py_ssize_t first = job.tasks * share // shares, i, task, done = 0
     cdef unsigned control = cunpool_exact()
+    cdef bint told = shares > 1 and share == 0
+    cdef double begin = now() if told else 0
     cdef Found found
     found.wrong = found.strays = found.failed = 0
     for i in range(job.tasks):
         task = first + i if first + i < job.tasks else first + i - job.tasks
         if not cunpool_taken(taken + task):
             kernel(job, task, &found, job.full.data, job.indices.data)
+            done += 1
     cunpool_fence()
     cunpool_control(control)
+    if told:
+        own.begin, own.end, own.tasks = begin, now(), done
     return found
 
 

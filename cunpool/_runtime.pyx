@@ -1,4 +1,4 @@
-"""What the compiled side knows of its surroundings: the compiler, OpenMP and its limit."""
+"""What the compiled side knows of its surroundings: the compiler, OpenMP and its limit, and who calls."""
 
 cdef extern from *:
     """
@@ -9,6 +9,7 @@ cdef extern from *:
     #define CUNPOOL_OPENMP 0
     #define omp_get_max_threads() 1
     #define omp_get_num_procs() 1
+    #define omp_get_wtime() 0.0
     #endif
     #if CUNPOOL_OPENMP >= 201307
     #define CUNPOOL_BINDS (omp_get_proc_bind() != omp_proc_bind_false)
@@ -24,12 +25,66 @@ cdef extern from *:
     #else
     #define CUNPOOL_COMPILER "unknown"
     #endif
+
+    /* How many calls are under way in the process, and what each thread remembers of its last parallel region. */
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    static volatile long cunpool_under_way;
+    #define CUNPOOL_OWN static __declspec(thread)
+    #define cunpool_add(n) ((void) _InterlockedExchangeAdd(&cunpool_under_way, n))
+    #define cunpool_calls() _InterlockedExchangeAdd(&cunpool_under_way, 0)
+    #else
+    static long cunpool_under_way;
+    #define CUNPOOL_OWN static __thread
+    #define cunpool_add(n) ((void) __atomic_fetch_add(&cunpool_under_way, n, __ATOMIC_RELAXED))
+    #define cunpool_calls() __atomic_load_n(&cunpool_under_way, __ATOMIC_RELAXED)
+    #endif
+    CUNPOOL_OWN double cunpool_region_ended = -1e9;
+    CUNPOOL_OWN double cunpool_region_lost;
     """
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
     const int CUNPOOL_BINDS
     int omp_get_max_threads() noexcept nogil
     int omp_get_num_procs() noexcept nogil
+    double omp_get_wtime() noexcept nogil
+    void cunpool_add(int n) noexcept nogil
+    long cunpool_calls() noexcept nogil
+    double cunpool_region_ended
+    double cunpool_region_lost
+
+
+cdef double now() noexcept nogil:
+    """Seconds since some time in the past."""
+    return omp_get_wtime()
+
+
+cdef void begun() noexcept nogil:
+    """A call is under way, on however many threads."""
+    cunpool_add(1)
+
+
+cdef void ended() noexcept nogil:
+    """A call is at its end."""
+    cunpool_add(-1)
+
+
+cdef void rested(double lost) noexcept nogil:
+    """This thread's team goes to rest, after a region that took so many seconds more than one thread would have."""
+    global cunpool_region_ended, cunpool_region_lost
+    cunpool_region_ended = omp_get_wtime()
+    cunpool_region_lost = lost
+
+
+def surroundings():
+    """How many calls are under way; for how many seconds this thread's team has been at rest; and what it had lost.
+
+    A loss is told once.
+    """
+    global cunpool_region_lost
+    cdef double lost = cunpool_region_lost
+    cunpool_region_lost = 0
+    return cunpool_calls(), omp_get_wtime() - cunpool_region_ended, lost
 
 
 def openmp_version():

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
+import time
 from threading import Lock
 
-from cunpool import _cgroups, _runtime, _say
+from cunpool import _cgroups, _say
 from cunpool._geometry import integer
+from cunpool._waiting import briefly
 
-# Below this many bytes of work for each thread, waking it costs more than it saves.
+with briefly():  # before any other module brings OpenMP's library in
+    from cunpool import _runtime
+
+# Below this many bytes of work for each thread it costs more than it saves: of a team that waits awake, for it ended a
+# region of this thread a moment ago; and how many times as many of one that sleeps and has to be woken.
 GRAIN = 1 << 17
+ASLEEP = 16
+AWAKE = 25e-6  # seconds
+
+# A region that took longer than one thread would have, for others hold the processors, is paid for by calls with one
+# thread for so many times the seconds that were lost: then it costs a fiftieth at most.
+REPAID = 50
 
 # More threads than this are never started, whatever is asked for; the kernels count on no more than 256.
 MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
 _forked = False
+_alone_until = 0.0  # by the clock of `time.perf_counter`; of two threads that set it at once, either may win
 
 # What has been said once is a lock that stays locked: then no two threads say it.
 _said_fork = Lock()
@@ -57,7 +70,7 @@ def _available() -> int:
 
 
 def set_num_threads(n: int | None) -> None:
-    """Set how many threads a call may use, for the whole process.
+    """Set how many threads a call may use at most, for the whole process.
 
     Parameters
     ----------
@@ -73,7 +86,13 @@ def set_num_threads(n: int | None) -> None:
 
     Notes
     -----
-    Other libraries' threads are left alone: OpenMP's own setting is read, never written.
+    This is a ceiling. A call without `num_threads` takes fewer where they would not pay: where there is little to do,
+    where other Python threads are calling, and for a while after the processors were found taken (by ONNX Runtime's
+    threads that wait awake, other processes, and whatever else). With `num_threads` it takes that number.
+
+    Other libraries' threads are left alone: OpenMP's own number is read, never written. Only how long its threads wait
+    awake for the next call is set, to tens of microseconds, when the import of cunpool loads OpenMP's library; unless
+    ``GOMP_SPINCOUNT`` or ``OMP_WAIT_POLICY`` is set.
 
     In a process that was forked after cunpool had been imported every call is serial, whatever is set, for OpenMP's
     threads do not survive a fork. A server that imports the application before it forks its workers (gunicorn's
@@ -95,7 +114,7 @@ def set_num_threads(n: int | None) -> None:
 
 
 def get_num_threads() -> int:
-    """Return the largest number of threads that a call would use now.
+    """Return the largest number of threads that a call without `num_threads` would use now.
 
     Returns
     -------
@@ -109,7 +128,7 @@ def get_num_threads() -> int:
     >>> cu.get_num_threads() >= 1
     True
     """
-    return threads_for(1 << 62, None)
+    return (_limit or _available()) if openmp_enabled() and not _forked else 1
 
 
 def openmp_enabled() -> bool:
@@ -124,23 +143,41 @@ def openmp_enabled() -> bool:
     return bool(_runtime.openmp_version())
 
 
+class Ceiling(int):
+    """A number of threads that a front end passes on as `num_threads`, and below which the call chooses."""
+
+
 def threads_for(work: int, num_threads: int | None) -> int:
-    """How many threads to use for `work` bytes where the caller wants `num_threads`."""
-    if num_threads is not None:
-        num_threads = _positive("num_threads", num_threads)
-    if work < 2 * GRAIN:
+    """How many threads to use for `work` bytes where the caller wants `num_threads`, or leaves it to the call."""
+    exact = None
+    if num_threads is not None and type(num_threads) is not Ceiling:
+        exact = _positive("num_threads", num_threads)
+    small = work < 2 * GRAIN
+    if small and exact is None:
         return 1
     if not openmp_enabled():
-        if (num_threads or _limit or 1) > 1:
+        if not small and (exact or _limit or 1) > 1:
             _say_once(_said_serial, SERIAL)
         return 1
     if _forked:
-        if num_threads is not None and num_threads > 1:
+        if not small and exact is not None and exact > 1:
             _say_once(_said_fork, FORKED)
         return 1
-    wanted = num_threads or _limit
-    # A number asked for is given, even beyond the processors: OpenMP's own limit is what an unset number means.
-    return min(wanted or _available(), work // GRAIN, MOST)
+    if exact is not None:
+        return exact
+    most = num_threads or _limit or _available()
+    return most if most == 1 else _chosen(work, most, *_runtime.surroundings(), time.perf_counter())
+
+
+def _chosen(work: int, most: int, others: int, resting: float, lost: float, now: float) -> int:
+    """How many of `most` threads pay: beside `others`' calls, with a team at rest for so long, which `lost` so much."""
+    global _alone_until
+    if lost > 0:
+        _alone_until = max(_alone_until, now - resting + REPAID * lost)
+    if now < _alone_until:
+        return 1
+    grain = GRAIN if resting < AWAKE else ASLEEP * GRAIN
+    return max(1, min(most // (others + 1), work // grain))
 
 
 def _say_once(said: Lock, message: str) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,19 +15,29 @@ import pytest
 from cases import bits
 
 import cunpool as cu
-from cunpool import _runtime, _threads
+from cunpool import _runtime, _threads, _waiting
 
 LARGE = 1 << 24
 openmp = pytest.mark.skipif(not cu.openmp_enabled(), reason="a serial build")
 
 
-def python(code: str, **environment: str) -> str:
-    """What a fresh interpreter prints; other libraries' settings for their workers are not passed on."""
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter; other libraries' settings for their workers are not passed on."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
     return subprocess.run(
         [sys.executable, "-c", code], env=inherited | environment, check=True, capture_output=True, text=True,
         timeout=60,
-    ).stdout.strip()  # fmt: skip
+    )  # fmt: skip
+
+
+def python(code: str, **environment: str) -> str:
+    """What it prints."""
+    return run(code, **environment).stdout.strip()
+
+
+def settings(code: str, **environment: str) -> str:
+    """What OpenMP's library says of its settings when it is loaded."""
+    return run(code, OMP_DISPLAY_ENV="verbose", **environment).stderr
 
 
 @openmp
@@ -92,15 +104,142 @@ def test_bad_settings(error, n):
 
 
 def test_small_calls_are_serial():
-    assert _threads.threads_for(8192, 8) == 1
-    assert _threads.threads_for(3 * _threads.GRAIN, 8) in (1, 3)
-    assert _threads.threads_for(2 * _threads.GRAIN, 8) in (1, 2)
-    assert _threads.threads_for(2 * _threads.GRAIN - 1, 8) == 1
+    cu.set_num_threads(8)
+    assert _threads.threads_for(8192, None) == 1
+    assert _threads.threads_for(2 * _threads.GRAIN - 1, None) == 1
+    assert _threads.threads_for(2 * _threads.GRAIN - 1, _threads.Ceiling(8)) == 1
 
 
 @openmp
-def test_from_two_grains_on_there_are_two_threads():
-    assert _threads.threads_for(2 * _threads.GRAIN, 8) == 2
+def test_a_number_in_a_call_is_what_it_says():
+    cu.set_num_threads(1)
+    for work in (0, 1, LARGE):
+        assert [_threads.threads_for(work, n) for n in (1, 2, 5)] == [1, 2, 5]
+
+
+class Surroundings:
+    """What the compiled side would say of other calls and of this thread's team."""
+
+    def __init__(self, monkeypatch):
+        self.others, self.resting, self.lost, self.now = 0, 0.0, 0.0, 1000.0
+        monkeypatch.setattr(_threads._runtime, "surroundings", lambda: (self.others, self.resting, self.lost))
+        monkeypatch.setattr(_threads.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(_threads, "openmp_enabled", lambda: True)
+        monkeypatch.setattr(_threads, "REPAID", 50)
+
+    def threads(self, grains: float) -> int:
+        return _threads.threads_for(int(grains * _threads.GRAIN), None)
+
+
+@pytest.fixture
+def around(monkeypatch):
+    cu.set_num_threads(8)
+    return Surroundings(monkeypatch)
+
+
+def test_a_team_that_is_awake_has_a_thread_for_each_grain(around):
+    assert [around.threads(grains) for grains in (1.99, 2, 3, 7.9, 100)] == [1, 2, 3, 7, 8]
+
+
+def test_a_team_that_sleeps_is_woken_for_much_work_alone(around):
+    around.resting = 2 * _threads.AWAKE
+    assert [around.threads(grains * _threads.ASLEEP) for grains in (1.99, 2, 3, 100)] == [1, 2, 3, 8]
+
+
+def test_callers_divide_the_processors(around):
+    threads = []
+    for around.others in range(10):
+        threads.append(around.threads(100))
+    assert threads == [8, 4, 2, 2, 1, 1, 1, 1, 1, 1]
+
+
+def test_what_was_lost_is_repaid_by_calls_with_one_thread(around):
+    around.lost, around.resting = 1e-3, 2e-3  # the region ended 2 ms ago
+    assert around.threads(1000) == 1
+    around.lost = 0.0  # told once
+    around.now += 0.047
+    assert around.threads(1000) == 1
+    around.now += 0.002
+    assert around.threads(1000) == 8
+
+
+def test_a_smaller_loss_does_not_end_what_a_larger_one_began(around):
+    around.lost = 1.0
+    assert around.threads(1000) == 1
+    around.lost = 1e-6
+    around.now += 1
+    assert around.threads(1000) == 1
+    around.now += 50
+    around.lost = 0.0
+    assert around.threads(1000) == 8
+
+
+def test_a_region_that_gained_costs_nothing_later(around):
+    around.lost = -1.0
+    assert around.threads(1000) == 8
+
+
+def test_below_a_front_ends_ceiling_the_call_chooses(around):
+    assert [_threads.threads_for(LARGE, _threads.Ceiling(n)) for n in (1, 3, 6)] == [1, 3, 6]
+    around.others = 1
+    assert [_threads.threads_for(LARGE, _threads.Ceiling(n)) for n in (1, 3, 6)] == [1, 1, 3]
+
+
+@openmp
+def test_the_compiled_side_knows_of_regions_thread_by_thread(rng):
+    x = rng.random((4, 16, 128, 128), np.float32)
+    told = []
+
+    def call_and_ask() -> None:
+        told.append(_runtime.surroundings())
+        cu.max_pool2d(x, 2, num_threads=2)
+        told.extend([_runtime.surroundings(), _runtime.surroundings()])
+
+    for _ in range(2):
+        thread = threading.Thread(target=call_and_ask)
+        thread.start()
+        thread.join()
+    calls, resting, lost = zip(*told, strict=True)
+    assert calls == (0,) * 6
+    assert resting[0] > 1e8 < resting[3]  # seconds: a thread that never had a team
+    assert all(0 <= resting[i] < 60 for i in (1, 2, 4, 5))
+    assert lost[0] == lost[2] == lost[3] == lost[5] == 0 != lost[1]
+
+
+def test_the_compiled_side_counts_calls_under_way():
+    x = np.broadcast_to(np.float32(1), (1, 1 << 13, 1 << 13))
+    stop = threading.Event()
+
+    def call() -> None:
+        while not stop.is_set():
+            cu.max_pool2d(x, 4, num_threads=1)
+
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 60
+    while _runtime.surroundings()[0] != 2 and time.monotonic() < end:
+        time.sleep(0.001)
+    seen = time.monotonic() < end
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert seen
+    assert _runtime.surroundings()[0] == 0
+
+
+@openmp
+@pytest.mark.skipif(sys.platform != "linux" or "GCC" not in _runtime.compiler(), reason="GNU OpenMP's own settings")
+@pytest.mark.parametrize("theirs", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "passive"}], ids=str)
+def test_openmps_threads_wait_briefly_unless_the_user_says_otherwise(theirs):
+    code = "import os, cunpool; print(*(name for name in os.environ if name in ('GOMP_SPINCOUNT', 'OMP_WAIT_POLICY')))"
+    assert python(code, **theirs) == " ".join(theirs)
+    shown = dict(re.findall(r"(GOMP_SPINCOUNT|OMP_WAIT_POLICY) = '(.*)'", settings("import cunpool", **theirs)))
+    if not theirs:
+        assert shown == {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": str(_waiting.TURNS)}
+    else:
+        assert shown["OMP_WAIT_POLICY"] == theirs.get("OMP_WAIT_POLICY", "PASSIVE").upper()
+        assert shown["GOMP_SPINCOUNT"] == theirs.get("GOMP_SPINCOUNT", "0")
 
 
 @openmp

@@ -73,4 +73,4 @@ def num_threads(array: Array) -> int:
     # To ask takes a system call, too long where one thread will do.
     if array.nbytes < SMALL or (threads := torch.get_num_threads()) == 1:
         return 1
-    return min(threads, _threads.get_num_threads())
+    return _threads.Ceiling(min(threads, _threads.get_num_threads()))

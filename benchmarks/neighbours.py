@@ -1,0 +1,278 @@
+"""cunpool among other threads, by default and with exact numbers of threads: ``python benchmarks/neighbours.py``.
+
+Pooling with indices and unpooling, 2 x 2, float32: in a row; from other Python threads, in turn and at once; between
+what other libraries do with two threads; in Dask's and multiprocessing's workers. Each pattern runs in processes of its
+own, the default and `num_threads=1` by turns, round after round, and another number with `--exact`. The table has
+times as multiples of one thread's, of our calls and of what stands between them: medians over the rounds, with
+quartiles. Patterns whose library is missing are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# The bytes of the larger array, by name.
+SHAPES = {
+    "64 KB": (1, 1, 128, 128),
+    "1 MB": (1, 64, 64, 64),
+    "3 MB": (1, 64, 112, 112),
+    "16 MB": (1, 64, 256, 256),
+    "100 MB": (8, 64, 224, 224),
+}
+SECONDS = 0.6  # that each process measures, after as much to warm up in
+LEAST = 5  # calls, however long they take
+
+
+class Measured(NamedTuple):
+    """Medians in seconds; `between` is None where nothing stands between."""
+
+    ours: float
+    between: float | None
+
+
+def work(shape: tuple[int, ...], threads: int | None) -> Callable[[], None]:
+    """Pool and unpool an array of its own."""
+    import cunpool as cu
+
+    x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+
+    def call() -> None:
+        pooled, indices = cu.max_pool2d(x, 2, return_indices=True, num_threads=threads)
+        cu.max_unpool2d(pooled, indices, 2, num_threads=threads)
+
+    return call
+
+
+def timed(call: Callable[[], None], between: Callable[[], object] | None = None) -> Measured:
+    """Time calls, and what runs before each of them."""
+    ours: list[float] = []
+    others: list[float] = []
+    begun = time.perf_counter()
+    while len(ours) < LEAST or time.perf_counter() < begun + 2 * SECONDS:
+        start = time.perf_counter()
+        if between is not None:
+            between()
+        middle = time.perf_counter()
+        call()
+        ours.append(time.perf_counter() - middle)
+        others.append(middle - start)
+    half = len(ours) // 2  # what came before was to warm up
+    return Measured(statistics.median(ours[half:]), statistics.median(others[half:]) if between is not None else None)
+
+
+def row(shape: tuple[int, ...], threads: int | None) -> Measured:
+    """Calls in a row, from the main thread."""
+    return timed(work(shape, threads))
+
+
+def second(shape: tuple[int, ...], threads: int | None) -> Measured:
+    """Calls in a row from a second Python thread, after the first one has called."""
+    return in_threads(shape, threads, 1)
+
+
+def turns(shape: tuple[int, ...], threads: int | None) -> Measured:
+    """Three Python threads and the main one, in turn."""
+    call = work(shape, threads)
+    wanted, done = [threading.Semaphore(0) for _ in range(3)], threading.Semaphore(0)
+    stopped = False
+
+    def serve(mine: threading.Semaphore) -> None:
+        while mine.acquire() and not stopped:
+            call()
+            done.release()
+
+    servers = [threading.Thread(target=serve, args=[mine]) for mine in wanted]
+    for server in servers:
+        server.start()
+
+    def once_each() -> None:
+        for mine in wanted:
+            mine.release()
+            done.acquire()
+        call()
+
+    result = timed(once_each)
+    stopped = True
+    for mine in wanted:
+        mine.release()
+    return result
+
+
+def at_once(count: int) -> Callable[[tuple[int, ...], int | None], Measured]:
+    return lambda shape, threads: in_threads(shape, threads, count)
+
+
+def in_threads(shape: tuple[int, ...], threads: int | None, count: int) -> Measured:
+    """Calls in a row from `count` other Python threads at once, after the main one has called; the mean of a call."""
+    calls = [work(shape, threads) for _ in range(count)]
+    for _ in range(LEAST):
+        calls[0]()
+    made = [0] * count
+    times = [0.0] * count
+
+    def serve(number: int) -> None:
+        begun = time.perf_counter()
+        while made[number] < LEAST or times[number] < 2 * SECONDS:
+            calls[number]()
+            made[number] += 1
+            times[number] = time.perf_counter() - begun
+
+    servers = [threading.Thread(target=serve, args=[number]) for number in range(count)]
+    for server in servers:
+        server.start()
+    for server in servers:
+        server.join()
+    return Measured(count * max(times) / sum(made), None)
+
+
+def onnxruntime_between(spinning: bool) -> Callable[[tuple[int, ...], int | None], Measured]:
+    """Between runs of a session that convolves with two threads, which wait for work awake or asleep."""
+
+    def pattern(shape: tuple[int, ...], threads: int | None) -> Measured:
+        import onnxruntime
+        from onnx import TensorProto, helper, numpy_helper
+
+        kernel = numpy_helper.from_array(np.ones((32, 32, 3, 3), np.float32), "kernel")
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 32, 112, 112]) for name in "xy"]
+        node = helper.make_node("Conv", ["x", "kernel"], ["y"], pads=[1] * 4)
+        graph = helper.make_graph([node], "convolution", values[:1], values[1:], [kernel])
+        model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 2
+        if not spinning:
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        x = np.ones((1, 32, 112, 112), np.float32)
+        return timed(work(shape, threads), lambda: session.run(None, {"x": x}))
+
+    return pattern
+
+
+def torch_between(shape: tuple[int, ...], threads: int | None) -> Measured:
+    """Between PyTorch's convolutions, with two threads."""
+    import torch
+
+    torch.set_num_threads(2)
+    convolution = torch.nn.Conv2d(32, 32, 3, padding=1).requires_grad_(False)
+    x = torch.ones(1, 32, 112, 112)
+    return timed(work(shape, threads), lambda: convolution(x))
+
+
+def numpy_between(shape: tuple[int, ...], threads: int | None) -> Measured:
+    """Between NumPy's matrix products."""
+    a = np.ones((512, 512), np.float32)
+    return timed(work(shape, threads), lambda: a @ a)
+
+
+def dask(shape: tuple[int, ...], threads: int | None) -> Measured:
+    """Eight chunks in Dask's threads, one for each processor."""
+    from dask import compute, delayed
+
+    calls = [delayed(work(shape, threads))() for _ in range(8)]
+    return timed(lambda: compute(*calls, scheduler="threads"))
+
+
+def processes(shape: tuple[int, ...], threads: int | None) -> Measured:
+    """In as many spawned workers of multiprocessing as there are processors, at once."""
+    from multiprocessing import get_context
+
+    count = os.cpu_count() or 1
+    with get_context("spawn").Pool(count) as pool:
+        results = pool.starmap(row, [(shape, threads)] * count, chunksize=1)
+    return Measured(statistics.mean(result.ours for result in results), None)
+
+
+PATTERNS: dict[str, Callable[[tuple[int, ...], int | None], Measured]] = {
+    "in a row": row,
+    "a second thread": second,
+    "four threads in turn": turns,
+    "two threads at once": at_once(2),
+    "four threads at once": at_once(4),
+    "between ONNX Runtime's, spinning": onnxruntime_between(True),
+    "between ONNX Runtime's, not spinning": onnxruntime_between(False),
+    "between PyTorch's": torch_between,
+    "between NumPy's": numpy_between,
+    "Dask's threads": dask,
+    "multiprocessing's workers": processes,
+}
+
+
+def measure(pattern: str, size: str, threads: int | None) -> Measured | None:
+    """One process; None if it cannot be."""
+    command = [sys.executable, __file__, "--one", json.dumps([pattern, size, threads])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        if "ModuleNotFoundError" not in done.stderr:
+            sys.exit(done.stderr)
+        return None
+    return Measured(*json.loads(done.stdout))
+
+
+def compared(pattern: str, size: str, ways: dict[str, int | None], rounds: int) -> dict[str, Any] | None:
+    """All rounds of a cell: what each way measured, by its name."""
+    times: dict[str, list[Measured]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, threads in ways.items():
+            measured = measure(pattern, size, threads)
+            if measured is None:
+                return None
+            times[name].append(measured)
+    return {"pattern": pattern, "size": size, **times}
+
+
+def ratios(cell: dict[str, Any], way: str, part: int) -> str:
+    """Of our calls (0) or of what stands between them (1): this way's time over one thread's, round by round."""
+    pairs = [(a[part], b[part]) for a, b in zip(cell[way], cell["1"], strict=True)]
+    if pairs[0][0] is None:
+        return ""
+    low, middle, high = np.percentile([a / b for a, b in pairs], [25, 50, 75])
+    return f"{middle:.2f} [{low:.2f} {high:.2f}]"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--patterns", nargs="+", choices=PATTERNS, default=[*PATTERNS], metavar="PATTERN")
+    parser.add_argument("--sizes", nargs="+", choices=SHAPES, default=[*SHAPES], metavar="SIZE")
+    parser.add_argument("--rounds", type=int, default=5, help="5 take some 20 minutes")
+    parser.add_argument("--exact", type=int, nargs="*", default=[], help="numbers of threads to time too")
+    parser.add_argument("--output", help="a file for the measured seconds, as JSON")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        pattern, size, threads = json.loads(options.one)
+        print(json.dumps(PATTERNS[pattern](SHAPES[size], threads)))
+        return
+    ways = {"default": None, **{str(threads): threads for threads in options.exact}, "1": 1}
+    cells = []
+    print(f"{'':<44}{'one thread, us':>15}  {'threads':<8}{'ours':<20}{'what stands between':<20}", flush=True)
+    for pattern in options.patterns:
+        for size in options.sizes:
+            cell = compared(pattern, size, ways, options.rounds)
+            if cell is None:
+                print(f"{pattern:<36}left out: a library is missing", flush=True)
+                break
+            cells.append(cell)
+            one = f"{1e6 * statistics.median(measured[0] for measured in cell['1']):.0f}"
+            for way in [*ways][:-1]:
+                print(
+                    f"{pattern:<36}{size:<8}{one:>15}  {way:<8}{ratios(cell, way, 0):<20}{ratios(cell, way, 1)}",
+                    flush=True,
+                )
+            if options.output:
+                with open(options.output, "w", encoding="utf-8") as file:
+                    json.dump(cells, file)
+
+
+if __name__ == "__main__":
+    main()
