@@ -30,7 +30,7 @@ SHAPES = {
     "16 MB": (1, 64, 256, 256),
     "100 MB": (8, 64, 224, 224),
 }
-SECONDS = 0.6  # that each process measures, after as much to warm up in
+SECONDS = 0.4  # that each process measures, after as much to warm up in
 LEAST = 5  # calls, however long they take
 
 

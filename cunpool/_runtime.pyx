@@ -41,6 +41,9 @@ cdef extern from *:
     #endif
     CUNPOOL_OWN double cunpool_region_ended = -1e9;
     CUNPOOL_OWN double cunpool_region_lost;
+    CUNPOOL_OWN double cunpool_call_ended = -1e9;
+    CUNPOOL_OWN int cunpool_in_a_row;
+    CUNPOOL_OWN int cunpool_asked;
     """
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
@@ -52,6 +55,9 @@ cdef extern from *:
     long cunpool_calls() noexcept nogil
     double cunpool_region_ended
     double cunpool_region_lost
+    double cunpool_call_ended
+    int cunpool_in_a_row
+    bint cunpool_asked
 
 
 cdef double now() noexcept nogil:
@@ -66,7 +72,11 @@ cdef void begun() noexcept nogil:
 
 cdef void ended() noexcept nogil:
     """A call is at its end."""
+    global cunpool_asked, cunpool_call_ended
     cunpool_add(-1)
+    if cunpool_asked:
+        cunpool_asked = False
+        cunpool_call_ended = omp_get_wtime()
 
 
 cdef void rested(double lost) noexcept nogil:
@@ -76,15 +86,19 @@ cdef void rested(double lost) noexcept nogil:
     cunpool_region_lost = lost
 
 
-def surroundings():
-    """How many calls are under way; for how many seconds this thread's team has been at rest; and what it had lost.
+def surroundings(double pause):
+    """What this thread, at the beginning of a call, should know of others and of itself.
 
-    A loss is told once.
+    How many calls are under way; how many this thread has made before, each within `pause` seconds after the one before
+    it; for how many seconds its team has been at rest; and how many its last parallel region lost, which is told once.
+    Only calls that ask this are counted as being in a row.
     """
-    global cunpool_region_lost
-    cdef double lost = cunpool_region_lost
+    global cunpool_region_lost, cunpool_in_a_row, cunpool_asked
+    cdef double lost = cunpool_region_lost, now = omp_get_wtime()
     cunpool_region_lost = 0
-    return cunpool_calls(), omp_get_wtime() - cunpool_region_ended, lost
+    cunpool_in_a_row = min(cunpool_in_a_row + 1, 1 << 20) if now - cunpool_call_ended < pause else 0
+    cunpool_asked = True
+    return cunpool_calls(), cunpool_in_a_row, now - cunpool_region_ended, lost
 
 
 def openmp_version():

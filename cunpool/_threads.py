@@ -14,10 +14,12 @@ with briefly():  # before any other module brings OpenMP's library in
     from cunpool import _runtime
 
 # Below this many bytes of work for each thread it costs more than it saves: of a team that waits awake, for it ended a
-# region of this thread a moment ago; and how many times as many of one that sleeps and has to be woken.
+# region of this thread a moment ago; and how many times as many of one that sleeps and has to be woken, unless calls
+# come in a row, so that it is woken once for many.
 GRAIN = 1 << 17
 ASLEEP = 16
-AWAKE = 25e-6  # seconds
+AWAKE = 40e-6  # seconds, after a region, and between calls that are in a row
+ROW = 4
 
 # A region that took longer than one thread would have, for others hold the processors, is paid for by calls with one
 # thread for so many times the seconds that were lost: then it costs a fiftieth at most.
@@ -166,17 +168,17 @@ def threads_for(work: int, num_threads: int | None) -> int:
     if exact is not None:
         return exact
     most = num_threads or _limit or _available()
-    return most if most == 1 else _chosen(work, most, *_runtime.surroundings(), time.perf_counter())
+    return most if most == 1 else _chosen(work, most, *_runtime.surroundings(AWAKE), time.perf_counter())
 
 
-def _chosen(work: int, most: int, others: int, resting: float, lost: float, now: float) -> int:
-    """How many of `most` threads pay: beside `others`' calls, with a team at rest for so long, which `lost` so much."""
+def _chosen(work: int, most: int, others: int, in_a_row: int, resting: float, lost: float, now: float) -> int:
+    """How many of `most` threads pay, see `_runtime.surroundings`."""
     global _alone_until
     if lost > 0:
         _alone_until = max(_alone_until, now - resting + REPAID * lost)
     if now < _alone_until:
         return 1
-    grain = GRAIN if resting < AWAKE else ASLEEP * GRAIN
+    grain = GRAIN if resting < AWAKE or in_a_row >= ROW else ASLEEP * GRAIN
     return max(1, min(most // (others + 1), work // grain))
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 # GNU OpenMP's turns of waiting: tens of microseconds, which calls in a row need, and not the milliseconds that it waits
 # by default, for so long nobody else has the processor. A turn on x86 is a `pause`, of 20 to 50 ns; elsewhere about 1.
-TURNS = 2000 if platform.machine() in ("x86_64", "AMD64", "i686") else 30000
+TURNS = 2500 if platform.machine() in ("x86_64", "AMD64", "i686") else 30000
 
 
 @contextmanager

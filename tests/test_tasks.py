@@ -108,3 +108,29 @@ def test_a_server_of_eight_threads_and_four_forked_workers(rng):
             children.append(child)
         assert all(pool.map(request, range(16)))
         assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not cu.openmp_enabled(), reason="a serial build")
+@pytest.mark.parametrize("preloaded", [False, True])
+def test_a_server_that_preloads_gives_its_workers_threads_if_they_import_cunpool(preloaded):
+    """What the page on threads tells gunicorn's users."""
+    code = f"""
+import os, sys, warnings
+import numpy as np
+x = np.random.default_rng(0).random((1, 8, 512, 512))
+if {preloaded}:
+    import cunpool as cu
+    cu.max_pool2d(x, 2)
+child = os.fork()
+if child == 0:
+    warnings.simplefilter("ignore")
+    import cunpool as cu
+    before = len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0
+    cu.max_pool2d(x, 2, num_threads=2)
+    started = len(os.listdir("/proc/self/task")) - before if sys.platform == "linux" else int(not {preloaded})
+    os._exit(10 + started)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    run = subprocess.run([sys.executable, "-c", code], timeout=60)
+    assert run.returncode == (10 if preloaded else 11)

@@ -121,8 +121,10 @@ class Surroundings:
     """What the compiled side would say of other calls and of this thread's team."""
 
     def __init__(self, monkeypatch):
-        self.others, self.resting, self.lost, self.now = 0, 0.0, 0.0, 1000.0
-        monkeypatch.setattr(_threads._runtime, "surroundings", lambda: (self.others, self.resting, self.lost))
+        self.others, self.in_a_row, self.resting, self.lost, self.now = 0, 0, 0.0, 0.0, 1000.0
+        monkeypatch.setattr(
+            _threads._runtime, "surroundings", lambda _: (self.others, self.in_a_row, self.resting, self.lost)
+        )
         monkeypatch.setattr(_threads.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(_threads, "openmp_enabled", lambda: True)
         monkeypatch.setattr(_threads, "REPAID", 50)
@@ -144,6 +146,14 @@ def test_a_team_that_is_awake_has_a_thread_for_each_grain(around):
 def test_a_team_that_sleeps_is_woken_for_much_work_alone(around):
     around.resting = 2 * _threads.AWAKE
     assert [around.threads(grains * _threads.ASLEEP) for grains in (1.99, 2, 3, 100)] == [1, 2, 3, 8]
+
+
+def test_calls_in_a_row_wake_a_team_once_for_many(around):
+    around.resting = 2 * _threads.AWAKE
+    threads = []
+    for around.in_a_row in range(_threads.ROW + 2):
+        threads.append(around.threads(2))
+    assert threads == [1] * _threads.ROW + [2, 2]
 
 
 def test_callers_divide_the_processors(around):
@@ -186,24 +196,44 @@ def test_below_a_front_ends_ceiling_the_call_chooses(around):
 
 
 @openmp
-def test_the_compiled_side_knows_of_regions_thread_by_thread(rng):
+def test_the_compiled_side_knows_of_each_threads_regions(rng):
     x = rng.random((4, 16, 128, 128), np.float32)
     told = []
 
     def call_and_ask() -> None:
-        told.append(_runtime.surroundings())
+        told.append(_runtime.surroundings(0.0))
         cu.max_pool2d(x, 2, num_threads=2)
-        told.extend([_runtime.surroundings(), _runtime.surroundings()])
+        told.extend([_runtime.surroundings(0.0), _runtime.surroundings(0.0)])
 
     for _ in range(2):
         thread = threading.Thread(target=call_and_ask)
         thread.start()
         thread.join()
-    calls, resting, lost = zip(*told, strict=True)
+    calls, _, resting, lost = zip(*told, strict=True)
     assert calls == (0,) * 6
     assert resting[0] > 1e8 < resting[3]  # seconds: a thread that never had a team
     assert all(0 <= resting[i] < 60 for i in (1, 2, 4, 5))
     assert lost[0] == lost[2] == lost[3] == lost[5] == 0 != lost[1]
+
+
+@openmp
+def test_the_compiled_side_knows_of_calls_in_a_row(rng):
+    large = rng.random((1, 512, 512))
+    cu.set_num_threads(2)
+    told = []
+
+    def calls() -> None:
+        told.append(_runtime.surroundings(60.0)[1])  # this thread has made none
+        for _ in range(2):
+            cu.max_pool2d(large, 2)
+            told.append(_runtime.surroundings(60.0)[1])
+        told.append(_runtime.surroundings(0.0)[1])
+
+    thread = threading.Thread(target=calls)
+    thread.start()
+    thread.join()
+    # The second call may have come later than it takes to be in a row, but it has to be counted by who asks behind it.
+    assert told in ([0, 1, 1, 0], [0, 1, 2, 0], [0, 1, 3, 0])
 
 
 def test_the_compiled_side_counts_calls_under_way():
@@ -217,15 +247,16 @@ def test_the_compiled_side_counts_calls_under_way():
     threads = [threading.Thread(target=call) for _ in range(2)]
     for thread in threads:
         thread.start()
-    end = time.monotonic() + 60
-    while _runtime.surroundings()[0] != 2 and time.monotonic() < end:
-        time.sleep(0.001)
-    seen = time.monotonic() < end
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert seen
-    assert _runtime.surroundings()[0] == 0
+    try:
+        end = time.monotonic() + 60
+        while _runtime.surroundings(0.0)[0] != 2:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert _runtime.surroundings(0.0)[0] == 0
 
 
 @openmp
