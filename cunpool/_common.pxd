@@ -413,7 +413,7 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
     cdef uint8_t taken[MOST_TASKS]
     cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
     cdef int share
-    cdef double start
+    cdef double start, elapsed
     cdef Share own
     cdef Found found
     must(job.tasks <= MOST_TASKS)
@@ -433,8 +433,10 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
     found.wrong = wrong
     found.strays = strays
     found.failed = failed
-    # Alone, the calling thread would have done all tasks as fast as its own.
-    rested(now() - start - (own.end - own.begin) * job.tasks / own.tasks if own.tasks else 0)
+    elapsed = now() - start
+    # Alone, the calling thread would have done all tasks as fast as its own. If it had none, a thread that was woken took
+    # its processor, and nothing was gained: half of the time counts as lost.
+    rested(elapsed - (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2)
     ended()
     return found
 

@@ -22,8 +22,8 @@ AWAKE = 40e-6  # seconds, after a region, and between calls that are in a row
 ROW = 4
 
 # A region that took longer than one thread would have, for others hold the processors, is paid for by calls with one
-# thread for so many times the seconds that were lost: then it costs a fiftieth at most.
-REPAID = 50
+# thread for so many times the seconds that were lost: then it costs a hundredth at most.
+REPAID = 100
 
 # More threads than this are never started, whatever is asked for; the kernels count on no more than 256.
 MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
@@ -167,19 +167,23 @@ def threads_for(work: int, num_threads: int | None) -> int:
         return 1
     if exact is not None:
         return exact
+    others, *own = _runtime.surroundings(AWAKE)
+    paying = _paying(work, *own, time.perf_counter())
+    if paying == 1:
+        return 1
     most = num_threads or _limit or _available()
-    return most if most == 1 else _chosen(work, most, *_runtime.surroundings(AWAKE), time.perf_counter())
+    return max(1, min(paying, most // (others + 1)))
 
 
-def _chosen(work: int, most: int, others: int, in_a_row: int, resting: float, lost: float, now: float) -> int:
-    """How many of `most` threads pay, see `_runtime.surroundings`."""
+def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -> int:
+    """How many threads would pay if there were processors for them, by what `_runtime.surroundings` says."""
     global _alone_until
     if lost > 0:
         _alone_until = max(_alone_until, now - resting + REPAID * lost)
     if now < _alone_until:
         return 1
     grain = GRAIN if resting < AWAKE or in_a_row >= ROW else ASLEEP * GRAIN
-    return max(1, min(most // (others + 1), work // grain))
+    return max(1, min(work // grain, MOST))
 
 
 def _say_once(said: Lock, message: str) -> None:

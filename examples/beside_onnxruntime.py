@@ -247,9 +247,22 @@ class Enet:
         # ONNX Runtime's threads wait for work awake: another one of ours would have to share a processor with them.
         options = {"index_format": "window", "num_threads": 1}
 
+        # What a piece hands on lies in the same memory in every call, as it does inside a whole model: new pages take the
+        # system longer to find than ONNX Runtime takes to fill them.
+        kept: dict[int, list[np.ndarray]] = {}
+
         def run(piece: int, *arrays: np.ndarray) -> list[np.ndarray]:
             session, sources = sessions[piece]
-            return session.run(None, dict(zip(sources, arrays, strict=True)))
+            if piece not in kept or piece == len(sessions) - 1:  # the result is the caller's
+                kept[piece] = session.run(None, dict(zip(sources, arrays, strict=True)))
+                return kept[piece]
+            binding = session.io_binding()
+            for name, array in zip(sources, arrays, strict=True):
+                binding.bind_cpu_input(name, array)
+            for output, array in zip(session.get_outputs(), kept[piece], strict=True):
+                binding.bind_output(output.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+            session.run_with_iobinding(binding)
+            return kept[piece]
 
         def network(x: np.ndarray) -> np.ndarray:
             a, a_branch = run(0, x)

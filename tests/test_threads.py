@@ -127,7 +127,7 @@ class Surroundings:
         )
         monkeypatch.setattr(_threads.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(_threads, "openmp_enabled", lambda: True)
-        monkeypatch.setattr(_threads, "REPAID", 50)
+        monkeypatch.setattr(_threads, "REPAID", 100)
 
     def threads(self, grains: float) -> int:
         return _threads.threads_for(int(grains * _threads.GRAIN), None)
@@ -167,7 +167,7 @@ def test_what_was_lost_is_repaid_by_calls_with_one_thread(around):
     around.lost, around.resting = 1e-3, 2e-3  # the region ended 2 ms ago
     assert around.threads(1000) == 1
     around.lost = 0.0  # told once
-    around.now += 0.047
+    around.now += 0.097
     assert around.threads(1000) == 1
     around.now += 0.002
     assert around.threads(1000) == 8
@@ -179,7 +179,7 @@ def test_a_smaller_loss_does_not_end_what_a_larger_one_began(around):
     around.lost = 1e-6
     around.now += 1
     assert around.threads(1000) == 1
-    around.now += 50
+    around.now += 100
     around.lost = 0.0
     assert around.threads(1000) == 8
 
