@@ -133,25 +133,25 @@ class Enet:
         self.convolve("x", "stem", 3, 13, 3, strides=[2, 2])
         self.node("MaxPool", ["x"], "x_pooled", kernel_shape=[2, 2], strides=[2, 2])
         self.node("Concat", ["stem", "x_pooled"], "a", axis=1)
+        self.cut(["x"], ["a"])
         self.branch("a", "a_branch", 16, 64, down=True)
-        self.cut(["x"], ["a", "a_branch"])
         self.join(first, 48, "a_branch", "b0")
         for step in range(4):
             self.bottleneck(f"b{step}", f"b{step + 1}", 64)
         self.branch("b4", "b_branch", 64, 128, down=True)
-        self.cut([first, "a_branch"], ["b4", "b_branch"])
+        self.cut([first, "a"], ["b4", "b_branch"])
         self.join(second, 64, "b_branch", "c0")
         for step, dilation in enumerate((1, 2, 4, 8)):
             self.bottleneck(f"c{step}", f"c{step + 1}", 128, dilation)
         self.convolve("c4", "c_up", 128, 64, 1)
+        self.cut([second, "b_branch"], ["c_up", "c4"])
         self.branch("c4", "c_branch", 128, 64, down=False)
-        self.cut([second, "b_branch"], ["c_up", "c_branch"])
         self.node("Add", ["c_full", "c_branch"], "d_sum")
         self.node("Relu", ["d_sum"], "d0")
         self.bottleneck("d0", "d1", 64)
         self.convolve("d1", "d_up", 64, 16, 1)
         self.branch("d1", "d_branch", 64, 16, down=False)
-        self.cut(["c_full", "c_branch"], ["d_up", "d_branch"])
+        self.cut(["c_full", "c4"], ["d_up", "d_branch"])
         self.node("Add", ["d_full", "d_branch"], "e_sum")
         self.node("Relu", ["e_sum"], "e0")
         self.bottleneck("e0", "e1", 16)
@@ -265,12 +265,12 @@ class Enet:
             return kept[piece]
 
         def network(x: np.ndarray) -> np.ndarray:
-            a, a_branch = run(0, x)
+            (a,) = run(0, x)
             a_pooled, a_codes = cu.max_pool2d(a, 2, return_indices=True, **options)
-            b, b_branch = run(1, a_pooled, a_branch)
+            b, b_branch = run(1, a_pooled, a)
             b_pooled, b_codes = cu.max_pool2d(b, 2, return_indices=True, **options)
-            c, c_branch = run(2, b_pooled, b_branch)
-            d, d_branch = run(3, cu.max_unpool2d(c, b_codes, 2, **options), c_branch)
+            c, c4 = run(2, b_pooled, b_branch)
+            d, d_branch = run(3, cu.max_unpool2d(c, b_codes, 2, **options), c4)
             return run(4, cu.max_unpool2d(d, a_codes, 2, **options), d_branch)[0]
 
         return network
