@@ -31,8 +31,8 @@ dilation : int or sequence of int
     Step from one cell of a window to the next. It enters the default size, and what window codes mean.""",
     "num_threads": """\
 num_threads : int, optional
-    Threads to use for this call, if it has tasks for so many. None leaves the number to the call, which takes fewer where
-    they do not pay; see `set_num_threads`. The result does not depend on it.""",
+    Threads to use for this call, if it has tasks for so many. None leaves the number to the call, which takes fewer
+    where they do not pay; see `set_num_threads`. The result does not depend on it.""",
     "out": """\
 out : numpy.ndarray, optional
     Array for the result, of its shape and dtype and of any strides. After an error its contents are unspecified.""",

@@ -247,8 +247,8 @@ class Enet:
         # ONNX Runtime's threads wait for work awake: another one of ours would have to share a processor with them.
         options = {"index_format": "window", "num_threads": 1}
 
-        # What a piece hands on lies in the same memory in every call, as it does inside a whole model: new pages take the
-        # system longer to find than ONNX Runtime takes to fill them.
+        # What a piece hands on lies in the same memory in every call, as it does inside a whole model: the system takes
+        # longer to find new pages than ONNX Runtime to fill them.
         kept: dict[int, list[np.ndarray]] = {}
 
         def run(piece: int, *arrays: np.ndarray) -> list[np.ndarray]:
