@@ -144,9 +144,11 @@ def measured(name: str, threads: int, width: int, ways: list[str], rounds: int) 
         context.Process(target=serve, args=(way, name, threads, width, other), daemon=True).start()
         ends.append(mine)
         results.append(mine.recv())
-    for way, result in zip(ways, results, strict=True):  # convolutions may round otherwise
-        if not np.allclose(result, results[0], rtol=1e-3, atol=1e-3 * np.abs(results[0]).max()):
-            raise SystemExit(f"{name}: {way} and {ways[0]} differ by {np.abs(result - results[0]).max()}")
+    for way, result in zip(ways, results, strict=True):
+        # Convolutions may round otherwise; then another cell of a window may be the largest, and values move with it.
+        apart = np.abs(result - results[0]) / np.abs(results[0]).max()
+        if np.mean(apart > 1e-3) > 1e-3 or apart.max() > 0.05:
+            raise SystemExit(f"{name}: {way} and {ways[0]} differ by {apart.max():.2g} of the largest value")
     times: list[list[float]] = [[] for _ in ends]
     for _, (end, kept) in itertools.product(range(rounds), [*zip(ends, times, strict=True)]):
         time.sleep(0.02)  # threads of the one before that still wait for work go to sleep

@@ -434,8 +434,8 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
     found.strays = strays
     found.failed = failed
     elapsed = now() - start
-    # Alone, the calling thread would have done all tasks as fast as its own. If it had none, a thread that was woken took
-    # its processor, and nothing was gained: half of the time counts as lost.
+    # Alone, the calling thread would have done all tasks as fast as its own. If it had none, a thread that was woken
+    # took its processor, and nothing was gained: half of the time counts as lost.
     rested(elapsed - (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2)
     ended()
     return found

@@ -167,8 +167,8 @@ def threads_for(work: int, num_threads: int | None) -> int:
         return 1
     if exact is not None:
         return exact
-    others, *own = _runtime.surroundings(AWAKE)
-    paying = _paying(work, *own, time.perf_counter())
+    others, in_a_row, resting, lost = _runtime.surroundings(AWAKE)
+    paying = _paying(work, in_a_row, resting, lost, time.perf_counter())
     if paying == 1:
         return 1
     most = num_threads or _limit or _available()

@@ -42,6 +42,8 @@ ROOMS = {
     "_pool.pyx": "reaching pooling layouts fast_paths properties window_codes",
     "_memory.pyx": "memory under_pressure",
     "_threads.py": "threads",
+    "_waiting.py": "threads",
+    "_runtime.pyx": "threads",
     "_arrays.py": "unpooling window_codes gradients pooling indices memory",
     "unpooling.py": "unpooling gradients window_codes",
     "pooling.py": "pooling pooling_out gradients window_codes",
