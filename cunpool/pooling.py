@@ -46,7 +46,7 @@ def _max_pool(
     codes = index_format != "plane" and _geometry.is_window(index_format)
     if ceil_mode is not False:
         ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
-    if return_indices is not False:
+    if return_indices is not False and return_indices is not True:
         return_indices = _geometry.flag("return_indices", return_indices)
     shape, count, sizes = _geometry.pooling(n, cells.shape, *_geometry.window(*window), ceil_mode, codes)
     pair = (None, None) if out is None else _pair(out, return_indices)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import reference
 from cases import POOL, UNPOOL, bits
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+
+# On an emulated processor even drawing an array takes long.
+SLOWLY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -22,7 +25,7 @@ def pooled(draw):
     return n, draw(arrays.arrays(dtype, shape)), (kernel, stride, padding)
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(SLOWLY, max_examples=200, derandomize=True)
 @given(pooled())
 def test_pooling_and_unpooling(case):
     n, x, arguments = case
@@ -43,7 +46,7 @@ def test_pooling_and_unpooling(case):
         assert bits(POOL[n](again, *arguments)) == bits(values)
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(SLOWLY, max_examples=200, derandomize=True)
 @given(
     arrays.arrays(np.int64, (2, 3), elements=st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 8)),
     st.sampled_from([np.int64, np.int32]),

@@ -34,8 +34,9 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
     full = x.shape[-n:]
     pooled = tuple(map(pooled_size, full, *window, (ceil_mode,) * n))
     cells = planes(x, n)
-    # Comparing wider numbers is the same, and every dtype knows it.
-    numbers = cells if cells.dtype.kind in "iu" or cells.dtype == np.float64 else cells.astype(np.float32)
+    # Comparing wider numbers is the same, and every dtype knows it. Some processors complain of NaNs that signal.
+    with np.errstate(invalid="ignore"):
+        numbers = cells if cells.dtype.kind in "iu" or cells.dtype == np.float64 else cells.astype(np.float32)
     axes = [taps_inside(*axis) for axis in zip(pooled, full, *window, strict=True)]
     inside = [range(int(low.min()), int(high.max())) for _, low, high in axes]
     by_windows = np.prod(pooled) < np.prod([len(taps) for taps in inside])
