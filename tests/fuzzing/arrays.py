@@ -9,6 +9,7 @@ from fuzzing.judge import hold
 
 INDICES = [*map(np.dtype, ("i4", "i8", "i8", "i8")), *INTEGERS, *map(np.dtype, (">i2", ">i4", ">i8", ">u4", ">u8"))]
 MARGIN = 96
+LARGEST = 1 << 29  # bytes: gaps would make a large array a hundred times as large
 
 
 def one_of(rng, choices):
@@ -24,19 +25,29 @@ class Guarded:
 
     def __init__(self, rng, shape, dtype, order: list[int] | None = None) -> None:
         self.arguments = shape, np.dtype(dtype)
-        reach = item = np.dtype(dtype).itemsize
-        strides = [0] * len(shape)
+        item = np.dtype(dtype).itemsize
         gaps = self.some_gaps(rng, len(shape), item, 0.6 if order else 0.3)
         backwards = rng.random(len(shape)) < (0 if order or rng.random() < 0.7 else 0.2)
-        for axis in reversed(order or rng.permutation(len(shape)).tolist()):
-            strides[axis] = (reach + gaps[axis]) * (-1 if backwards[axis] else 1)
-            reach += (reach + gaps[axis]) * (max(shape[axis], 1) - 1)
+        axes = order or rng.permutation(len(shape)).tolist()
+        strides, reach = self.apart(shape, item, gaps, axes)
+        if reach > LARGEST:
+            strides, reach = self.apart(shape, item, [0] * len(shape), axes)
+        strides = [-stride if back else stride for stride, back in zip(strides, backwards, strict=True)]
         before = -sum(s * (max(size, 1) - 1) for s, size in zip(strides, shape, strict=True) if s < 0)
         self.strides = tuple(strides)
         self.offset = MARGIN + before + int(rng.choice([0, 0, 0, 1, item]))
         self.raw = rng.integers(0, 256, reach + 2 * MARGIN + item, np.uint8)
         self.array = self.within(self.raw)
         self.before = self.raw.copy()
+
+    @staticmethod
+    def apart(shape, item: int, gaps: list[int], order: list[int]) -> tuple[list[int], int]:
+        """The strides, and the bytes from the first to the last."""
+        strides, reach = [0] * len(shape), item
+        for axis in reversed(order):
+            strides[axis] = reach + gaps[axis]
+            reach += strides[axis] * (max(shape[axis], 1) - 1)
+        return strides, reach
 
     @staticmethod
     def some_gaps(rng, axes: int, item: int, without: float) -> list[int]:
