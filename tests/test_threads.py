@@ -179,8 +179,10 @@ def test_a_smaller_loss_does_not_end_what_a_larger_one_began(around):
     around.lost = 1e-6
     around.now += 1
     assert around.threads(1000) == 1
-    around.now += 100
     around.lost = 0.0
+    around.now += 1
+    assert around.threads(1000) == 1
+    around.now += 100
     assert around.threads(1000) == 8
 
 
