@@ -76,11 +76,6 @@ def row(shape: tuple[int, ...], threads: int | None) -> Measured:
     return timed(work(shape, threads))
 
 
-def second(shape: tuple[int, ...], threads: int | None) -> Measured:
-    """Calls in a row from a second Python thread, after the first one has called."""
-    return in_threads(shape, threads, 1)
-
-
 def turns(shape: tuple[int, ...], threads: int | None) -> Measured:
     """Three Python threads and the main one, in turn."""
     call = work(shape, threads)
@@ -195,7 +190,7 @@ def processes(shape: tuple[int, ...], threads: int | None) -> Measured:
 
 PATTERNS: dict[str, Callable[[tuple[int, ...], int | None], Measured]] = {
     "in a row": row,
-    "a second thread": second,
+    "a second thread": at_once(1),
     "four threads in turn": turns,
     "two threads at once": at_once(2),
     "four threads at once": at_once(4),

@@ -409,24 +409,30 @@ cdef inline Py_ssize_t cells_of(const Py_ssize_t *shape) noexcept nogil:
 
 
 cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
-    """Every task of the job. The only parallel region there is."""
+    """Every task of the job."""
     cdef uint8_t taken[MOST_TASKS]
-    cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
-    cdef int share
-    cdef double start, elapsed
-    cdef Share own
     cdef Found found
     must(job.tasks <= MOST_TASKS)
     threads = <int> min(<Py_ssize_t> threads, job.tasks)
     memset(taken, 0, job.tasks)
     begun()
     if threads <= 1:
-        found = run_share(kernel, job, 0, 1, taken, &own)
-        ended()
-        return found
-    start = now()
-    for share in prange(threads, num_threads=threads, schedule="static"):
-        found = run_share(kernel, job, share, threads, taken, &own)
+        found = run_share(kernel, job, 0, 1, taken, NULL)
+    else:
+        found = run_together(kernel, job, threads, taken)
+    ended()
+    return found
+
+
+cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8_t *taken) noexcept nogil:
+    """The only parallel region there is, and what it lost."""
+    cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
+    cdef int share
+    cdef double start = now(), elapsed
+    cdef Share own
+    cdef Found found
+    for share in prange(threads, num_threads=threads, schedule="static"):  # the first share is the calling thread's
+        found = run_share(kernel, job, share, threads, taken, &own if share == 0 else NULL)
         wrong += found.wrong
         strays += found.strays
         failed += found.failed
@@ -437,7 +443,6 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
     # Alone, the calling thread would have done all tasks as fast as its own. If it had none, a thread that was woken
     # took its processor, and nothing was gained: half of the time counts as lost.
     rested(elapsed - (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2)
-    ended()
     return found
 
 
@@ -446,10 +451,10 @@ cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares
     """A thread's own tasks, the same in each call, for their arrays may be in its caches; then what others left."""
     cdef Py_ssize_t first = job.tasks * share // shares, i, task, done = 0
     cdef unsigned control = cunpool_exact()
-    cdef bint told = shares > 1 and share == 0
-    cdef double begin = now() if told else 0
     cdef Found found
     found.wrong = found.strays = found.failed = 0
+    if own:
+        own.begin = now()
     for i in range(job.tasks):
         task = first + i if first + i < job.tasks else first + i - job.tasks
         if not cunpool_taken(taken + task):
@@ -457,8 +462,8 @@ cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares
             done += 1
     cunpool_fence()
     cunpool_control(control)
-    if told:
-        own.begin, own.end, own.tasks = begin, now(), done
+    if own:
+        own.end, own.tasks = now(), done
     return found
 
 

@@ -76,13 +76,13 @@ cdef void ended() noexcept nogil:
     cunpool_add(-1)
     if cunpool_asked:
         cunpool_asked = False
-        cunpool_call_ended = omp_get_wtime()
+        cunpool_call_ended = now()
 
 
 cdef void rested(double lost) noexcept nogil:
     """This thread's team goes to rest, after a region that took so many seconds more than one thread would have."""
     global cunpool_region_ended, cunpool_region_lost
-    cunpool_region_ended = omp_get_wtime()
+    cunpool_region_ended = now()
     cunpool_region_lost = lost
 
 
@@ -90,15 +90,15 @@ def surroundings(double pause):
     """What this thread, at the beginning of a call, should know of others and of itself.
 
     How many calls are under way; how many this thread has made before, each within `pause` seconds after the one before
-    it; for how many seconds its team has been at rest; and how many its last parallel region lost, which is told once.
-    Only calls that ask this are counted as being in a row.
+    it; for how many seconds its team has been at rest; how many its last parallel region lost, which is told once; and
+    the time, in seconds since some time in the past. Only calls that ask this are counted as being in a row.
     """
     global cunpool_region_lost, cunpool_in_a_row, cunpool_asked
-    cdef double lost = cunpool_region_lost, now = omp_get_wtime()
+    cdef double lost = cunpool_region_lost, time = now()
     cunpool_region_lost = 0
-    cunpool_in_a_row = min(cunpool_in_a_row + 1, 1 << 20) if now - cunpool_call_ended < pause else 0
+    cunpool_in_a_row = min(cunpool_in_a_row + 1, 1 << 20) if time - cunpool_call_ended < pause else 0
     cunpool_asked = True
-    return cunpool_calls(), cunpool_in_a_row, now - cunpool_region_ended, lost
+    return cunpool_calls(), cunpool_in_a_row, time - cunpool_region_ended, lost, time
 
 
 def openmp_version():

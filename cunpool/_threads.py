@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from threading import Lock
 
 from cunpool import _cgroups, _say
@@ -30,7 +29,7 @@ MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
 _forked = False
-_alone_until = 0.0  # by the clock of `time.perf_counter`; of two threads that set it at once, either may win
+_alone_until = 0.0  # by the clock of `_runtime.surroundings`; of two threads that set it at once, either may win
 
 # What has been said once is a lock that stays locked: then no two threads say it.
 _said_fork = Lock()
@@ -63,7 +62,7 @@ def _positive(name: str, value: object) -> int:
 
 def _available() -> int:
     """What OpenMP, the processor affinity and the container allow now: the first two can change between calls."""
-    threads = _runtime.openmp_threads()
+    threads = min(_runtime.openmp_threads(), MOST)
     if _runtime.openmp_binds():  # this thread too, so that its own affinity is one place among several
         threads = min(threads, _runtime.openmp_processors())
     elif hasattr(os, "sched_getaffinity"):
@@ -151,24 +150,21 @@ class Ceiling(int):
 
 def threads_for(work: int, num_threads: int | None) -> int:
     """How many threads to use for `work` bytes where the caller wants `num_threads`, or leaves it to the call."""
-    exact = None
-    if num_threads is not None and type(num_threads) is not Ceiling:
-        exact = _positive("num_threads", num_threads)
-    small = work < 2 * GRAIN
-    if small and exact is None:
-        return 1
+    exact = None if num_threads is None or type(num_threads) is Ceiling else _positive("num_threads", num_threads)
+    if work < 2 * GRAIN:  # nobody misses a second thread, but who asks for one gets it
+        return exact if exact and openmp_enabled() and not _forked else 1
     if not openmp_enabled():
-        if not small and (exact or _limit or 1) > 1:
+        if (exact or _limit or 1) > 1:
             _say_once(_said_serial, SERIAL)
         return 1
     if _forked:
-        if not small and exact is not None and exact > 1:
+        if exact and exact > 1:
             _say_once(_said_fork, FORKED)
         return 1
-    if exact is not None:
+    if exact:
         return exact
-    others, in_a_row, resting, lost = _runtime.surroundings(AWAKE)
-    paying = _paying(work, in_a_row, resting, lost, time.perf_counter())
+    others, in_a_row, resting, lost, now = _runtime.surroundings(AWAKE)
+    paying = _paying(work, in_a_row, resting, lost, now)
     if paying == 1:
         return 1
     most = num_threads or _limit or _available()

@@ -123,9 +123,10 @@ class Surroundings:
     def __init__(self, monkeypatch):
         self.others, self.in_a_row, self.resting, self.lost, self.now = 0, 0, 0.0, 0.0, 1000.0
         monkeypatch.setattr(
-            _threads._runtime, "surroundings", lambda _: (self.others, self.in_a_row, self.resting, self.lost)
+            _threads._runtime,
+            "surroundings",
+            lambda _: (self.others, self.in_a_row, self.resting, self.lost, self.now),
         )
-        monkeypatch.setattr(_threads.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(_threads, "openmp_enabled", lambda: True)
         monkeypatch.setattr(_threads, "REPAID", 100)
 
@@ -211,7 +212,7 @@ def test_the_compiled_side_knows_of_each_threads_regions(rng):
         thread = threading.Thread(target=call_and_ask)
         thread.start()
         thread.join()
-    calls, _, resting, lost = zip(*told, strict=True)
+    calls, _, resting, lost, _ = zip(*told, strict=True)
     assert calls == (0,) * 6
     assert resting[0] > 1e8 < resting[3]  # seconds: a thread that never had a team
     assert all(0 <= resting[i] < 60 for i in (1, 2, 4, 5))
@@ -379,6 +380,16 @@ def test_a_forked_child_can_call_after_its_parent(rng):
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0, "the child hung, or its result was wrong"
     assert bits(cu.max_unpool2d(y, indices, 2, num_threads=4)) == z
+
+
+@openmp
+def test_nobody_is_told_of_hundreds_of_threads(monkeypatch):
+    """Where the system does not tell of an affinity, OpenMP's number is all there is."""
+    monkeypatch.setattr(_runtime, "openmp_threads", lambda: 100_000)
+    monkeypatch.setattr(_runtime, "openmp_binds", lambda: False)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(_threads._cgroups, "processors", lambda: None)
+    assert cu.get_num_threads() == _threads.MOST
 
 
 @openmp
