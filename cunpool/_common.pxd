@@ -344,6 +344,15 @@ cdef inline char *plane_of(const View *view, Py_ssize_t channels, Py_ssize_t pla
     return view.data + plane // channels * view.n + plane % channels * view.c
 
 
+cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t item_size) noexcept nogil:
+    """Where the memory ends that the cells of a plane of the full side lie in: up to there it may be read."""
+    cdef Py_ssize_t size = item_size
+    cdef int axis
+    for axis in range(3):
+        size += max(job.full.axis[axis], 0) * (job.g.full[axis] - 1)
+    return plane + size
+
+
 cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) noexcept nogil:
     """Bytes between neighbours in raster order where that is the same everywhere in a plane, else 0."""
     cdef Py_ssize_t step = 0, cells = 1

@@ -286,6 +286,11 @@ cdef inline inlined hold(number *highest, int32_t *there, number x, int32_t here
     there[0] = here if better else there[0]
 
 
+cdef inline Py_ssize_t windows_of_a_vector(const number *_) noexcept nogil:
+    """How many windows the widest vectors compare at once; places take four bytes each."""
+    return max(<Py_ssize_t> 16, 64 // <Py_ssize_t> sizeof(number))
+
+
 cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
                                   Py_ssize_t ahead, number *best, int32_t *place) noexcept nogil:
     """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places.
@@ -302,7 +307,8 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
     cdef number highest
     cdef int32_t there
     # In whole vectors, of which the last one does some windows again.
-    cdef Py_ssize_t begin = 0, some = min(<Py_ssize_t> PIECE, count // 16 * 16 if count > 16 else count), next, i
+    cdef Py_ssize_t vector = windows_of_a_vector(row[0]), begin = 0, next, i
+    cdef Py_ssize_t some = min(<Py_ssize_t> PIECE, count // vector * vector if count > vector else count)
     while True:
         if ahead:
             # In the order of the memory, in which two rows follow each other: that is much faster than by turns.
@@ -325,7 +331,7 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
             place[i] = there
         if begin + some == count:
             break
-        next = min(begin + some, count - 16)
+        next = min(begin + some, count - vector)
         some = next - begin
         a += 2 * some
         b += 2 * some
@@ -334,18 +340,25 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
         best += some
         place += some
         begin = next
-        some = min(<Py_ssize_t> PIECE, (count - begin) // 16 * 16)
+        some = min(<Py_ssize_t> PIECE, (count - begin) // vector * vector)
 
 
 cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
-                                 Py_ssize_t lines, Py_ssize_t ahead, number *best, int32_t *place) noexcept nogil:
-    """`compare_pairs` for some pooled rows, `step` bytes of the array apart."""
+                                 Py_ssize_t lines, Py_ssize_t ahead, const char *limit, number *best,
+                                 int32_t *place) noexcept nogil:
+    """`compare_pairs` for some pooled rows, `step` bytes of the array apart. Short ones as whole vectors, whose rest is
+    overwritten by what follows, where there is memory of the array's behind them, which ends at `limit`."""
     cdef const number *at[4]
+    cdef Py_ssize_t vector = windows_of_a_vector(at[0])
+    cdef bint overrun
     cdef int i
     for i in range(rows):
         at[i] = <const number *> row[i]
     for _ in range(lines):
-        compare_pairs(rows, at, places, count, ahead, best, place)
+        overrun = count < vector
+        for i in range(rows):
+            overrun &= <const char *> (at[i] + 2 * vector) <= limit
+        compare_pairs(rows, at, places, vector if overrun else count, ahead, best, place)
         for i in range(rows):
             at[i] = <const number *> (<const char *> at[i] + step)
         best += count
@@ -353,13 +366,14 @@ cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, co
 
 
 cdef inline cloned compare_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
-                                Py_ssize_t lines, Py_ssize_t ahead, number *best, int32_t *place) noexcept nogil:
+                                Py_ssize_t lines, Py_ssize_t ahead, const char *limit, number *best,
+                                int32_t *place) noexcept nogil:
     """`compare_rows`, compiled apart for what there is."""
     if number is int8 or number is item8:
         pass  # unreached, as `plan_pool` says
     elif rows == 1:
-        compare_rows(1, row, step, places, count, lines, ahead, best, place)
+        compare_rows(1, row, step, places, count, lines, ahead, limit, best, place)
     elif rows == 2:
-        compare_rows(2, row, step, places, count, lines, ahead, best, place)
+        compare_rows(2, row, step, places, count, lines, ahead, limit, best, place)
     else:
-        compare_rows(4, row, step, places, count, lines, ahead, best, place)
+        compare_rows(4, row, step, places, count, lines, ahead, limit, best, place)

@@ -9,7 +9,7 @@ from cunpool._write cimport *
 
 cdef enum:
     SHORT = 32              # rows with no more windows than this are dealt out together
-    VECTOR_ROW = 16         # windows of 2 in rows of as many are compared where they lie
+    VECTOR_ROW = 4          # rows of windows of 2 that fill this part of a vector are compared where they lie
     CELLS = 4096            # cells of all these windows together
 
 
@@ -85,7 +85,7 @@ cdef inline Py_ssize_t dealt_cells(const Geometry *g, const Block *block) noexce
 
 
 cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
-    """Whether windows are of 2, inside the array and next to each other, in contiguous rows that fill vectors."""
+    """Whether windows are of 2, inside the array and next to each other, in contiguous rows worth a vector."""
     cdef const Geometry *g = &job.g
     cdef int axis
     for axis in range(3):
@@ -93,14 +93,15 @@ cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
             return False
         if (g.pooled[axis] - 1) * g.stride[axis] + g.kernel[axis] > g.full[axis]:
             return False
-    return (g.kernel[2] == 2 and g.stride[2] == 2 and met("rows of windows of two", g.pooled[2] >= VECTOR_ROW)
+    return (g.kernel[2] == 2 and g.stride[2] == 2
+            and met("rows of windows of two", g.pooled[2] * VECTOR_ROW >= max(<Py_ssize_t> 16, 64 // size))
             and met("contiguous rows of windows of two", job.full.axis[2] == size))
 
 
 cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
     """Pool a block of windows of 2, without dealing anything out."""
-    cdef number[LINE + VECTOR] best_room
-    cdef int32_t[LINE + VECTOR] place_room
+    cdef number[LINE + 2 * VECTOR] best_room
+    cdef int32_t[LINE + 2 * VECTOR] place_room
     cdef number *best = <number *> aligned(best_room)
     cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef const char *row[4]
@@ -120,7 +121,8 @@ cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block,
             rows += 1
     if job.stream and 0 <= step - used < CACHE_LINE:
         ahead = whole_steps(step)
-    compare_twos(rows, row, step, places, block.width, block.rows, ahead, best, place)
+    compare_twos(rows, row, step, places, block.width, block.rows, ahead,
+                 end_of(job, from_plane, sizeof(number)), best, place)
     if (target.indices == NULL or target.code_size) and target.value_row == block.width * target.value_step \
             and target.index_row == block.width * target.index_step:
         write(&target, 0, 0, block.rows * block.width, best, place)  # codes have no need of where a row begins

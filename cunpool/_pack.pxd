@@ -49,6 +49,7 @@ cdef enum:
     SPARSE = 8              # and so are those of blocks that have so many cells for each one that a window looks at
     TURN = 16               # rows of fewer cells are not worth a loop of their own
     SIDE = 64               # so many channels, if they are what memory runs along, go into a block first
+    SPARE = 128             # cells behind a buffer's own, so that its last row may be done in whole vectors
     CHUNK = 512             # numbers of a row that are converted together
     SMALL = 256             # cells of a window whose codes are decoded without a table
 
@@ -61,6 +62,15 @@ cdef struct Offsets:
     int64_t *table
 
 
+cdef struct Filter:
+    # What is the same for all blocks that are filtered.
+    bint rows_in_turn       # whether the rows of a window are compared in turn, or reached step by step,
+    bint cells_in_turn      # and so with the cells along a row
+    Py_ssize_t row          # cells of the longest row, in whole vectors,
+    Py_ssize_t levels       # of all rows that are reached,
+    Py_ssize_t stage        # and of the rows that go along their windows together
+
+
 cdef struct Reach:
     # What is the same for all blocks of a call.
     int order[4]            # the axes as memory runs, slowest first
@@ -71,6 +81,8 @@ cdef struct Reach:
     int item_size           # bytes of a number as it is compared
     int code_size           # bytes of a code on the way, 0 where nobody asks for indices,
     int index_size          # and of an index when it is written
+    bint filtered           # whether blocks are filtered, but for those with something odd,
+    Filter filter           # and how
     bint places             # whether indices are places in the plane,
     Offsets offsets         # and how far, in raster order, a code's cell is from the window's first one
 

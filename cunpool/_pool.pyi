@@ -12,6 +12,7 @@ LARGE: int
 WHOLE: int
 TWOS: int
 REACHED: int
+FILTERED: int
 
 def pool(
     full: NDArray[Any],

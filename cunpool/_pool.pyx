@@ -1,7 +1,8 @@
 """Pooling: the maximum of each window and its place. Valid input is assumed.
 
-`plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie; every window of few cells
-in all channels, where these are neighbours; rows of small windows are dealt out; all else is packed, reached and taken.
+`plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie; without indices,
+contiguous rows are filtered; every window of few cells is compared in all channels, where these are neighbours; rows of
+small windows are dealt out; all else is packed, reached and taken.
 What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked at cell by
 cell.
 """
@@ -12,8 +13,10 @@ from libc.string cimport memset
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._deal cimport *
+from cunpool._filter cimport *
 from cunpool._places cimport inside
 from cunpool._pack cimport *
+from cunpool._pool_plan cimport *
 from cunpool._reach cimport *
 from cunpool._take cimport *
 from cunpool._write cimport *
@@ -46,6 +49,7 @@ cdef enum:  # the ways, for plan_pool
     WHOLE_TAKEN = 16
     TWOS_TAKEN = 32
     REACHED_TAKEN = 64
+    FILTERED_TAKEN = 128
     HALF = 8                # the kinds of numbers in half precision, see KINDS
     BHALF = 9
     WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
@@ -55,10 +59,7 @@ cdef enum:
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
     MANY = 16               # if there are so many of these
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
-    DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
-    REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than reading this
-    SPARE = 128             # cells behind a buffer's own, so that its last row may be done in whole vectors
     COLOUR = 640            # buffers should not begin at the same place in a page, nor in the same cache line
 
 
@@ -209,9 +210,10 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
     cdef char *buffers
     cdef Run run
     cdef int axis, k
+    cdef bint odd
     for axis in range(AXES):
         blocks *= reach.parts[axis]
-    buffers = <char *> malloc(2 * (room + code_room) + CACHE_LINE)
+    buffers = <char *> malloc(max(2 * (room + code_room), filter_room(reach)) + CACHE_LINE)
     if buffers == NULL:
         found.failed += 1  # unreached: blocks are too small to be refused first
         return  # unreached: the same
@@ -226,6 +228,12 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
             run.size[axis] = run.count[axis] if axis == 3 else span_of(g, axis, run.count[axis])
             run.stride[axis] = 1 if axis == 3 else g.stride[axis]
         run.values = <char *> aligned(buffers)
+        if number is not half and number is not bhalf:
+            if reach.filtered:
+                odd = False
+                filter_block(job, &run, &reach.filter, left, run.values, &odd, full)
+                if not met("something odd among a block's cells", odd):
+                    continue
         run.other_values = run.values + room // CACHE_LINE * CACHE_LINE
         run.codes = run.other_values + room // CACHE_LINE * CACHE_LINE
         run.other_codes = run.codes + code_room // CACHE_LINE * CACHE_LINE
@@ -271,21 +279,9 @@ cdef Kernel[12] REACH = [
     <Kernel> pool_reached[float4], <Kernel> pool_reached[float8]]
 
 
-cdef bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether planes can be one: where rows follow each other and no window is cut off. Short rows need that."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t planes = job.batch * job.channels
-    return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
-            and met("rows short enough to be joined", g.pooled[2] < LINE // 4)
-            and met("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
-            and met("windows within their plane", (g.kernel[1] - 1) * g.dilation[1] < g.stride[1])
-            and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
-            and met("planes that follow each other", all_follow(job, item_size, index_size)))
-
-
 # The ways that a call can take, for the tests: what `pool` returns is a sum of these.
-JOINED, ACROSS, STREAMED, LARGE, WHOLE, TWOS, REACHED = (
-    JOINED_TAKEN, ACROSS_TAKEN, STREAMED_TAKEN, LARGE_TAKEN, WHOLE_TAKEN, TWOS_TAKEN, REACHED_TAKEN)
+JOINED, ACROSS, STREAMED, LARGE, WHOLE, TWOS, REACHED, FILTERED = (
+    JOINED_TAKEN, ACROSS_TAKEN, STREAMED_TAKEN, LARGE_TAKEN, WHOLE_TAKEN, TWOS_TAKEN, REACHED_TAKEN, FILTERED_TAKEN)
 
 
 cdef struct Plan:
@@ -294,25 +290,6 @@ cdef struct Plan:
     Kernel kernel  # unreached: the same
     Rows rows
     Reach reach
-
-
-cdef bint few_tails(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Whether windows of 2 where they lie are worth it: of narrow numbers, what is left of a row goes one by one."""
-    cdef Py_ssize_t width = job.g.pooled[2]
-    return met("numbers of four bytes or more", item_size >= 4) or met("rows of whole vectors, nearly",
-                                                                       width % (VECTOR // item_size) * 4 <= width)
-
-
-cdef bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
-    """Whether dealing out, and comparing all cells of a window, beats reaching."""
-    if met("a window of more cells than are worth dealing", cells_of(job.g.kernel) > DEALT):
-        return False
-    if met("rows too short for reaching", job.g.pooled[2] < REACHING):
-        return True
-    if met("half precision, or narrow numbers without indices",  # unreached: a name
-           half_precision or item_size == 1 and job.indices.data == NULL):
-        return False
-    return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
 
 
 cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
@@ -330,9 +307,16 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
               and max(job.full.c, -job.full.c) < max(job.full.axis[2], -job.full.axis[2]))
     dealt = near and worth_dealing(job, item_size, half_precision)
     # Windows of 2 where they lie.
-    if near and twos(job, item_size) and few_tails(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED):
+    if (near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED)
+            and not met("bytes without indices, which are filtered", item_size == 1 and job.indices.data == NULL)):
         plan.rows.by_twos = True
         plan.ways = TWOS_TAKEN
+    # Values alone, of contiguous rows.
+    elif (filterable(job, item_size, half_precision) and worth_filtering(job, item_size, tall)
+            and plan_filtered(job, &plan.reach, <int> item_size, threads, tall)):
+        job.way = &plan.reach
+        plan.reach.places = False
+        plan.ways = REACHED_TAKEN + FILTERED_TAKEN
     # Every window in all channels, where these are neighbours.
     elif (near and met("channels that are neighbours", job.full.c == item_size)
             and met("channels enough", job.channels >= MANY)
@@ -347,7 +331,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.rows.fits = True
         plan.ways = 0
     # Whatever the order in memory and the window.
-    elif plan_reach(job, &plan.reach, 4 if half_precision else <int> item_size, job.index_size, threads):
+    elif plan_reach(job, &plan.reach, 4 if half_precision else <int> item_size, job.index_size, threads, False):
         job.way = &plan.reach
         plan.reach.places = job.index_size and not job.code_size
         plan.ways = REACHED_TAKEN

@@ -13,6 +13,7 @@ from libc.stdlib cimport malloc
 
 from cunpool._common cimport *
 from cunpool._compare cimport *
+from cunpool._filter cimport *
 from cunpool._pack cimport *
 from cunpool._places cimport inside, relative
 
@@ -220,6 +221,11 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
         reach.most[axis] = 1
         full[axis] = False
         pooled[axis] = g.pooled[axis] if axis < 3 else job.channels
+    # Rows that are filtered are as long as leaves room for some of them.
+    if reach.filtered:
+        reach.most[2] = pooled[2]
+        while reach.most[2] > 1 and not 0 <= 4 * block_cells(g, reach.most) <= room:
+            reach.most[2] = (reach.most[2] + 1) // 2
     if reach.order[3] == CHANNEL:
         reach.most[CHANNEL] = min(pooled[CHANNEL], <Py_ssize_t> SIDE)
         while reach.most[CHANNEL] > 1 and not 0 <= block_cells(g, reach.most) <= room:
@@ -249,8 +255,9 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
     reach.cells = block_cells(g, reach.most)  # fault: a block of one cell more than its buffers
 
 
-cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int index_size, int threads) noexcept nogil:
-    """Whether a call can be reached, and how."""
+cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int index_size, int threads,
+                            bint filtered) noexcept nogil:
+    """Whether a call can be reached, or filtered, and how."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t *one = [1, 1, 1, 1]
     cdef Py_ssize_t least = block_cells(g, one), room = BUFFER // item_size, row = 1
@@ -259,6 +266,7 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
             or met("windows that are nearly all padding", least > MOSTLY * cells_of(g.full))
             or met("windows that miss the array", not all_windows_see_cells(g))):
         return False
+    reach.filtered = filtered
     reach.item_size = item_size
     reach.index_size = index_size
     reach.code_size = 0
@@ -269,9 +277,13 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
         if item_size < 4 and met("a window of too many cells for its codes", cells_of(g.kernel) > 65536):
             return False
     order_axes(job, reach.order)
+    if filtered:
+        room *= FILTERED_MORE
     if threads > 1:
         room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
+    if filtered:
+        plan_filter(g, reach.most, item_size, &reach.filter)
     if met("blocks of cells that hardly any window looks at",
            reach.cells > SPARSE * reach.most[0] * reach.most[1] * reach.most[2] * reach.most[CHANNEL]
            * min(cells_of(g.kernel), reach.cells)):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+
 import ml_dtypes
 import numpy as np
 import reference
@@ -106,3 +109,15 @@ def lead(rng) -> tuple[int, ...]:
     """N and C, or C alone."""
     shape = (int(rng.integers(1, 4)), int(rng.choice([1, 2, 3, 9, 17])))
     return shape if rng.random() < 0.7 else shape[1:]
+
+
+def at_the_end_of_memory(array):
+    """The same array, behind whose last byte nothing may be read or written."""
+    page = mmap.PAGESIZE
+    size = -(-array.nbytes // page) * page
+    memory = mmap.mmap(-1, size + page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size), ctypes.c_size_t(page), 0) == 0
+    moved = np.frombuffer(memory, array.dtype, array.size, size - array.nbytes).reshape(array.shape)
+    moved[...] = array
+    return moved

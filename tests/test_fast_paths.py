@@ -278,7 +278,8 @@ def test_results_beyond_the_caches_go_past_them(rng, ways):
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4"])
 def test_ways_of_pooling(rng, ways, dtype):
     cases = [
-        ((3, 5, 8, 8), (2,), _pool.JOINED | _pool.WHOLE),
+        ((3, 5, 8, 8), (2,), _pool.JOINED | _pool.TWOS),
+        ((3, 5, 6, 6), (2,), _pool.JOINED | _pool.WHOLE),
         ((3, 5, 16, 200), (2,), _pool.JOINED | _pool.TWOS),
         ((3, 5, 17, 201), (2,), _pool.TWOS),
         ((1, 2, 4, 5, 34), (2,), _pool.TWOS),
@@ -295,8 +296,10 @@ def test_ways_of_pooling(rng, ways, dtype):
         ((2, 3, 2, 2), (2, 1, 1, 3), _pool.LARGE),
         ((1, 2, 2, 3000), ((1, 3), (1, 300)), _pool.LARGE | _pool.JOINED),
         ((2, 3, 50), (2,), _pool.JOINED | _pool.TWOS),
-        ((2, 3, 30), (2,), _pool.JOINED | _pool.WHOLE),
-        ((2, 3, 4, 6, 30), (2,), _pool.WHOLE),
+        ((2, 3, 30), (2,), _pool.JOINED | _pool.TWOS),
+        ((2, 3, 6), (2,), _pool.JOINED | _pool.WHOLE),
+        ((2, 3, 4, 6, 30), (2,), _pool.TWOS),
+        ((2, 3, 4, 6, 6), (2,), _pool.WHOLE),
     ]
     for full, arguments, expected in cases:
         n = len(full) - 2
@@ -313,23 +316,31 @@ def test_ways_of_pooling(rng, ways, dtype):
         assert list(map(bits, result)) == list(map(bits, reference.max_pool(x, 2, 3, 2, 1)))
 
 
+FILTERED = _pool.REACHED | _pool.FILTERED
+
+
 @pytest.mark.parametrize(
     ("dtype", "width", "coded", "plain"),
     [
-        ("u1", 128, _pool.TWOS, _pool.TWOS),
-        ("u1", 112, 0, _pool.REACHED),
-        ("i2", 64, _pool.TWOS, _pool.TWOS),
-        ("i2", 112, 0, 0),
-        ("e", 112, _pool.REACHED, _pool.REACHED),
-        ("e", 40, 0, 0),
+        ("u1", 128, _pool.TWOS, FILTERED),
+        ("u1", 112, _pool.TWOS, FILTERED),
+        ("u1", 32, _pool.TWOS, FILTERED),
+        ("u1", 30, 0, FILTERED),
+        ("u1", 6, 0, 0),
+        ("i2", 112, _pool.TWOS, _pool.TWOS),
+        ("i2", 16, _pool.TWOS, _pool.TWOS),
+        ("i2", 14, 0, 0),
+        ("e", 112, _pool.TWOS, _pool.TWOS),
+        ("e", 14, 0, 0),
         ("f4", 112, _pool.TWOS, _pool.TWOS),
-        ("i8", 112, 0, 0),
-        ("u8", 128, 0, 0),
+        ("f4", 8, _pool.TWOS, _pool.TWOS),
+        ("i8", 112, 0, FILTERED),
+        ("u8", 128, 0, FILTERED),
     ],
 )
 def test_ways_of_pooling_narrow_numbers(rng, ways, dtype, width, coded, plain):
-    x = random_numbers(rng, np.dtype(dtype), (1, 2, 7, width))
-    kinds = _pool.TWOS | _pool.REACHED | _pool.ACROSS
+    x = random_numbers(rng, np.dtype(dtype), (1, 2, 9, width))
+    kinds = _pool.TWOS | _pool.REACHED | _pool.FILTERED | _pool.ACROSS
     result = (*cu.max_pool2d(x, 2, return_indices=True), cu.max_pool2d(x, 2))
     assert [way & kinds for way in ways] == [coded, plain]
     values, indices = reference.max_pool(x, 2, 2)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import sys
 from itertools import permutations
 
 import numpy as np
 import pytest
-from cases import UNPOOL, bits, random_items
+from cases import UNPOOL, at_the_end_of_memory, bits, random_items
 
 import cunpool as cu
 from cunpool import _unpool
@@ -231,18 +229,6 @@ def test_windows_of_more_cells_than_a_byte_counts(rng, ways, kernel):
         result = UNPOOL[2](values, indices, kernel, output_size=case.full, num_threads=1, **arguments)
         assert bits(result) == bits(case.expected(values))
     assert all(way & _unpool.SPREAD for way in ways) == (kernel == (85, 3))
-
-
-def at_the_end_of_memory(array):
-    """The same array, behind whose last byte nothing may be read or written."""
-    page = mmap.PAGESIZE
-    size = -(-array.nbytes // page) * page
-    memory = mmap.mmap(-1, size + page)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size), ctypes.c_size_t(page), 0) == 0
-    moved = np.frombuffer(memory, array.dtype, array.size, size - array.nbytes).reshape(array.shape)
-    moved[...] = array
-    return moved
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")

@@ -1,0 +1,60 @@
+# Which way of pooling is worth it: the conditions of the list that `plan_pool` is (`_pool.pyx`).
+from cunpool._common cimport *
+from cunpool._filter cimport *
+from cunpool._pack cimport *
+from cunpool._reach cimport *
+from cunpool._write cimport *
+
+cdef enum:
+    DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
+    REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
+    LEAST_FILTERED = 1 << 9     # cells of an array that is worth the plan of filtering,
+    ROW_FILTERED = 7        # cells that the windows of a row look at, for each byte of a cell,
+    PLANE_FILTERED = 128    # and those of a plane by itself
+
+
+cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Whether planes can be one: where rows follow each other and no window is cut off. Short rows need that."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t planes = job.batch * job.channels
+    return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
+            and met("rows short enough to be joined", g.pooled[2] < LINE // 4)
+            and met("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
+            and met("windows within their plane", (g.kernel[1] - 1) * g.dilation[1] < g.stride[1])
+            and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
+            and met("planes that follow each other", all_follow(job, item_size, index_size)))
+
+
+cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
+    """Whether dealing out, and comparing all cells of a window, beats reaching."""
+    if met("a window of more cells than are worth dealing", cells_of(job.g.kernel) > DEALT):
+        return False
+    if met("rows too short for reaching", job.g.pooled[2] < REACHING):
+        return True
+    if met("half precision, or narrow numbers without indices",  # unreached: a name
+           half_precision or item_size == 1 and job.indices.data == NULL):
+        return False
+    return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
+
+
+cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, bint tall) noexcept nogil:
+    """Whether filtering is worth its plan, and its rows their loops: as one tall plane each row, else each plane."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t windows = g.pooled[2] if tall else cells_of(g.pooled)
+    return (met("windows of more than a cell", cells_of(g.kernel) > 1)
+            and met("cells enough to be filtered", job.batch * job.channels * cells_of(g.full) >= LEAST_FILTERED)
+            and met("planes, or rows, worth filtering",
+                    windows * cells_of(g.kernel) >= (ROW_FILTERED * item_size if tall else PLANE_FILTERED)))
+
+
+cdef inline bint plan_filtered(Job *job, Reach *reach, int item_size, int threads, bint tall) noexcept nogil:
+    """Whether a call can be filtered, and how: as one tall plane, where planes can be one."""
+    cdef Geometry g = job.g
+    cdef View full = job.full, pooled = job.pooled
+    cdef Py_ssize_t batch = job.batch, channels = job.channels
+    if tall:
+        fold(job, item_size, 0)
+    if plan_reach(job, reach, item_size, 0, threads, True):
+        return True
+    job.g, job.full, job.pooled, job.batch, job.channels = g, full, pooled, batch, channels
+    return False

@@ -1,0 +1,148 @@
+"""Pooling without indices where rows are contiguous: filtered, or reached where there is something odd."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import vectorised
+from cases import POOL, at_the_end_of_memory, bits
+
+import cunpool as cu
+from cunpool import _pool, pooling
+
+DTYPES = [np.dtype(c) for c in "bBhHiIqQfd"]
+FILTERED = _pool.REACHED | _pool.FILTERED
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    taken, pool = [], _pool.pool
+
+    def told(*arguments):
+        taken.append(pool(*arguments))
+        return taken[-1] & ~_pool.JOINED
+
+    monkeypatch.setattr(pooling._pool, "pool", told)
+    return taken
+
+
+def plain_numbers(rng, dtype, shape):
+    """Numbers with ties, the least and the greatest among them, and nothing odd."""
+    if dtype.kind == "f":
+        numbers = np.round(rng.standard_normal(shape) * 3) + 0.0
+        numbers.flat[rng.integers(0, numbers.size, 9)] = -np.inf
+        numbers.flat[rng.integers(0, numbers.size, 9)] = np.inf
+        return numbers.astype(dtype)
+    limits = np.iinfo(dtype)
+    numbers = rng.integers(max(limits.min, -9), 10, shape).astype(dtype)
+    numbers.flat[rng.integers(0, numbers.size, 9)] = limits.min
+    numbers.flat[rng.integers(0, numbers.size, 9)] = limits.max
+    return numbers
+
+
+# Kernels on both sides of each number of neighbours that is looked at another way, and of four strides' worth; strides
+# that divide dilated cells or not; rows shorter than a vector, longer than a stage and longer than a block; planes that
+# follow each other in pairs of rows or not at all.
+GEOMETRIES = [
+    *[((1, 2, 40, 70), (k, 1, k // 2)) for k in (2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 31)],
+    *[((2, 3, 41, 67), (k, 2, k // 2)) for k in (3, 5, 7, 8, 9, 15)],
+    *[((1, 2, 50, 90), (k, 3, k // 2, 2)) for k in (2, 3, 5, 13)],
+    ((1, 2, 70, 90), (5, (2, 4), 2, (3, 6))),
+    ((1, 2, 70, 90), (7, (1, 6), 3, (2, 4))),
+    ((1, 2, 70, 90), ((33, 3), 1, (16, 1))),
+    ((1, 2, 70, 90), ((33, 2), (9, 30))),
+    ((1, 2, 30, 200), ((2, 40), (1, 9), (1, 20))),
+    ((4, 16, 20, 20), (5, 1, 2)),
+    ((4, 16, 14, 14), (3, 2, 1)),
+    ((2, 40, 24, 24), (3,)),
+    ((1, 3, 9, 5000), (3, 1, 1)),
+    ((1, 2, 60, 9000), (2, 1)),
+    ((1, 1, 90, 3001), (31, 1, 15)),
+    ((2, 3, 4000), (100, 1, 50)),
+    ((2, 3, 4000), (1000, 3, 500)),
+    ((300, 3, 50), (3, 2, 1)),
+    ((1, 2, 9, 16, 18), (3, 1, 1)),
+    ((1, 2, 9, 16, 18), ((1, 3, 9), (2, 1, 1), (0, 1, 4))),
+    ((1, 2, 9, 16, 18), ((5, 3, 2), (2, 2, 1), (2, 1, 1))),
+    ((2, 2, 6, 8, 18), (2,)),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("full", "arguments"), GEOMETRIES, ids=str)
+def test_filtering_is_pooling(rng, ways, full, arguments, threads):
+    n = len(full) - 2
+    for dtype in rng.choice(DTYPES, 3, replace=False):
+        x = plain_numbers(rng, dtype, full)
+        values = vectorised.max_pool(x, n, *arguments)[0]
+        ways.clear()
+        assert bits(POOL[n](x, *arguments, num_threads=threads)) == bits(values)
+        assert [way & ~_pool.STREAMED for way in ways] == [_pool.TWOS] or ways == [FILTERED]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype_is_filtered(rng, ways, dtype):
+    for arguments in ((3, 1, 1), (9, 1, 4), (5, 2, 2), ((9, 2), (1, 2), 0, 2)):
+        x = plain_numbers(rng, dtype, (2, 3, 30, 50))
+        assert bits(cu.max_pool2d(x, *arguments)) == bits(vectorised.max_pool(x, 2, *arguments)[0])
+    assert ways == [FILTERED] * 4
+
+
+@pytest.mark.parametrize("odd", [np.nan, -0.0])
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("kernel", [3, 9, 13])
+def test_something_odd_anywhere(rng, ways, kernel, dtype, odd):
+    """One odd cell, in each corner of a plane and of a block, and where only the padding is behind it."""
+    plain = np.zeros((1, 2, 80, 700), dtype)  # so that zeros of either sign meet
+    plain[..., 100:] = plain_numbers(rng, plain.dtype, (1, 2, 80, 600))
+    of_plain = vectorised.max_pool(plain, 2, kernel, 1, kernel // 2)[0]
+    changed = []
+    for at in ((0, 0, 0), (0, 79, 699), (1, 0, 699), (1, 79, 0), (0, 40, 50), (1, 33, 699)):
+        x = plain.copy()
+        x[0][at] = odd
+        values = vectorised.max_pool(x, 2, kernel, 1, kernel // 2)[0]
+        assert bits(cu.max_pool2d(x, kernel, 1, kernel // 2)) == bits(values)
+        changed.append(bits(values) != bits(of_plain))
+    assert sum(changed) >= 2
+    assert set(ways) == {FILTERED}
+
+
+@pytest.mark.parametrize("arguments", [(3, 1, 1), (9, 1, 4), (3, 2, 1), ((1, 5), 1, (0, 2))])
+def test_gaps_and_orders_of_rows(rng, ways, arguments):
+    """Rows that are contiguous, and lie anywhere; what is between them is never a value."""
+    room = np.full((3, 5, 90, 130), np.inf, np.float32)
+    for part in (
+        room[1:2, 1:4, 5:50, 7:100],
+        room[:, ::-2, ::-1, 30:],
+        room[::2, 1:3, 3:70:3, :64],
+        room[1:, 1:, 89:40:-1, 129:66:-1][..., ::-1],
+        room.transpose(2, 1, 0, 3)[::7, ::2],
+    ):
+        before = part.copy()
+        part[...] = plain_numbers(rng, np.dtype("f4"), part.shape)
+        part[np.isinf(part)] = 1
+        values = vectorised.max_pool(part.copy(), 2, *arguments)[0]
+        assert bits(cu.max_pool2d(part, *arguments)) == bits(values)
+        out = np.zeros((*values.shape[:-1], values.shape[-1] + 3), np.float32)
+        cu.max_pool2d(part, *arguments, out=out[..., 2:-1])
+        assert bits(out[..., 2:-1].copy()) == bits(values)
+        assert not out[..., :2].any()
+        assert not out[..., -1].any()
+        part[...] = before
+    assert FILTERED in ways
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f", "d"])
+@pytest.mark.parametrize("width", [8, 14, 33, 62, 65, 130, 700])
+def test_nothing_is_looked_at_behind_the_array(rng, dtype, width):
+    """Rows are done in whole vectors, which reach beyond a row, and never beyond the array."""
+    for rows in (9, 12):
+        x = rng.integers(0, 9, (2, 3, rows, width)).astype(dtype)
+        for arguments in ((2,), (3, 1, 1), (3, 2, 1), (9, 1, 4), ((1, 3), 1)):
+            values, indices = vectorised.max_pool(x, 2, *arguments)
+            for last in (at_the_end_of_memory(x), at_the_end_of_memory(x[:, :, ::-1])[:, :, ::-1]):
+                assert bits(cu.max_pool2d(last, *arguments)) == bits(values)
+                assert bits(cu.max_pool2d(last, *arguments, return_indices=True)[1]) == bits(indices)
