@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 
 import ml_dtypes
@@ -22,6 +23,8 @@ MOVED = [
 ]
 if np.dtype("g").itemsize == 16:
     MOVED.append(np.dtype("g"))
+
+LARGEST = 1 << 28  # bytes that an array takes with gaps: these would make a large one a hundred times as large
 
 
 def bits(array: np.ndarray) -> bytes:
@@ -60,8 +63,13 @@ def layout(rng, array: np.ndarray) -> np.ndarray:
     elif kind == "F":
         return np.asfortranarray(array)
     elif kind == "sliced":
-        wide = np.zeros(tuple(2 * size + 1 for size in array.shape), array.dtype)
-        part = wide[tuple(slice(1, 2 * size + 1, 2) for size in array.shape)]
+        wide = [2 * size + 1 for size in array.shape]
+        if math.prod(wide) * array.itemsize > LARGEST:  # then along the last axis alone
+            wide[:-1] = array.shape[:-1]
+        every_second = [
+            slice(1, None, 2) if room > size else slice(None) for room, size in zip(wide, array.shape, strict=True)
+        ]
+        part = np.zeros(wide, array.dtype)[tuple(every_second)]
         part[...] = array
         return part
     elif kind == "reversed":

@@ -60,6 +60,10 @@ CASES = [
     ("u1", (3, 2**33), (1, 0), (2, 2**33, 1, 2**33), LARGE | STREAMED, LARGE | STREAMED),
     ("e", (20, 16383, 4096, 128), (1, 20, 20, 20), ((2, 2, 3), (1, 3000, 50), 1, (16382, 2047, 63)),
      LARGE | ACROSS | STREAMED, LARGE | ACROSS | STREAMED),
+    # Windows of neighbours, as far from where their plane begins: of two, dealt out, and across channels.
+    ("f4", (1, 2**26 + 3, 64), (0, 0, 1), (2, (2**25 + 1, 2)), TWOS | STREAMED, TWOS | STREAMED),
+    ("f4", (1, 1025, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (512, 512, 100)), STREAMED, STREAMED),
+    ("f4", (20, 2**26 + 3, 64), (1, 0, 20), (3, (2**25 + 1, 20)), ACROSS | STREAMED, ACROSS | STREAMED),
 ]  # fmt: skip
 
 
@@ -74,6 +78,9 @@ def test_windows_of_cells_far_apart(rng, ways, dtype, shape, apart, arguments, b
         result = POOL[n](x, *arguments, return_indices=True, num_threads=threads)
         assert bits(result.values) == bits(values)
         assert bits(result.indices) == bits(indices)
+    apart = np.zeros((*indices.shape, 2), np.int64)[..., 0]
+    POOL[n](x, *arguments, return_indices=True, out=(None, apart), num_threads=1)
+    assert bits(apart) == bits(indices)
     assert set(ways) == {by_places}
     ways.clear()
     alone = POOL[n](x, *arguments, num_threads=1)

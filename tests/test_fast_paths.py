@@ -161,8 +161,9 @@ def test_a_stray_is_scattered_after_all(rng, ways, full, threads):
                 UNPOOL[len(full) - 2](values, stray, 2, output_size=full[2:], num_threads=threads)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("index_format", ["plane", "window"])
-def test_planes_without_windows_are_zero(index_format):
+def test_planes_without_windows_are_zero(index_format, threads):
     for n, pooled_shape, size in ((2, (2, 0, 50), (1, 100)), (3, (2, 1, 0, 50), (2, 1, 100)), (2, (2, 0, 7), (1, 14))):
         # A part of an array has strides, if it is empty too.
         values = np.ones([s or 4 for s in pooled_shape], np.float32)[tuple(slice(s) for s in pooled_shape)]
@@ -170,7 +171,7 @@ def test_planes_without_windows_are_zero(index_format):
             tuple(slice(s) for s in pooled_shape)
         ]
         out = np.full((2, *size), 7, np.float32)
-        UNPOOL[n](values, indices, 2, output_size=size, index_format=index_format, out=out)
+        UNPOOL[n](values, indices, 2, output_size=size, index_format=index_format, out=out, num_threads=threads)
         assert not out.any()
 
 

@@ -155,6 +155,16 @@ def test_any_order_of_the_axes_in_memory(rng, split, geometry, threads):
         check_pooling(case, in_order(case.x, order), threads)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_indices_between_which_others_name_cells_of_the_windows(dtype):
+    """Read without the gaps these would all lie in their windows, and nobody would see that they are the wrong ones."""
+    memory = np.zeros((1, 2, 3, 128), dtype)
+    memory[..., :64] = np.arange(3)[:, None] * 256 + np.arange(64) * 2
+    values = np.arange(1.0, 385, dtype=np.float32).reshape(1, 2, 3, 64)
+    expected = reference.max_unpool(values, memory[..., ::2], 2, (6, 128))
+    assert bits(cu.max_unpool2d(values, memory[..., ::2], 2)) == bits(expected)
+
+
 def check_pooling(case, x, threads):
     for places, index_format in ((case.indices, "plane"), (case.codes, "window")):
         values, found = POOL[case.n](x, *case.window, return_indices=True, index_format=index_format,

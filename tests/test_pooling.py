@@ -69,7 +69,17 @@ def test_rows_of_as_many_windows_as_the_buffers_hold(rng, arguments, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "u1"])
-@pytest.mark.parametrize("arguments", [*WINDOWS, ((4, 8), 3), ((3, 11), (1, 2)), ((11, 3), (2, 1), 1)], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *WINDOWS,
+        ((4, 8), 3),
+        ((3, 11), (1, 2)),
+        ((11, 3), (2, 1), 1),
+        ((2, 17), 1, (1, 8), (12, 1)),  # of many cells, all of which miss the array
+    ],
+    ids=str,
+)
 def test_as_many_channels_as_the_buffers_hold(rng, arguments, dtype):
     for channels in (15, 16, 17, 128, 129, 512, 513, 1025):
         x = random_numbers(rng, np.dtype(dtype), (1, channels, 11, 12))

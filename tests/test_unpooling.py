@@ -115,6 +115,9 @@ def test_layouts_of_results(rng, monkeypatch, recycled):
     assert np.moveaxis(cu.max_unpool2d(last, indices, 2), 1, -1).flags.c_contiguous
     assert cu.max_unpool2d(np.asfortranarray(values), indices, 2).flags.f_contiguous
     assert cu.max_unpool2d(values, indices, 2).flags.c_contiguous
+    for order in ((2, 0, 1, 3), (0, 2, 1, 3), (3, 1, 0, 2)):
+        laid = np.ascontiguousarray(values.transpose(order)).transpose(np.argsort(order))
+        assert cu.max_unpool2d(laid, indices, 2).transpose(order).flags.c_contiguous
 
 
 def test_broadcast_inputs(rng):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from cases import bits
+
+PART = 1 << 18  # entries that are compared at once: of large arrays a copy, or a mask, is as large
 
 
 class Difference(Exception):
@@ -15,23 +16,34 @@ def hold(condition, what: str) -> None:
         raise Difference(what)
 
 
+def in_parts(*arrays):
+    """Arrays of one shape in raster order, some entries at a time; and how many there were before."""
+    flat = [array.reshape(-1) if array.flags.c_contiguous else array.flat for array in arrays]
+    for first in range(0, arrays[0].size, PART):
+        yield first, *(entries[first : first + PART] for entries in flat)
+
+
 def same(result, expected, what: str) -> None:
     hold(isinstance(result, np.ndarray), f"{what}: a {type(result)}")
     hold((result.shape, result.dtype) == (expected.shape, expected.dtype),
          f"{what}: {result.shape} {result.dtype} instead of {expected.shape} {expected.dtype}")  # fmt: skip
-    if bits(result) != bits(expected):
-        size = np.dtype((np.void, result.dtype.itemsize))
-        raw, other = (np.ascontiguousarray(a).view(size).reshape(a.shape) for a in (result, expected))
-        at = tuple(map(int, np.argwhere(raw != other)[0]))
-        raise Difference(f"{what}: {result[at]} instead of {expected[at]} at {at}")
+    for first, part, right in in_parts(result, expected):
+        if part.tobytes() != right.tobytes():
+            size = np.dtype((np.void, result.dtype.itemsize))
+            wrong = np.argmax(np.ascontiguousarray(part).view(size) != np.ascontiguousarray(right).view(size))
+            at = tuple(map(int, np.unravel_index(first + int(wrong), result.shape)))
+            raise Difference(f"{what}: {result[at]} instead of {expected[at]} at {at}")
 
 
 def same_numbers(result, expected, what: str) -> None:
     """Of a sum that is no number, the bits do not matter."""
     hold(isinstance(result, np.ndarray) and result.shape == expected.shape, f"{what}: another shape")
-    nan = np.isnan(expected)
-    hold(np.array_equal(np.isnan(result), nan), f"{what}: other cells are NaN")
-    same(np.where(nan, np.zeros((), result.dtype), result), np.where(nan, np.zeros((), result.dtype), expected), what)
+    hold(result.dtype == expected.dtype, f"{what}: {result.dtype} instead of {expected.dtype}")
+    zero = np.zeros((), result.dtype)
+    for first, part, right in in_parts(result, expected):
+        nan = np.isnan(right)
+        hold(np.array_equal(np.isnan(part), nan), f"{what}: other cells are NaN")
+        same(np.where(nan, zero, part), np.where(nan, zero, right), f"{what}, from entry {first} on")
 
 
 def refused(call, *errors) -> Exception:

@@ -2,6 +2,7 @@
 
     python tests/planted/plant.py                 # all of them
     python tests/planted/plant.py --only select   # those with this word in their file or name
+    python tests/planted/plant.py --any far wide  # those with one of these words
     python tests/planted/plant.py --missing       # those that the table does not say to be caught
     python tests/planted/plant.py --check         # whether each can still be planted; nothing is built
 
@@ -103,12 +104,14 @@ class Outcome:
         return self.caught_by is None
 
 
-def bugs(words: list[str]) -> list[Bug]:
+def bugs(words: list[str], some: list[str] | None = None) -> list[Bug]:
+    """Those with all these words in file or name, and, if there are any, with one of those."""
     found = [Bug(**entry) for path in sorted(HERE.glob("*.toml")) for entry in tomllib.loads(path.read_text())["bug"]]
     names = [(bug.file, bug.name) for bug in found]
     if len(set(names)) < len(names):
         raise SystemExit(f"two bugs have one name: {max(names, key=names.count)}")
-    return [bug for bug in found if all(word in f"{bug.file} {bug.name}" for word in words)]
+    found = [bug for bug in found if all(word in f"{bug.file} {bug.name}" for word in words)]
+    return [bug for bug in found if not some or any(word in f"{bug.file} {bug.name}" for word in some)]
 
 
 def run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
@@ -232,12 +235,13 @@ def write_table(outcomes: list[Outcome], listed: list[Bug]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="those with all these in file or name")
+    parser.add_argument("--any", nargs="*", default=[], metavar="WORD", help="those with one of these in file or name")
     parser.add_argument("--missing", action="store_true", help="those that the table does not say to be caught")
     parser.add_argument("--check", action="store_true", help="plant each, and neither build nor run anything")
     parser.add_argument("--room", action="store_true", help="do not go on to the whole suite")
     parser.add_argument("--jobs", type=int, default=2, help="how many bugs at once")
     chosen = parser.parse_args()
-    listed, planted = bugs([]), bugs(chosen.only)
+    listed, planted = bugs([]), bugs(chosen.only, chosen.any)
     if chosen.missing:
         caught = {key for key, (by, _) in read_table().items() if by.startswith("`")}
         planted = [bug for bug in planted if (bug.file, bug.name) not in caught]
