@@ -34,6 +34,7 @@ PACKAGES = (
     "bottleneck",
     "scikit-image",
     "numba",
+    "onednn-cpu-gomp",
 )
 
 

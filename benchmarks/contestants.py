@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from cells import Cell
+from onednn import onednn
 from shared import bench
 
 Call = Callable[[], Any]
@@ -232,7 +233,7 @@ def arranged(prepare: Prepare) -> Prepare:
     return ready
 
 
-LANES = (cunpool, torch, onnxruntime, paddle, numpy, bottleneck, numba, copy)
+LANES = (cunpool, torch, onnxruntime, paddle, numpy, bottleneck, numba, onednn, copy)
 CONTESTANTS = {name: ordinarily(prepare) for name, prepare in bench.CONTESTANTS.items()}
 CONTESTANTS = {name: arranged(f) for name, f in {**CONTESTANTS, **{f.__name__: f for f in LANES}}.items()}
 

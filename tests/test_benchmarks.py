@@ -19,7 +19,7 @@ def imported(name):
     """A module of the benchmarks, which import each other."""
     before = {*sys.modules}
     yield importlib.import_module(name)
-    for module in {"cells", "contestants", "report", "shared"} - before:
+    for module in {"cells", "contestants", "onednn", "report", "shared"} - before:
         sys.modules.pop(module, None)
 
 
@@ -87,12 +87,14 @@ def test_a_group_has_all_its_lanes(contestants):
     assert groups["pool 1x1x128x256x256 2/2"] == ""  # one of the shapes that everything is measured on
 
 
-@pytest.mark.parametrize("name", ["numpy", "scipy", "opencv", "bottleneck", "skimage"])
+@pytest.mark.parametrize("name", ["numpy", "scipy", "opencv", "bottleneck", "skimage", "onednn"])
 def test_contestants_have_the_same_answer_in_every_lane(contestants, name):
     from cells import cells, data
 
-    pytest.importorskip({"opencv": "cv2"}.get(name, name))
-    ours, theirs = (contestants.CONTESTANTS[which](1) for which in ("cunpool", name))
+    try:
+        ours, theirs = (contestants.CONTESTANTS[which](1) for which in ("cunpool", name))
+    except ImportError as error:
+        pytest.skip(f"{error.name} is not installed")
     compared = 0
     for cell in cells():
         spatial = [min(size, 2 * max(cell.kernel, 6)) for size in cell.full[2:]]
@@ -119,7 +121,7 @@ def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
 def test_two_builds_beside_each_other(tmp_path):
     command = [sys.executable, FOLDER / "compare.py", "--against", sys.executable, "--only", "pool 1x1x4x4 2/2"]
     command += ["--threads", "1", "--rounds", "3", "--block", "0.0001"]
-    others = ["torch", "onnxruntime", "paddle", "numpy", "opencv", "scipy", "bottleneck", "skimage", "numba"]
+    others = ["torch", "onnxruntime", "paddle", "numpy", "opencv", "scipy", "bottleneck", "skimage", "numba", "onednn"]
     command += ["--without", *others]
     run = subprocess.run([*command, "--output", tmp_path / "made"], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
