@@ -45,6 +45,16 @@ class Cell(bench.Cell):
         ordinary = self.index == "int64" and self.layout == "contiguous" and self.format == "plane"
         return ordinary and not self.out and not self.group
 
+    @property
+    def named_padding(self) -> str | None:
+        """What TensorFlow calls this padding, if it has a name there: SAME is shared out by the size."""
+        if self.padding == 0:
+            return "VALID"
+        counts = [-(-size // self.stride) for size in self.full[2:]]
+        missing = [(n - 1) * self.stride + self.kernel - size for n, size in zip(counts, self.full[2:], strict=True)]
+        same = [*self.pooled[2:]] == counts and {max(count, 0) // 2 for count in missing} == {self.padding}
+        return "SAME" if same else None
+
     def asdict(self) -> dict[str, object]:
         return {**asdict(self), "name": self.name, "full_bytes": self.full_bytes, "must_move": self.must_move}
 
@@ -157,3 +167,10 @@ def data(cell: Cell) -> dict[str, np.ndarray]:
     if "indices" in arrays:
         arrays["indices"] = arrays["indices"].astype(cell.index, copy=False)
     return arrays
+
+
+def marked(cell: Cell, indices: np.ndarray) -> np.ndarray:
+    """Ones at the indices, among zeros: of this an engine makes codes of its own, where windows do not overlap."""
+    marks = np.zeros((*cell.full[:2], math.prod(cell.full[2:])), np.float32)
+    np.put_along_axis(marks, indices.reshape(*cell.full[:2], -1), 1, 2)
+    return marks.reshape(cell.full)

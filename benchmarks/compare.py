@@ -35,6 +35,7 @@ PACKAGES = (
     "scikit-image",
     "numba",
     "onednn-cpu-gomp",
+    "ai-edge-litert",
 )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cells import Cell
+from cells import Cell, marked
 from shared import bench
 
 FLAGS = "-O2", "-std=c11", "-shared", "-fPIC"
@@ -59,11 +59,8 @@ def onednn(threads: int) -> bench.Prepared:
             result = np.empty_like(given, shape=cell.pooled)
             prepare(cell, cell.format == "window", given, result)
         else:
-            # Its codes are in an order and a layout of its own: it makes them itself, of ones at the indices.
             marks, result, ones = (np.empty_like(given, shape=shape) for shape in (cell.full, cell.full, cell.pooled))
-            flat = np.zeros((*cell.full[:2], marks[0, 0].size), given.dtype)
-            np.put_along_axis(flat, arrays["indices"].reshape(*cell.full[:2], -1), 1, 2)
-            marks[...] = flat.reshape(cell.full)
+            marks[...] = marked(cell, arrays["indices"])
             prepare(cell, True, marks, ones)
             _done(pooling.run(False))
             _done(pooling.prepare_back(_memory(given), _memory(result)))

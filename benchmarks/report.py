@@ -12,7 +12,13 @@ import numpy as np
 from shared import bench
 
 PEERS = {name: title for name, title in bench.PEERS.items() if name != "cunpool"}
-PEERS |= {"bottleneck": "bottleneck", "numba": "numba's loop", "onednn": "oneDNN", "other": "other build"}
+PEERS |= {
+    "bottleneck": "bottleneck",
+    "numba": "numba's loop",
+    "onednn": "oneDNN",
+    "xnnpack": "XNNPACK",
+    "other": "other build",
+}
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 

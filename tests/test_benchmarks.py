@@ -19,7 +19,7 @@ def imported(name):
     """A module of the benchmarks, which import each other."""
     before = {*sys.modules}
     yield importlib.import_module(name)
-    for module in {"cells", "contestants", "onednn", "report", "shared"} - before:
+    for module in {"cells", "contestants", "onednn", "report", "shared", "xnnpack"} - before:
         sys.modules.pop(module, None)
 
 
@@ -87,7 +87,7 @@ def test_a_group_has_all_its_lanes(contestants):
     assert groups["pool 1x1x128x256x256 2/2"] == ""  # one of the shapes that everything is measured on
 
 
-@pytest.mark.parametrize("name", ["numpy", "scipy", "opencv", "bottleneck", "skimage", "onednn"])
+@pytest.mark.parametrize("name", ["numpy", "scipy", "opencv", "bottleneck", "skimage", "onednn", "xnnpack"])
 def test_contestants_have_the_same_answer_in_every_lane(contestants, name):
     from cells import cells, data
 
@@ -121,7 +121,19 @@ def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
 def test_two_builds_beside_each_other(tmp_path):
     command = [sys.executable, FOLDER / "compare.py", "--against", sys.executable, "--only", "pool 1x1x4x4 2/2"]
     command += ["--threads", "1", "--rounds", "3", "--block", "0.0001"]
-    others = ["torch", "onnxruntime", "paddle", "numpy", "opencv", "scipy", "bottleneck", "skimage", "numba", "onednn"]
+    others = [
+        "torch",
+        "onnxruntime",
+        "paddle",
+        "numpy",
+        "opencv",
+        "scipy",
+        "bottleneck",
+        "skimage",
+        "numba",
+        "onednn",
+        "xnnpack",
+    ]
     command += ["--without", *others]
     run = subprocess.run([*command, "--output", tmp_path / "made"], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
