@@ -17,11 +17,12 @@ class Cell(bench.Cell):
     out: bool = False
     format: str = "plane"  # or window: then cunpool has window codes where the others have their indices
     dtype: str = "float32"
+    inside: bool = False  # on PyTorch's tensors, where bfloat16 is a dtype too
     group: str = ""  # the question that it answers, where that is not how cunpool stands beside its peers
 
     @property
     def item(self) -> int:
-        return np.dtype(self.dtype).itemsize
+        return 2 if self.dtype == "bfloat16" else np.dtype(self.dtype).itemsize
 
     @property
     def full_bytes(self) -> int:
@@ -34,10 +35,16 @@ class Cell(bench.Cell):
         return self.full_bytes + (self.item + index) * math.prod(self.pooled)
 
     @property
+    def work(self) -> int:
+        """How many numbers are in all its windows."""
+        return math.prod(self.pooled) * self.kernel**self.n
+
+    @property
     def rest(self) -> list[str]:
         said = [self.dtype] * (self.dtype != "float32") + super().rest + [self.index] * (self.index == "int32")
         said += [self.layout] * (self.layout != "contiguous")
-        return said + ["window codes"] * (self.format == "window") + ["out="] * self.out
+        said += ["window codes"] * (self.format == "window") + ["out="] * self.out
+        return said + ["inside PyTorch"] * self.inside
 
     @property
     def plain(self) -> bool:
@@ -133,6 +140,18 @@ def lanes() -> list[Cell]:
     return chosen
 
 
+def beside_engines() -> list[Cell]:
+    """What convolutions stand next to: channels last, beside the engines that prefer it, and inside PyTorch."""
+    chosen = []
+    for dtype in ("float32", "bfloat16"):
+        same = {"layout": "channels last", "dtype": dtype, "inside": True, "group": f"inside PyTorch, {dtype}"}
+        for full in ((1, 64, 56, 56), (8, 64, 112, 112), (1, 256, 28, 28)):
+            for window in ((2, 2, 0), (3, 2, 1)):
+                chosen += [Cell("pool", full, *window, **same, index=index) for index in ("none", "int64")]
+                chosen += [Cell("unpool", full, *window, **same)]
+    return chosen
+
+
 def cells() -> list[Cell]:
     """Each once, and in a group only if it comes from nowhere else; those of ``cunpool bench`` are among them."""
     chosen = []
@@ -148,7 +167,8 @@ def cells() -> list[Cell]:
         chosen += [Cell(op, full) for full in GRADIENTS]
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
     chosen += [Cell(op, full, index="int32") for op in ("unpool", "pool") for full in LARGER]
-    chosen += lanes() + [Cell(**asdict(cell)) for cell in bench.CELLS]
+    chosen += lanes() + beside_engines()
+    chosen += [Cell(**asdict(cell)) for cell in bench.CELLS]
     found: dict[str, Cell] = {}
     for cell in chosen:
         found.setdefault(cell.name, cell)
@@ -156,11 +176,13 @@ def cells() -> list[Cell]:
 
 
 def data(cell: Cell) -> dict[str, np.ndarray]:
-    """The arrays that the operation takes, contiguous."""
+    """The arrays that the operation takes, contiguous; of float32 for bfloat16, which NumPy has not."""
     arrays = bench.data(cell)
     x = arrays["x"]
     if cell.op == "unpool gradient":
         x = np.random.default_rng(1).random(cell.full, np.float32)
+    if cell.dtype == "bfloat16":
+        return arrays
     if np.dtype(cell.dtype).kind in "iu":  # whole numbers; those that unpooling is given wrap
         x = (x if cell.op == "unpool" else 100 * x).astype(np.int64)
     arrays["x"] = x.astype(cell.dtype, copy=False)
