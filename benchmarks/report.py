@@ -60,12 +60,17 @@ def threads_of(results: dict[str, Any]) -> list[int]:
     return sorted({int(key.split()[1]) for key in keys if key.split()[0] in ("cunpool", "inside")})
 
 
+def width(cells: list[dict[str, Any]]) -> int:
+    """Of a column of their names."""
+    return max(len(cell["name"]) for cell in cells) + 2
+
+
 def table(results: dict[str, Any]) -> None:
     """Every cell: cunpool's median time, and the others' by it, with the quartiles."""
     for threads in threads_of(results):
         print(f"\n{threads} thread{'s' * (threads > 1)}: time by cunpool's, median [quartiles] of the rounds")
         here = [name for name in TITLES if any(f"{name} {threads}" in c["times"] for c in results["cells"])]
-        wide = max(len(cell["name"]) for cell in results["cells"]) + 2
+        wide = width(results["cells"])
         print(f"{'':{wide}}{'cunpool':>10}" + "".join(f"{TITLES[name]:>24}" for name in here))
         for cell in results["cells"]:
             row = f"{cell['name']:<{wide}}{np.median(our_times(cell, threads)) * 1e6:8.1f}us"
@@ -114,9 +119,9 @@ def wins_and_losses(cells: list[dict[str, Any]], counts: list[int]) -> None:
                 print(f"  {title:<14}at {threads}: {behind:4} {level:4} {losses:4} of {len(found)}")
             ahead += [(r, cell, title, threads) for cell, r in found if r[0] < 1]
     print("\ncells where somebody is ahead of cunpool (median below 1), the worst first; * beyond the quartiles")
-    for found, cell, title, threads in sorted(ahead):
-        mark = "*" if found[2] < 1 else " "
-        print("{} {:<58}{} at {}: {:.2f} [{:.2f} {:.2f}]".format(mark, cell, title, threads, *found))
+    for (median, low, high), cell, title, threads in sorted(ahead):
+        mark = "*" if high < 1 else " "
+        print(f"{mark} {cell:<{width(cells)}}{title} at {threads}: {median:.2f} [{low:.2f} {high:.2f}]")
     if not ahead:
         print("  none")
 
@@ -169,6 +174,8 @@ def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
     print("\nwindow codes, geometric means over these sizes")
     for op in ("unpool", "pool"):
         chosen = [c for c in cells if c["op"] == op and c["format"] == "window"]
+        if not chosen:
+            continue
         for name, title in (("copy", "a copy of the output, one thread"), ("torch", "PyTorch with int64 indices")):
             parts = []
             for t in counts:
