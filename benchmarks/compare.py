@@ -34,6 +34,9 @@ PACKAGES = (
     "bottleneck",
     "scikit-image",
     "numba",
+    "onednn-cpu-gomp",
+    "ai-edge-litert",
+    "tensorflow-cpu",
 )
 
 
@@ -42,10 +45,10 @@ def contestant(name: str, threads: int, python: str = sys.executable, title: str
     return bench.Contestant(name, threads, command, title)
 
 
-def measure(cell: Cell, contestants: list[Any], rounds: int, block: float) -> dict[str, Any]:
+def measure(cell: Cell, contestants: list[Any], options: argparse.Namespace) -> dict[str, Any]:
     """The cell, and every contestant's time in every round."""
     try:
-        times = bench.measure(cell, data(cell), contestants, rounds, block)
+        times = bench.measure(cell, data(cell), contestants, options.rounds, options.block, options.seconds)
     except bench.Refusal as error:  # the answers differ
         raise SystemExit(str(error)) from None
     return {**cell.asdict(), "plain": cell.plain, "times": times}
@@ -72,13 +75,14 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
+    minutes = len(cells()) * len(CONTESTANTS) / 4 * 2 * 11 * 0.02 / 60
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="A run takes --block seconds for each turn: for each cell, contestant, number of threads and round "
-        f"(a single call that is longer takes what it takes): {len(cells()) * len(CONTESTANTS) * 2 * 11 / 50 / 60:.0f} "
-        "minutes by default if all are installed. Data are made and answers compared besides. --only makes it short.",
+        epilog="A run takes --block seconds for each turn: for each cell, contestant, number of threads and round. Of "
+        f"all contestants each has a quarter of the cells on average, so by default that is {minutes:.0f} minutes; "
+        "making data, comparing answers, compiling, and calls that take seconds come on top. --only makes it short.",
     )
-    parser.add_argument("--only", default="", help="measure the cells whose name has this in it")
+    parser.add_argument("--only", default="", help="measure the cells whose name has this in it, or whose group has")
     parser.add_argument("--against", metavar="PYTHON", help="a Python that imports another build of cunpool")
     parser.add_argument("--without", nargs="*", default=[], choices=list(CONTESTANTS), help="leave these out")
     parser.add_argument(
@@ -96,6 +100,12 @@ def main() -> None:
         help="turns of each contestant in each cell; the median of their ratios counts (default: %(default)s)",
     )
     parser.add_argument("--block", type=float, default=0.02, help="seconds of calls for each turn")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=20,
+        help="no round of a cell begins after these, where calls take seconds (default: %(default)s)",
+    )
     parser.add_argument(
         "--output",
         type=Path,
@@ -130,10 +140,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             if contestants[-1].status != "ready":
                 raise SystemExit(f"{options.against}: {contestants[-1].status}")
         results = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
-        chosen = [cell for cell in cells() if options.only in cell.name]
+        tensors = any(one.name == "inside" for one in contestants)
+        wanted = [cell for cell in cells() if options.only in cell.name or options.only in cell.group]
+        chosen = [cell for cell in wanted if tensors or not cell.inside]
         for count, cell in enumerate(chosen, 1):
             print(f"{count}/{len(chosen)} {cell.name}", flush=True)
-            results["cells"].append(measure(cell, contestants, options.rounds, options.block))
+            results["cells"].append(measure(cell, contestants, options))
     finally:
         for one in contestants:
             one.end()

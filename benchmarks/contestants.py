@@ -7,12 +7,16 @@ call returns the result; what it returned last is reduced to a checksum, so that
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from cells import Cell
+from inside import compiled, inside, prepared
+from onednn import onednn
 from shared import bench
+from xnnpack import xnnpack
 
 Call = Callable[[], Any]
 Arrays = dict[str, np.ndarray]
@@ -61,7 +65,8 @@ def cunpool(threads: int) -> Prepared:
         if cell.op == "pool":
             pool = getattr(cu, f"max_pool{cell.n}d")
             wanted, kind = cell.index != "none", cell.index if cell.index == "int32" else None
-            both = (np.empty(cell.pooled, x.dtype), np.empty(cell.pooled, cell.index)) if cell.out else None
+            pair = (np.empty_like(x, dtype, shape=cell.pooled) for dtype in (x.dtype, cell.index))
+            both = tuple(pair) if cell.out else None
             return lambda: pool(x, *cell.window, return_indices=wanted, index_dtype=kind, out=both, **style)
         indices = arrays["codes" if cell.format == "window" else "indices"]
         if cell.op == "unpool gradient":
@@ -71,7 +76,7 @@ def cunpool(threads: int) -> Prepared:
             pool_backward = getattr(cu, f"max_pool{cell.n}d_backward")
             return lambda: pool_backward(x, indices, size, *cell.window, **style)
         unpool = getattr(cu, f"max_unpool{cell.n}d")
-        out = np.empty(cell.full, x.dtype) if cell.out else None
+        out = np.empty_like(x, shape=cell.full) if cell.out else None
         return lambda: unpool(x, indices, *cell.window, size, out=out, **style)
 
     return call
@@ -83,6 +88,8 @@ def torch(threads: int) -> Prepared:
     plain = bench.torch(threads)
 
     def call(cell: Cell, given: Arrays) -> Call | None:
+        if cell.inside:
+            return prepared(cell, given, torch.nn.functional)
         if cell.dtype not in ("float32", "float64") or cell.layout not in ("contiguous", "channels last"):
             return None
         # PyTorch takes int64 alone: where the cell has int32 indices, it is timed with its own.
@@ -104,7 +111,7 @@ def torch(threads: int) -> Prepared:
             pool_backward, full = torch.ops.aten.max_pool2d_with_indices_backward, torch.empty(cell.full)
             pairs = [[size, size] for size in (*cell.window, 1)]
             return lambda: pool_backward(x, full, *pairs, False, indices)
-        out = torch.empty(cell.full)
+        out = torch.from_numpy(np.empty_like(arrays["x"], shape=cell.full))
         return lambda: torch._C._nn.max_unpool2d(x, indices, cell.full[2:], out=out)
 
     return call
@@ -212,35 +219,97 @@ def numba(threads: int) -> Prepared:
     return call
 
 
+def tensorflow(threads: int) -> Prepared:
+    """Channels last; its places count through channels too, and are divided by these outside the clock."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # it would say what it was built for
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+    def planes(tensor: Any) -> np.ndarray:
+        return np.moveaxis(tensor.numpy(), -1, 1)
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if (cell.op, cell.n, cell.layout) != ("pool", 2, "channels last") or cell.named_padding is None:
+            return None
+        x, channels = tf.constant(np.moveaxis(arrays["x"], 1, -1)), cell.full[1]
+        window = cell.kernel, cell.stride, cell.named_padding
+
+        def pool() -> Call:
+            values = tf.nn.max_pool(x, *window)
+            return lambda: planes(values)
+
+        def pool_with_places() -> Call:
+            values, places = tf.nn.max_pool_with_argmax(x, *window, output_dtype=tf.int64)
+            return lambda: (planes(values), planes(places) // channels)
+
+        return pool if cell.index == "none" else pool_with_places
+
+    return call
+
+
 def copy(threads: int) -> Prepared:
     """No contestant but the yardstick: an array of the output's size, copied into one that is there already."""
 
     def call(cell: Cell, arrays: Arrays) -> Call:
-        source, target = np.ones(cell.full, cell.dtype), np.ones(cell.full, cell.dtype)
+        source, target = np.ones((2, cell.full_bytes), np.uint8)
         return lambda: np.copyto(target, source)
 
     return call
 
 
-def arranged(prepare: Prepare) -> Prepare:
-    """The same contestant, to whom arrays come in the cell's layout."""
+def fill(threads: int) -> Prepared:
+    """The yardstick of unpooling by codes: zeros to an output that is there already. NumPy has one thread for it."""
+
+    def call(cell: Cell, arrays: Arrays) -> Call | None:
+        if (cell.op, cell.format) != ("unpool", "window"):
+            return None
+        target = np.ones(cell.full, cell.dtype)
+        return lambda: target.fill(0)
+
+    return call
+
+
+INSIDE = ("inside", "torch", "compiled")
+SWIFT = ("cunpool", "opencv", "scipy", "copy")  # their time does not grow with the square of the window
+MOST = 2**32  # numbers in all windows: the others would need ten seconds for a call
+
+
+def arranged(name: str, prepare: Prepare) -> Prepare:
+    """The same contestant, to whom arrays come in the cell's layout, and only cells of its kind."""
 
     def ready(threads: int) -> Prepared:
-        call = prepare(threads)
-        return lambda cell, arrays: call(cell, {key: LAYOUTS[cell.layout](array) for key, array in arrays.items()})
+        of_kind = prepare(threads)
+
+        def call(cell: Cell, arrays: Arrays) -> Call | None:
+            if (cell.inside and name not in INSIDE) or (cell.work > MOST and name not in SWIFT):
+                return None
+            return of_kind(cell, {key: LAYOUTS[cell.layout](array) for key, array in arrays.items()})
+
+        return call
 
     return ready
 
 
-LANES = (cunpool, torch, onnxruntime, paddle, numpy, bottleneck, numba, copy)
+LANES = (cunpool, inside, torch, compiled, onnxruntime, paddle, numpy, bottleneck, numba, onednn, xnnpack, tensorflow)
 CONTESTANTS = {name: ordinarily(prepare) for name, prepare in bench.CONTESTANTS.items()}
-CONTESTANTS = {name: arranged(f) for name, f in {**CONTESTANTS, **{f.__name__: f for f in LANES}}.items()}
+CONTESTANTS |= {f.__name__: f for f in (*LANES, copy, fill)}
+CONTESTANTS = {name: arranged(name, prepare) for name, prepare in CONTESTANTS.items()}
 
 
 def check(cell: Cell, result: Any) -> int | None:
-    """What is compared of a result: of pooling to codes the values alone, tests do the rest; of a copy nothing."""
+    """What is compared of a result: of pooling to codes the values alone, tests do the rest; of a copy nothing.
+
+    Whoever needs time to hand over what it has computed returns a function for that, which only this calls.
+    """
+    if callable(result):
+        result = result()
     if result is None:
         return None
+    if cell.dtype == "bfloat16":  # NumPy has none
+        tensors = result if isinstance(result, tuple) else (result,)
+        result = [tensor.float() if tensor.is_floating_point() else tensor for tensor in tensors]
     return bench.checksum(cell, result[0] if cell.format == "window" and isinstance(result, (tuple, list)) else result)
 
 

@@ -12,7 +12,16 @@ import numpy as np
 from shared import bench
 
 PEERS = {name: title for name, title in bench.PEERS.items() if name != "cunpool"}
-PEERS |= {"bottleneck": "bottleneck", "numba": "numba's loop", "other": "other build"}
+PEERS |= {
+    "bottleneck": "bottleneck",
+    "numba": "numba's loop",
+    "onednn": "oneDNN",
+    "xnnpack": "XNNPACK",
+    "compiled": "torch.compile",
+    "tensorflow": "TensorFlow",
+    "other": "other build",
+}
+TITLES = {**PEERS, "copy": "copy of output", "fill": "zeros to output"}  # and yardsticks
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 
@@ -32,9 +41,14 @@ def times(cell: dict[str, Any], name: str, threads: int) -> np.ndarray | None:
     return None if found is None else np.array(found)
 
 
+def our_times(cell: dict[str, Any], threads: int) -> np.ndarray | None:
+    """cunpool's, or cunpool.torch's of a cell that is inside PyTorch."""
+    return times(cell, "inside" if cell.get("inside") else "cunpool", threads)
+
+
 def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, float] | None:
     """Median and quartiles of a contestant's time by cunpool's, round by round."""
-    ours, theirs = times(cell, "cunpool", threads), times(cell, name, threads)
+    ours, theirs = our_times(cell, threads), times(cell, name, threads)
     if ours is None or theirs is None:
         return None
     low, median, high = np.percentile(theirs / ours, [25, 50, 75])
@@ -42,18 +56,24 @@ def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, 
 
 
 def threads_of(results: dict[str, Any]) -> list[int]:
-    return sorted({int(key.split()[1]) for cell in results["cells"] for key in cell["times"] if "cunpool" in key})
+    keys = {key for cell in results["cells"] for key in cell["times"]}
+    return sorted({int(key.split()[1]) for key in keys if key.split()[0] in ("cunpool", "inside")})
+
+
+def width(cells: list[dict[str, Any]]) -> int:
+    """Of a column of their names."""
+    return max(len(cell["name"]) for cell in cells) + 2
 
 
 def table(results: dict[str, Any]) -> None:
     """Every cell: cunpool's median time, and the others' by it, with the quartiles."""
     for threads in threads_of(results):
         print(f"\n{threads} thread{'s' * (threads > 1)}: time by cunpool's, median [quartiles] of the rounds")
-        here = [name for name in [*PEERS, "copy"] if any(f"{name} {threads}" in c["times"] for c in results["cells"])]
-        titles = {**PEERS, "copy": "copy of output"}
-        print(f"{'':58}{'cunpool':>10}" + "".join(f"{titles[name]:>24}" for name in here))
+        here = [name for name in TITLES if any(f"{name} {threads}" in c["times"] for c in results["cells"])]
+        wide = width(results["cells"])
+        print(f"{'':{wide}}{'cunpool':>10}" + "".join(f"{TITLES[name]:>24}" for name in here))
         for cell in results["cells"]:
-            row = f"{cell['name']:<58}{np.median(times(cell, 'cunpool', threads)) * 1e6:8.1f}us"
+            row = f"{cell['name']:<{wide}}{np.median(our_times(cell, threads)) * 1e6:8.1f}us"
             for name in here:
                 found = ratio(cell, name, threads)
                 text = "-" if found is None else "{:.2f} [{:.2f} {:.2f}]".format(*found)
@@ -99,23 +119,29 @@ def wins_and_losses(cells: list[dict[str, Any]], counts: list[int]) -> None:
                 print(f"  {title:<14}at {threads}: {behind:4} {level:4} {losses:4} of {len(found)}")
             ahead += [(r, cell, title, threads) for cell, r in found if r[0] < 1]
     print("\ncells where somebody is ahead of cunpool (median below 1), the worst first; * beyond the quartiles")
-    for found, cell, title, threads in sorted(ahead):
-        mark = "*" if found[2] < 1 else " "
-        print("{} {:<58}{} at {}: {:.2f} [{:.2f} {:.2f}]".format(mark, cell, title, threads, *found))
+    for (median, low, high), cell, title, threads in sorted(ahead):
+        mark = "*" if high < 1 else " "
+        print(f"{mark} {cell:<{width(cells)}}{title} at {threads}: {median:.2f} [{low:.2f} {high:.2f}]")
     if not ahead:
         print("  none")
 
 
 def groups(cells: list[dict[str, Any]], counts: list[int]) -> None:
-    """What each group of cells was made to ask: the peers' geometric mean and least ratio."""
-    print("\ngeometric mean and least of the others' time by cunpool's, by group of cells")
-    for group in dict.fromkeys(cell.get("group") for cell in cells):
-        for name, title in PEERS.items():
-            for threads in counts if group else ():
-                found = [r[0] for c in cells if c.get("group") == group and (r := ratio(c, name, threads))]
+    """What each group of cells was made to ask: of everybody the mean ratio, our losses, and the worst cell."""
+    print("\ngeometric mean of the others' time by cunpool's, by group of cells; in how many of them cunpool is behind")
+    print("(the ratio is below 1 beyond the quartiles); the least ratio and its cell")
+    for group in filter(None, dict.fromkeys(cell.get("group") for cell in cells)):
+        print(f"  {group}")
+        alike = [cell for cell in cells if cell.get("group") == group]
+        for name in (*PEERS, "fill"):
+            for threads in counts:
+                found = [(*r, cell["name"]) for cell in alike if (r := ratio(cell, name, threads))]
                 if found:
-                    mean = bench.geometric_mean(found)
-                    print(f"  {group:<32}{title:<14}at {threads}: {mean:6.2f}, least {min(found):5.2f} of {len(found)}")
+                    mean = bench.geometric_mean(r[0] for r in found)
+                    losses = sum(high < 1 for _, _, high, _ in found)
+                    least, _, _, worst = min(found)
+                    behind = f"behind in {losses} of {len(found)}"
+                    print(f"    {TITLES[name]:<16}at {threads}: {mean:6.2f}  {behind:<19}{least:6.2f} {worst}")
 
 
 def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -148,6 +174,8 @@ def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
     print("\nwindow codes, geometric means over these sizes")
     for op in ("unpool", "pool"):
         chosen = [c for c in cells if c["op"] == op and c["format"] == "window"]
+        if not chosen:
+            continue
         for name, title in (("copy", "a copy of the output, one thread"), ("torch", "PyTorch with int64 indices")):
             parts = []
             for t in counts:

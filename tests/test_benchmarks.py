@@ -19,7 +19,7 @@ def imported(name):
     """A module of the benchmarks, which import each other."""
     before = {*sys.modules}
     yield importlib.import_module(name)
-    for module in {"cells", "contestants", "report", "shared"} - before:
+    for module in {"cells", "contestants", "inside", "onednn", "report", "shared", "xnnpack"} - before:
         sys.modules.pop(module, None)
 
 
@@ -56,6 +56,16 @@ def test_losses_are_printed(report, capsys):
     assert "other build at 1: 0.95 [0.80 1.02]" in ahead[1]
 
 
+def test_groups_say_what_was_lost(report, capsys):
+    (won,) = results(cunpool=[1, 2, 3], torch=[2, 4, 6], numpy=[4, 8, 12])["cells"]
+    lost = {**won, "name": "pool 8x8", "inside": True, "times": {"inside 1": [2, 4, 6], "torch 1": [1, 2, 3]}}
+    report.groups([{**cell, "group": "a question"} for cell in (won, lost)], [1])
+    printed = capsys.readouterr().out
+    assert re.search(r"\n  a question\n    PyTorch +at 1: +1.00  behind in 1 of 2 +0.50 pool 8x8\n", printed)
+    assert re.search(r"NumPy +at 1: +4.00  behind in 0 of 1 +4.00 pool 4x4\n", printed)
+    assert report.threads_of({"cells": [lost]}) == [1]
+
+
 def test_a_cell_a_line_with_four_digits(report):
     given = results(cunpool=[1.23456e-6, 2])
     text = report.dumped(given)
@@ -87,22 +97,48 @@ def test_a_group_has_all_its_lanes(contestants):
     assert groups["pool 1x1x128x256x256 2/2"] == ""  # one of the shapes that everything is measured on
 
 
-@pytest.mark.parametrize("name", ["numpy", "scipy", "opencv", "bottleneck", "skimage"])
-def test_contestants_have_the_same_answer_in_every_lane(contestants, name):
+OTHERS = ["torch", "onnxruntime", "paddle", "numpy", "scipy", "opencv", "bottleneck", "skimage", "numba", "onednn"]
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "xnnpack", "tensorflow"])
+def test_contestants_have_the_same_answer_in_every_lane(contestants, monkeypatch, name):
     from cells import cells, data
 
-    pytest.importorskip({"opencv": "cv2"}.get(name, name))
-    ours, theirs = (contestants.CONTESTANTS[which](1) for which in ("cunpool", name))
+    ours, theirs, on_tensors = started(contestants, monkeypatch, "cunpool", name, "inside" if name == "torch" else name)
     compared = 0
     for cell in cells():
         spatial = [min(size, 2 * max(cell.kernel, 6)) for size in cell.full[2:]]
         small = replace(cell, full=(min(cell.full[0], 2), min(cell.full[1], 3), *spatial))
         arrays = data(small)
         if call := theirs(small, arrays):
-            expected = contestants.check(small, ours(small, arrays)())
+            expected = contestants.check(small, (on_tensors if cell.inside else ours)(small, arrays)())
             assert contestants.check(small, call()) == expected, cell.name
             compared += 1
     assert compared >= 4
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore:.*isinstance.treespec")  # PyTorch's, of itself
+def test_what_is_compiled_has_the_same_answer(contestants, monkeypatch):
+    from cells import cells, data
+
+    ours, theirs = started(contestants, monkeypatch, "inside", "compiled")
+    lanes = {cell.op: cell for cell in cells() if cell.inside and cell.index == "int64"}
+    assert len(lanes) == 2
+    for cell in lanes.values():
+        small = replace(cell, full=(1, 3, 8, 10))
+        arrays = data(small)
+        expected = contestants.check(small, ours(small, arrays)())
+        assert contestants.check(small, theirs(small, arrays)()) == expected, cell.name
+
+
+def started(contestants, monkeypatch, *names):
+    """Contestants in this process, whose threads stay as they are."""
+    try:
+        if {*names} & {"torch", "inside", "compiled"}:
+            monkeypatch.setattr("torch.set_num_threads", lambda threads: None)
+        return [contestants.CONTESTANTS[name](1) for name in names]
+    except ImportError as error:
+        pytest.skip(f"{error.name} is not installed")
 
 
 def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
@@ -116,11 +152,10 @@ def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(__import__("signal"), "SIGSTOP"), reason="contestants cannot be stopped here")
-def test_two_builds_beside_each_other(tmp_path):
+def test_two_builds_beside_each_other(contestants, tmp_path):
     command = [sys.executable, FOLDER / "compare.py", "--against", sys.executable, "--only", "pool 1x1x4x4 2/2"]
     command += ["--threads", "1", "--rounds", "3", "--block", "0.0001"]
-    others = ["torch", "onnxruntime", "paddle", "numpy", "opencv", "scipy", "bottleneck", "skimage", "numba"]
-    command += ["--without", *others]
+    command += ["--without", *{*contestants.CONTESTANTS} - {"cunpool", "copy"}]
     run = subprocess.run([*command, "--output", tmp_path / "made"], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     times = json.loads((tmp_path / "made.json").read_text())["cells"][0]["times"]
