@@ -158,8 +158,10 @@ def max_pool(
                 step = kernel_size if stride is None else stride
                 if ceil_mode:
                     results = THEIRS[n](input, kernel_size, step, padding, 1, True)
-                else:  # each argument takes its time
+                elif padding:  # each argument takes its time
                     results = THEIRS[n](input, kernel_size, step, padding)
+                else:
+                    results = THEIRS[n](input, kernel_size, step)
                 return results if return_indices else results[0]
         except (RuntimeError, TypeError):
             pass  # the messages below are better
