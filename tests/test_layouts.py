@@ -141,6 +141,29 @@ def test_gaps_between_the_entries_of_any_axis(rng, split, geometry, threads):
         check_pooling(case, wide, threads)
 
 
+def backwards(array, axis):
+    """The same entries, with one axis the other way round in memory."""
+    return np.flip(np.flip(array, axis).copy(), axis)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=ids)
+def test_any_axis_backwards(rng, split, geometry):
+    """Its neighbours are as far apart as they were, and so is all else."""
+    case = Case(rng, *geometry)
+    for axis in range(case.x.ndim):
+        for call, given, places, expected in case.calls():
+            for some in ((backwards(given, axis), places), (given, backwards(places, axis))):
+                assert bits(call(*some, None, num_threads=1)) == bits(expected), axis
+            out = backwards(np.full(expected.shape, 7, expected.dtype), axis)
+            assert bits(call(given, places, out, num_threads=1)) == bits(expected), axis
+        check_pooling(case, backwards(case.x, axis), 1)
+        out = backwards(np.zeros_like(case.values), axis), backwards(np.zeros_like(case.indices), axis)
+        for some in (out, (out[0], None), (None, out[1])):
+            values, indices = POOL[case.n](case.x, *case.window, return_indices=True, out=some)
+            assert bits(values) == bits(case.values), axis
+            assert bits(indices) == bits(case.indices), axis
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=ids)
 def test_any_order_of_the_axes_in_memory(rng, split, geometry, threads):
