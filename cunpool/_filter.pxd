@@ -1,5 +1,7 @@
 # Filtering: values alone, of contiguous rows, where nothing has to be packed. The rows of a window are held against
 # each other where they lie, then neighbours along the row that comes of it, for many rows at once where they are short.
+# A row of interleaved channels is a row like any other, in which neighbours are a unit apart: as many cells as there
+# are channels.
 #
 # In whatever order numbers are compared, the highest is the same, but for NaN, and for zeros of either sign: blocks
 # that have a NaN or a negative zero are reached instead, in raster order (`_reach.pxd`).
@@ -42,6 +44,7 @@ cdef extern from *:
 cdef enum:
     FILTERED_MORE = 4       # times the cells of a block that is reached, for what it sees stays where it is
     IN_TURN = 32            # rows of a window, or cells along a row, that are held against each other at once
+    BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     SHORT_ROW = 1 << 9      # bytes of a row that is not worth a loop of its own
     STAGE = 1 << 13         # bytes of the rows that go along their windows together, unless a single one has more
 
@@ -66,9 +69,9 @@ cdef inline bint pays_in_turn(Py_ssize_t kernel, Py_ssize_t stride) noexcept nog
                                                                                kernel <= 4 * stride))
 
 
-cdef inline Py_ssize_t stage_pitch(const Geometry *g, Py_ssize_t width) noexcept nogil:
+cdef inline Py_ssize_t stage_pitch(const Geometry *g, Py_ssize_t width, Py_ssize_t unit) noexcept nogil:
     """Cells from one row to the next where several go along their windows together: windows of all begin in step."""
-    return (width + g.stride[2] - 1) // g.stride[2] * g.stride[2]
+    return (width + g.stride[2] - 1) // g.stride[2] * g.stride[2] * unit
 
 
 cdef inline Py_ssize_t filter_room(const Reach *reach) noexcept nogil:
@@ -79,22 +82,33 @@ cdef inline Py_ssize_t filter_room(const Reach *reach) noexcept nogil:
     return (filter.row + filter.levels + 2 * (filter.stage + SPARE)) * reach.item_size + 2 * CACHE_LINE
 
 
+cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Cells from one column to the next, in rows that are contiguous, as those of the results are; 0 in others."""
+    if (job.full.axis[2] == item_size and job.pooled.axis[2] == item_size
+            and not met("channels closer than columns of one", job.channels > 1 and job.full.c == item_size)):
+        return 1
+    if (met("channels that are interleaved", job.full.c == item_size and job.pooled.c == item_size)
+            and job.full.axis[2] == job.channels * item_size and job.pooled.axis[2] == job.channels * item_size
+            and met("units of some channels", job.channels * item_size <= BROADEST)):
+        return job.channels
+    return 0
+
+
 cdef inline bint filterable(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
-    """Whether a call can be filtered: values alone, of rows that are contiguous, as the results are."""
+    """Whether a call can be filtered: values alone, of rows that are contiguous."""
     cdef const Geometry *g = &job.g
-    return (job.indices.data == NULL and not half_precision and job.full.axis[2] == item_size
-            and job.pooled.axis[2] == item_size
+    return (job.indices.data == NULL and not half_precision and unit_of(job, item_size) > 0
             and (g.kernel[0] == 1 or met("layers of few rows", g.kernel[0] * g.kernel[1] <= 16)))
 
 
 cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item_size, Filter *filter) noexcept nogil:
-    """How blocks of so many windows are filtered."""
+    """How blocks of so many windows are filtered, of units that are known."""
     cdef Py_ssize_t width = span_of(g, 2, most[2])
     filter.rows_in_turn = g.kernel[0] > 1 or pays_in_turn(g.kernel[1], g.stride[1])
-    filter.cells_in_turn = pays_in_turn(g.kernel[2], g.stride[2])
-    filter.row = whole_vectors(width, item_size)
+    filter.cells_in_turn = pays_in_turn(g.kernel[2], g.stride[2]) and (filter.unit == 1 or g.stride[2] == 1)
+    filter.row = whole_vectors(width * filter.unit, item_size)
     filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
-    filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(g, width))
+    filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(g, width, filter.unit))
 
 
 cdef inline inlined highest_of(const plain **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
@@ -209,10 +223,16 @@ cdef inline int last_step(Py_ssize_t kernel, Py_ssize_t *shift) noexcept nogil:
     return count
 
 
-cdef inline inlined every(plain *into, const plain *cells, Py_ssize_t stride, Py_ssize_t count) noexcept nogil:
-    """Every `stride`-th cell."""
-    cdef Py_ssize_t i
-    if stride == 2:
+cdef inline inlined every(plain *into, const plain *cells, Py_ssize_t stride, Py_ssize_t unit,
+                          Py_ssize_t count) noexcept nogil:
+    """Every `stride`-th unit of cells."""
+    cdef Py_ssize_t i, k, size = unit * sizeof(plain)
+    if unit > 1:
+        for i in range(count):
+            # In whole vectors, whose rest the next one overwrites.
+            for k in range(0, size, 16):
+                memcpy(<char *> (into + i * unit) + k, <const char *> (cells + i * stride * unit) + k, 16)
+    elif stride == 2:
         for i in range(count):
             into[i] = cells[2 * i]
     else:
@@ -220,7 +240,8 @@ cdef inline inlined every(plain *into, const plain *cells, Py_ssize_t stride, Py
             into[i] = cells[stride * i]
 
 
-cdef inline inlined cells_in_turn(const Geometry *g, Py_ssize_t cells, plain **stage, plain **other) noexcept nogil:
+cdef inline inlined cells_in_turn(const Geometry *g, Py_ssize_t unit, Py_ssize_t cells, plain **stage,
+                                  plain **other) noexcept nogil:
     """Along the rows of a stage, each cell of a window in turn; those `stride` apart are brought together first."""
     cdef Py_ssize_t windows = cells // g.stride[2], parts = 0, at
     cdef Py_ssize_t part_of[IN_TURN]
@@ -228,8 +249,8 @@ cdef inline inlined cells_in_turn(const Geometry *g, Py_ssize_t cells, plain **s
     cdef int taps = <int> g.kernel[2], tap, same
     if g.stride[2] == 1:
         for tap in range(taps):
-            runs[tap] = stage[0] + tap * g.dilation[2]
-        highest_of(runs, taps, other[0], whole_vectors(cells - (taps - 1) * g.dilation[2], sizeof(plain)))
+            runs[tap] = stage[0] + tap * g.dilation[2] * unit
+        highest_of(runs, taps, other[0], whole_vectors(cells - (taps - 1) * g.dilation[2] * unit, sizeof(plain)))
         stage[0], other[0] = other[0], stage[0]
         return
     for tap in range(taps):
@@ -239,14 +260,15 @@ cdef inline inlined cells_in_turn(const Geometry *g, Py_ssize_t cells, plain **s
             same += 1
         part_of[tap] = parts if same == tap else part_of[same]
         if same == tap:
-            every(other[0] + parts * windows, stage[0] + at % g.stride[2], g.stride[2], windows)
+            every(other[0] + parts * windows, stage[0] + at % g.stride[2], g.stride[2], 1, windows)
             parts += 1
         runs[tap] = other[0] + part_of[tap] * windows + at // g.stride[2]
     at = (taps - 1) * g.dilation[2] // g.stride[2]
     highest_of(runs, taps, stage[0], whole_vectors(windows - at, sizeof(plain)))
 
 
-cdef inline inlined reach_cells(const Geometry *g, Py_ssize_t cells, plain **stage, plain **other) noexcept nogil:
+cdef inline inlined reach_cells(const Geometry *g, Py_ssize_t unit, Py_ssize_t cells, plain **stage,
+                                plain **other) noexcept nogil:
     """Along the rows of a stage, in steps; then every `stride`-th is left."""
     cdef Py_ssize_t reached = 1
     cdef Py_ssize_t shift[4]
@@ -255,11 +277,11 @@ cdef inline inlined reach_cells(const Geometry *g, Py_ssize_t cells, plain **sta
     while reached < g.kernel[2]:
         count = next_step(g.kernel[2], &reached, shift)
         for i in range(count):
-            runs[i] = stage[0] + shift[i] * g.dilation[2]
-        highest_of(runs, count, other[0], whole_vectors(cells - (reached - 1) * g.dilation[2], sizeof(plain)))
+            runs[i] = stage[0] + shift[i] * g.dilation[2] * unit
+        highest_of(runs, count, other[0], whole_vectors(cells - (reached - 1) * g.dilation[2] * unit, sizeof(plain)))
         stage[0], other[0] = other[0], stage[0]
     if g.stride[2] > 1:
-        every(other[0], stage[0], g.stride[2], cells // g.stride[2])
+        every(other[0], stage[0], g.stride[2], unit, cells // (g.stride[2] * unit))
         stage[0], other[0] = other[0], stage[0]
 
 
@@ -317,11 +339,13 @@ cdef inline inlined filter_layer(const Job *job, const Run *run, const Filter *f
                                  Py_ssize_t depth, char *room, char *into, bint *odd, plain *full) noexcept nogil:
     """The windows of a block in one layer of the results, unless there is something odd among their cells."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t pitch = stage_pitch(g, run.size[2]), most = max(<Py_ssize_t> 1, filter.stage // pitch)
-    cdef Py_ssize_t low = clamp(-run.start[2], 0, run.size[2]), seen = 0, row = 0, rows, first, last, i
-    cdef Py_ssize_t cells = clamp(g.full[2] - run.start[2], low, run.size[2]) - low
-    cdef const char *corner = plane + (run.start[2] + low) * sizeof(plain)
-    cdef const char *limit = end_of(job, plane, sizeof(plain))
+    cdef Py_ssize_t unit = filter.unit, pitch = stage_pitch(g, run.size[2], unit)
+    cdef Py_ssize_t most = max(<Py_ssize_t> 1, filter.stage // pitch), seen = 0, row = 0, rows, first, last, i
+    # Cells of the padding before a row, and of the array.
+    cdef Py_ssize_t low = clamp(-run.start[2], 0, run.size[2]) * unit
+    cdef Py_ssize_t cells = clamp(g.full[2] - run.start[2], low // unit, run.size[2]) * unit - low
+    cdef const char *corner = plane + (run.start[2] * unit + low) * sizeof(plain)
+    cdef const char *limit = end_of(job, plane, unit * sizeof(plain))
     cdef plain *padding = <plain *> room
     cdef plain *levels = padding + filter.row
     cdef plain *stage = <plain *> aligned(levels + filter.levels)
@@ -362,10 +386,10 @@ cdef inline inlined filter_layer(const Job *job, const Run *run, const Filter *f
             fill_lowest(<char *> (to + cells), pitch - cells - (low if i == row + rows - 1 else 0), full)
             to += pitch
         if filter.cells_in_turn:
-            cells_in_turn(g, rows * pitch, &stage, &other)
+            cells_in_turn(g, unit, rows * pitch, &stage, &other)
         else:
-            reach_cells(g, rows * pitch, &stage, &other)
-        write_rows(job, into + row * job.pooled.axis[1], stage, rows, pitch // g.stride[2], run.count[2])
+            reach_cells(g, unit, rows * pitch, &stage, &other)
+        write_rows(job, into + row * job.pooled.axis[1], stage, rows, pitch // g.stride[2], run.count[2] * unit)
         row += rows
 
 
@@ -376,7 +400,7 @@ cdef inline cloned filter_block(const Job *job, const Run *run, const Filter *fi
     cdef const char *plane
     cdef char *into
     cdef Py_ssize_t channel, d
-    for channel in range(run.begin[CHANNEL], run.begin[CHANNEL] + run.count[CHANNEL]):
+    for channel in range(run.begin[CHANNEL], run.begin[CHANNEL] + run.count[CHANNEL] // filter.unit):
         plane = job.full.data + image * job.full.n + channel * job.full.c
         into = (job.pooled.data + image * job.pooled.n + channel * job.pooled.c + run.begin[1] * job.pooled.axis[1]
                 + run.begin[2] * job.pooled.axis[2])

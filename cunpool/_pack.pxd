@@ -64,6 +64,7 @@ cdef struct Offsets:
 
 cdef struct Filter:
     # What is the same for all blocks that are filtered.
+    Py_ssize_t unit         # cells from one column to the next: 1, or all channels
     bint rows_in_turn       # whether the rows of a window are compared in turn, or reached step by step,
     bint cells_in_turn      # and so with the cells along a row
     Py_ssize_t row          # cells of the longest row, in whole vectors,

@@ -311,7 +311,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
             and not met("bytes without indices, which are filtered", item_size == 1 and job.indices.data == NULL)):
         plan.rows.by_twos = True
         plan.ways = TWOS_TAKEN
-    # Values alone, of contiguous rows.
+    # Values alone, of rows that are contiguous or interleave the channels.
     elif (filterable(job, item_size, half_precision) and worth_filtering(job, item_size, tall)
             and plan_filtered(job, &plan.reach, <int> item_size, threads, tall)):
         job.way = &plan.reach

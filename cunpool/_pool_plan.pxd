@@ -9,8 +9,10 @@ cdef enum:
     DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
     REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
     LEAST_FILTERED = 1 << 9     # cells of an array that is worth the plan of filtering,
-    ROW_FILTERED = 7        # cells that the windows of a row look at, for each byte of a cell,
+    ROW_FILTERED = 16       # cells that the windows of a row look at,
+    TALL_FILTERED = 7       # for each byte of a cell in a tall plane of many,
     PLANE_FILTERED = 128    # and those of a plane by itself
+    BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
 
 
 cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
@@ -40,11 +42,14 @@ cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_p
 cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, bint tall) noexcept nogil:
     """Whether filtering is worth its plan, and its rows their loops: as one tall plane each row, else each plane."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t windows = g.pooled[2] if tall else cells_of(g.pooled)
+    cdef Py_ssize_t unit = unit_of(job, item_size), row = g.pooled[2] * unit * cells_of(g.kernel)
+    if met("broad units, of which a stride leaves some out",
+           unit * item_size >= BROAD_UNIT and item_size >= 4 and g.stride[2] > 1 and cells_of(g.kernel) <= DEALT):
+        return False
     return (met("windows of more than a cell", cells_of(g.kernel) > 1)
             and met("cells enough to be filtered", job.batch * job.channels * cells_of(g.full) >= LEAST_FILTERED)
-            and met("planes, or rows, worth filtering",
-                    windows * cells_of(g.kernel) >= (ROW_FILTERED * item_size if tall else PLANE_FILTERED)))
+            and met("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED))
+            and met("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
 
 
 cdef inline bint plan_filtered(Job *job, Reach *reach, int item_size, int threads, bint tall) noexcept nogil:

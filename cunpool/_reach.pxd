@@ -223,10 +223,11 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
         pooled[axis] = g.pooled[axis] if axis < 3 else job.channels
     # Rows that are filtered are as long as leaves room for some of them.
     if reach.filtered:
+        reach.most[CHANNEL] = reach.filter.unit
         reach.most[2] = pooled[2]
         while reach.most[2] > 1 and not 0 <= 4 * block_cells(g, reach.most) <= room:
             reach.most[2] = (reach.most[2] + 1) // 2
-    if reach.order[3] == CHANNEL:
+    elif reach.order[3] == CHANNEL:
         reach.most[CHANNEL] = min(pooled[CHANNEL], <Py_ssize_t> SIDE)
         while reach.most[CHANNEL] > 1 and not 0 <= block_cells(g, reach.most) <= room:
             reach.most[CHANNEL] //= 2
@@ -267,6 +268,7 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
             or met("windows that miss the array", not all_windows_see_cells(g))):
         return False
     reach.filtered = filtered
+    reach.filter.unit = unit_of(job, item_size) if filtered else 0
     reach.item_size = item_size
     reach.index_size = index_size
     reach.code_size = 0
@@ -282,6 +284,8 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     if threads > 1:
         room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
+    if filtered and not 0 <= reach.cells * item_size <= BUFFER_MOST:  # units of a window may be too much for a block
+        return False
     if filtered:
         plan_filter(g, reach.most, item_size, &reach.filter)
     if met("blocks of cells that hardly any window looks at",

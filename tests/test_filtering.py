@@ -82,6 +82,36 @@ def test_filtering_is_pooling(rng, ways, full, arguments, threads):
         assert [way & ~_pool.STREAMED for way in ways] == [_pool.TWOS] or ways == [FILTERED]
 
 
+def channels_last(x):
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+
+
+# Units of less than a vector, of whole vectors and of neither; windows that need padding, and all kinds of steps.
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("channels", [2, 3, 4, 7, 16, 17, 31, 64, 65, 200])
+@pytest.mark.parametrize(
+    "arguments", [(2,), (3, 1, 1), (3, 2, 1), (5, 3, 2), (7, 1, 3), ((2, 9), (3, 2), (1, 4)), ((3, 4), 1, 1, (1, 3))]
+)
+def test_interleaved_channels_are_filtered(rng, ways, channels, arguments, threads):
+    for dtype in rng.choice(DTYPES, 2, replace=False):
+        x = plain_numbers(rng, dtype, (2, channels, 24, 29))
+        values = vectorised.max_pool(x, 2, *arguments)[0]
+        result = cu.max_pool2d(channels_last(x), *arguments, num_threads=threads)
+        assert bits(result) == bits(values)
+        few = np.prod(arguments[0]) * (1 if isinstance(arguments[0], tuple) else arguments[0]) <= 9
+        skipping = len(arguments) == 1 or np.ravel(arguments[1])[-1] > 1
+        across = few and skipping and channels * dtype.itemsize >= 128 and dtype.itemsize >= 4
+        assert ways[-1] & ~_pool.STREAMED == (_pool.ACROSS if across else FILTERED)
+
+
+def test_interleaved_channels_of_volumes_and_lines(rng, ways):
+    for full, arguments in (((2, 5, 9, 12, 14), (3, 1, 1)), ((2, 5, 9, 12, 14), ((2, 3, 5), 2)), ((3, 6, 400), (9, 2))):
+        x = plain_numbers(rng, np.dtype("f4"), full)
+        values = vectorised.max_pool(x, len(full) - 2, *arguments)[0]
+        assert bits(POOL[len(full) - 2](channels_last(x), *arguments)) == bits(values)
+    assert ways == [FILTERED] * 3
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_dtype_is_filtered(rng, ways, dtype):
     for arguments in ((3, 1, 1), (9, 1, 4), (5, 2, 2), ((9, 2), (1, 2), 0, 2)):
@@ -104,6 +134,7 @@ def test_something_odd_anywhere(rng, ways, kernel, dtype, odd):
         x[0][at] = odd
         values = vectorised.max_pool(x, 2, kernel, 1, kernel // 2)[0]
         assert bits(cu.max_pool2d(x, kernel, 1, kernel // 2)) == bits(values)
+        assert bits(cu.max_pool2d(channels_last(x), kernel, 1, kernel // 2)) == bits(values)
         changed.append(bits(values) != bits(of_plain))
     assert sum(changed) >= 2
     assert set(ways) == {FILTERED}
@@ -143,6 +174,7 @@ def test_nothing_is_looked_at_behind_the_array(rng, dtype, width):
         x = rng.integers(0, 9, (2, 3, rows, width)).astype(dtype)
         for arguments in ((2,), (3, 1, 1), (3, 2, 1), (9, 1, 4), ((1, 3), 1)):
             values, indices = vectorised.max_pool(x, 2, *arguments)
-            for last in (at_the_end_of_memory(x), at_the_end_of_memory(x[:, :, ::-1])[:, :, ::-1]):
+            interleaved = np.moveaxis(at_the_end_of_memory(np.moveaxis(x, 1, -1)), -1, 1)
+            for last in (at_the_end_of_memory(x), at_the_end_of_memory(x[:, :, ::-1])[:, :, ::-1], interleaved):
                 assert bits(cu.max_pool2d(last, *arguments)) == bits(values)
                 assert bits(cu.max_pool2d(last, *arguments, return_indices=True)[1]) == bits(indices)
