@@ -44,7 +44,6 @@ cdef extern from *:
 cdef enum:
     FILTERED_MORE = 4       # times the cells of a block that is reached, for what it sees stays where it is
     IN_TURN = 32            # rows of a window, or cells along a row, that are held against each other at once
-    BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     SHORT_ROW = 1 << 9      # bytes of a row that is not worth a loop of its own
     STAGE = 1 << 13         # bytes of the rows that go along their windows together, unless a single one has more
 
@@ -64,14 +63,14 @@ ctypedef fused plain:
 
 
 cdef inline bint pays_in_turn(Py_ssize_t kernel, Py_ssize_t stride) noexcept nogil:
-    """Whether so many neighbours are looked at one by one, not in steps that double: one look takes four of them."""
+    """Whether so many neighbours are looked at in turn, four of them at once, and not in steps that reach ever more."""
     return kernel <= IN_TURN and (met("so few neighbours", kernel <= 5) or met("strides of neighbours",
                                                                                kernel <= 4 * stride))
 
 
-cdef inline Py_ssize_t stage_pitch(const Geometry *g, Py_ssize_t width, Py_ssize_t unit) noexcept nogil:
+cdef inline Py_ssize_t stage_pitch(const Filter *filter, Py_ssize_t width) noexcept nogil:
     """Cells from one row to the next where several go along their windows together: windows of all begin in step."""
-    return (width + g.stride[2] - 1) // g.stride[2] * g.stride[2] * unit
+    return (width + filter.stride - 1) // filter.stride * filter.stride * filter.unit
 
 
 cdef inline Py_ssize_t filter_room(const Reach *reach) noexcept nogil:
@@ -82,33 +81,16 @@ cdef inline Py_ssize_t filter_room(const Reach *reach) noexcept nogil:
     return (filter.row + filter.levels + 2 * (filter.stage + SPARE)) * reach.item_size + 2 * CACHE_LINE
 
 
-cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Cells from one column to the next, in rows that are contiguous, as those of the results are; 0 in others."""
-    if (job.full.axis[2] == item_size and job.pooled.axis[2] == item_size
-            and not met("channels closer than columns of one", job.channels > 1 and job.full.c == item_size)):
-        return 1
-    if (met("channels that are interleaved", job.full.c == item_size and job.pooled.c == item_size)
-            and job.full.axis[2] == job.channels * item_size and job.pooled.axis[2] == job.channels * item_size
-            and met("units of some channels", job.channels * item_size <= BROADEST)):
-        return job.channels
-    return 0
-
-
-cdef inline bint filterable(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
-    """Whether a call can be filtered: values alone, of rows that are contiguous."""
-    cdef const Geometry *g = &job.g
-    return (job.indices.data == NULL and not half_precision and unit_of(job, item_size) > 0
-            and (g.kernel[0] == 1 or met("layers of few rows", g.kernel[0] * g.kernel[1] <= 16)))
-
-
 cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item_size, Filter *filter) noexcept nogil:
     """How blocks of so many windows are filtered, of units that are known."""
     cdef Py_ssize_t width = span_of(g, 2, most[2])
+    # Of windows one by one a stride means nothing, and may be anything.
+    filter.stride = g.stride[2] if most[2] > 1 else 1
     filter.rows_in_turn = g.kernel[0] > 1 or pays_in_turn(g.kernel[1], g.stride[1])
-    filter.cells_in_turn = pays_in_turn(g.kernel[2], g.stride[2]) and (filter.unit == 1 or g.stride[2] == 1)
+    filter.cells_in_turn = pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
     filter.row = whole_vectors(width * filter.unit, item_size)
     filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
-    filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(g, width, filter.unit))
+    filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(filter, width))
 
 
 cdef inline inlined highest_of(const plain **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
@@ -240,34 +222,34 @@ cdef inline inlined every(plain *into, const plain *cells, Py_ssize_t stride, Py
             into[i] = cells[stride * i]
 
 
-cdef inline inlined cells_in_turn(const Geometry *g, Py_ssize_t unit, Py_ssize_t cells, plain **stage,
+cdef inline inlined cells_in_turn(const Geometry *g, const Filter *filter, Py_ssize_t cells, plain **stage,
                                   plain **other) noexcept nogil:
     """Along the rows of a stage, each cell of a window in turn; those `stride` apart are brought together first."""
-    cdef Py_ssize_t windows = cells // g.stride[2], parts = 0, at
+    cdef Py_ssize_t windows = cells // filter.stride, parts = 0, at
     cdef Py_ssize_t part_of[IN_TURN]
     cdef const plain *runs[IN_TURN]
     cdef int taps = <int> g.kernel[2], tap, same
-    if g.stride[2] == 1:
+    if filter.stride == 1:
         for tap in range(taps):
-            runs[tap] = stage[0] + tap * g.dilation[2] * unit
-        highest_of(runs, taps, other[0], whole_vectors(cells - (taps - 1) * g.dilation[2] * unit, sizeof(plain)))
+            runs[tap] = stage[0] + tap * g.dilation[2] * filter.unit
+        highest_of(runs, taps, other[0], whole_vectors(cells - (taps - 1) * g.dilation[2] * filter.unit, sizeof(plain)))
         stage[0], other[0] = other[0], stage[0]
         return
     for tap in range(taps):
         at = tap * g.dilation[2]
         same = 0
-        while same < tap and (at - same * g.dilation[2]) % g.stride[2]:
+        while same < tap and (at - same * g.dilation[2]) % filter.stride:
             same += 1
         part_of[tap] = parts if same == tap else part_of[same]
         if same == tap:
-            every(other[0] + parts * windows, stage[0] + at % g.stride[2], g.stride[2], 1, windows)
+            every(other[0] + parts * windows, stage[0] + at % filter.stride, filter.stride, 1, windows)
             parts += 1
-        runs[tap] = other[0] + part_of[tap] * windows + at // g.stride[2]
-    at = (taps - 1) * g.dilation[2] // g.stride[2]
+        runs[tap] = other[0] + part_of[tap] * windows + at // filter.stride
+    at = (taps - 1) * g.dilation[2] // filter.stride
     highest_of(runs, taps, stage[0], whole_vectors(windows - at, sizeof(plain)))
 
 
-cdef inline inlined reach_cells(const Geometry *g, Py_ssize_t unit, Py_ssize_t cells, plain **stage,
+cdef inline inlined reach_cells(const Geometry *g, const Filter *filter, Py_ssize_t cells, plain **stage,
                                 plain **other) noexcept nogil:
     """Along the rows of a stage, in steps; then every `stride`-th is left."""
     cdef Py_ssize_t reached = 1
@@ -277,11 +259,12 @@ cdef inline inlined reach_cells(const Geometry *g, Py_ssize_t unit, Py_ssize_t c
     while reached < g.kernel[2]:
         count = next_step(g.kernel[2], &reached, shift)
         for i in range(count):
-            runs[i] = stage[0] + shift[i] * g.dilation[2] * unit
-        highest_of(runs, count, other[0], whole_vectors(cells - (reached - 1) * g.dilation[2] * unit, sizeof(plain)))
+            runs[i] = stage[0] + shift[i] * g.dilation[2] * filter.unit
+        highest_of(runs, count, other[0],
+                   whole_vectors(cells - (reached - 1) * g.dilation[2] * filter.unit, sizeof(plain)))
         stage[0], other[0] = other[0], stage[0]
-    if g.stride[2] > 1:
-        every(other[0], stage[0], g.stride[2], unit, cells // (g.stride[2] * unit))
+    if filter.stride > 1:
+        every(other[0], stage[0], filter.stride, filter.unit, cells // (filter.stride * filter.unit))
         stage[0], other[0] = other[0], stage[0]
 
 
@@ -339,7 +322,7 @@ cdef inline inlined filter_layer(const Job *job, const Run *run, const Filter *f
                                  Py_ssize_t depth, char *room, char *into, bint *odd, plain *full) noexcept nogil:
     """The windows of a block in one layer of the results, unless there is something odd among their cells."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t unit = filter.unit, pitch = stage_pitch(g, run.size[2], unit)
+    cdef Py_ssize_t unit = filter.unit, pitch = stage_pitch(filter, run.size[2])
     cdef Py_ssize_t most = max(<Py_ssize_t> 1, filter.stage // pitch), seen = 0, row = 0, rows, first, last, i
     # Cells of the padding before a row, and of the array.
     cdef Py_ssize_t low = clamp(-run.start[2], 0, run.size[2]) * unit
@@ -368,7 +351,7 @@ cdef inline inlined filter_layer(const Job *job, const Run *run, const Filter *f
         check_rows(job, run, depth, seen, i, corner, cells, odd, full)
         if odd[0]:
             return
-        seen = i
+        seen = max(seen, i)
         fill_lowest(<char *> stage, low, full)
         to = stage + low
         first = last = row
@@ -386,10 +369,10 @@ cdef inline inlined filter_layer(const Job *job, const Run *run, const Filter *f
             fill_lowest(<char *> (to + cells), pitch - cells - (low if i == row + rows - 1 else 0), full)
             to += pitch
         if filter.cells_in_turn:
-            cells_in_turn(g, unit, rows * pitch, &stage, &other)
+            cells_in_turn(g, filter, rows * pitch, &stage, &other)
         else:
-            reach_cells(g, unit, rows * pitch, &stage, &other)
-        write_rows(job, into + row * job.pooled.axis[1], stage, rows, pitch // g.stride[2], run.count[2] * unit)
+            reach_cells(g, filter, rows * pitch, &stage, &other)
+        write_rows(job, into + row * job.pooled.axis[1], stage, rows, pitch // filter.stride, run.count[2] * unit)
         row += rows
 
 

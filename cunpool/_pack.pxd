@@ -65,6 +65,7 @@ cdef struct Offsets:
 cdef struct Filter:
     # What is the same for all blocks that are filtered.
     Py_ssize_t unit         # cells from one column to the next: 1, or all channels
+    Py_ssize_t stride       # columns from one window to the next, where a block has several in a row
     bint rows_in_turn       # whether the rows of a window are compared in turn, or reached step by step,
     bint cells_in_turn      # and so with the cells along a row
     Py_ssize_t row          # cells of the longest row, in whole vectors,
@@ -115,7 +116,7 @@ cdef inline Py_ssize_t block_cells(const Geometry *g, const Py_ssize_t *count) n
     cdef int axis
     for axis in range(3):
         span = span_of(g, axis, count[axis])
-        if span > BUFFER_MOST or cells * span > BUFFER_MOST:
+        if span > BUFFER_MOST or cells > BUFFER_MOST // span:
             return -1
         cells *= span
     return cells

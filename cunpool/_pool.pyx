@@ -1,10 +1,10 @@
 """Pooling: the maximum of each window and its place. Valid input is assumed.
 
-`plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie; without indices,
-contiguous rows are filtered; every window of few cells is compared in all channels, where these are neighbours; rows of
-small windows are dealt out; all else is packed, reached and taken.
-What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked at cell by
-cell.
+`plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie. Without indices, rows that
+are contiguous or interleave the channels are filtered, windows of 2 bytes among them. Every window of few cells is
+compared in all channels, where these are neighbours; rows of small windows are dealt out; all else is packed, reached
+and taken. What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked
+at cell by cell.
 """
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
@@ -202,7 +202,7 @@ cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
 
 
 cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some blocks, packed, reached and taken."""
+    """One task: some blocks, filtered, or else packed, reached and taken."""
     cdef const Reach *reach = <const Reach *> job.way
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t blocks = job.batch, block, left, room = (reach.cells + SPARE) * reach.item_size + COLOUR

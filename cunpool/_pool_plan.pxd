@@ -9,9 +9,11 @@ cdef enum:
     DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
     REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
     LEAST_FILTERED = 1 << 9     # cells of an array that is worth the plan of filtering,
+    NARROW = 4              # cells of a row that is not worth a loop, however high its windows are,
     ROW_FILTERED = 16       # cells that the windows of a row look at,
     TALL_FILTERED = 7       # for each byte of a cell in a tall plane of many,
     PLANE_FILTERED = 128    # and those of a plane by itself
+    BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
 
 
@@ -39,6 +41,25 @@ cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_p
     return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
 
 
+cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Cells from one column to the next, in rows that are contiguous, as those of the results are; 0 in others."""
+    if (job.full.axis[2] == item_size and job.pooled.axis[2] == item_size
+            and not met("channels closer than columns of one", job.channels > 1 and job.full.c == item_size)):
+        return 1
+    if (met("channels that are interleaved", job.full.c == item_size and job.pooled.c == item_size)
+            and job.full.axis[2] == job.channels * item_size and job.pooled.axis[2] == job.channels * item_size
+            and met("units of some channels", job.channels * item_size <= BROADEST)):
+        return job.channels
+    return 0
+
+
+cdef inline bint filterable(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
+    """Whether a call can be filtered: values alone, of rows that are contiguous or interleave the channels."""
+    cdef const Geometry *g = &job.g
+    return (job.indices.data == NULL and not half_precision and unit_of(job, item_size) > 0
+            and (g.kernel[0] == 1 or met("layers of few rows", g.kernel[0] * g.kernel[1] <= 16)))
+
+
 cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, bint tall) noexcept nogil:
     """Whether filtering is worth its plan, and its rows their loops: as one tall plane each row, else each plane."""
     cdef const Geometry *g = &job.g
@@ -48,6 +69,7 @@ cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, bint tall
         return False
     return (met("windows of more than a cell", cells_of(g.kernel) > 1)
             and met("cells enough to be filtered", job.batch * job.channels * cells_of(g.full) >= LEAST_FILTERED)
+            and met("columns enough to be filtered", g.full[2] * unit > NARROW)
             and met("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED))
             and met("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
 
@@ -57,6 +79,7 @@ cdef inline bint plan_filtered(Job *job, Reach *reach, int item_size, int thread
     cdef Geometry g = job.g
     cdef View full = job.full, pooled = job.pooled
     cdef Py_ssize_t batch = job.batch, channels = job.channels
+    reach.filter.unit = unit_of(job, item_size)
     if tall:
         fold(job, item_size, 0)
     if plan_reach(job, reach, item_size, 0, threads, True):

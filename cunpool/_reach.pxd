@@ -268,7 +268,6 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
             or met("windows that miss the array", not all_windows_see_cells(g))):
         return False
     reach.filtered = filtered
-    reach.filter.unit = unit_of(job, item_size) if filtered else 0
     reach.item_size = item_size
     reach.index_size = index_size
     reach.code_size = 0
@@ -284,10 +283,11 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     if threads > 1:
         room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
-    if filtered and not 0 <= reach.cells * item_size <= BUFFER_MOST:  # units of a window may be too much for a block
-        return False
     if filtered:
         plan_filter(g, reach.most, item_size, &reach.filter)
+        # A single window may be too much, with all channels as units or with its rows in whole vectors.
+        if not 0 <= reach.cells * item_size <= BUFFER_MOST or reach.filter.levels * item_size > 2 * BUFFER_MOST:
+            return False
     if met("blocks of cells that hardly any window looks at",
            reach.cells > SPARSE * reach.most[0] * reach.most[1] * reach.most[2] * reach.most[CHANNEL]
            * min(cells_of(g.kernel), reach.cells)):

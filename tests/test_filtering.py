@@ -112,6 +112,40 @@ def test_interleaved_channels_of_volumes_and_lines(rng, ways):
     assert ways == [FILTERED] * 3
 
 
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
+@pytest.mark.parametrize("stride", [33, 5000, 10**9, 2**31 - 1, 2**40, 2**58, 2**59, 2**60])
+def test_the_stride_of_a_single_window_means_nothing(rng, ways, dtype, stride):
+    x = plain_numbers(rng, np.dtype(dtype), (1, 3, 32, 32))
+    for kernel in (12, 5, (3, 30)):
+        values = vectorised.max_pool(x, 2, kernel, 100)[0]
+        for given in (x, channels_last(x)):
+            for strides in (stride, (100, stride), (stride, 100)):
+                assert bits(cu.max_pool2d(given, kernel, strides)) == bits(values)
+    assert set(ways) <= {FILTERED, _pool.REACHED, _pool.LARGE, _pool.LARGE | _pool.ACROSS}
+    assert FILTERED in ways
+
+
+def test_single_windows_far_apart(rng, ways):
+    x = plain_numbers(rng, np.dtype("f4"), (1, 1, 130, 18000))
+    values = vectorised.max_pool(x, 2, 12, (12, 6000))[0]
+    assert bits(cu.max_pool2d(x, 12, (12, 6000))) == bits(values)
+    assert ways == [FILTERED]
+
+
+def test_what_is_too_narrow_or_too_much_is_not_filtered(rng, ways):
+    for full, arguments in (
+        ((2, 8, 300, 3), ((20, 1), 1)),  # rows of three cells
+        ((1, 4000, 40, 40), (35,)),  # all channels of a window are more than a block
+        ((1, 1, 200000, 6), ((170000, 1), (20000, 1))),  # and its rows, as vectors
+    ):
+        x = plain_numbers(rng, np.dtype("u1"), full)
+        result = cu.max_pool2d(channels_last(x) if full[1] == 4000 else x, *arguments)
+        windows = np.lib.stride_tricks.sliding_window_view(x, np.broadcast_to(arguments[0], 2), (2, 3))
+        steps = np.broadcast_to(arguments[1] if len(arguments) > 1 else 35, 2)
+        assert bits(result) == bits(windows[:, :, :: steps[0], :: steps[1]].max((-1, -2)))
+        assert not ways[-1] & _pool.FILTERED
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_dtype_is_filtered(rng, ways, dtype):
     for arguments in ((3, 1, 1), (9, 1, 4), (5, 2, 2), ((9, 2), (1, 2), 0, 2)):

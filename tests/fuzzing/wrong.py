@@ -177,6 +177,8 @@ def hostile_array(rng, n: int, dtype) -> np.ndarray:
         return np.lib.stride_tricks.as_strided(np.ones(40, dtype), shape, strides)
     if kind == 3:
         return np.broadcast_to(np.ones((), dtype), tuple(rng.integers(1, 5, axes).tolist()))
+    if rng.random() < 0.5:  # as many cells as are worth any plan
+        return np.ones((*rng.integers(1, 4, axes - n), *rng.integers(8, 40, n)), dtype)
     return np.ones(tuple(rng.integers(0, 4, int(rng.integers(0, 7)))), dtype)
 
 
@@ -215,6 +217,7 @@ def hostile(rng) -> None:
     size = one_of(rng, (None, hostile_size(rng, n), x.shape[-n:], tuple(2 * s for s in x.shape[-n:])))
     functions = [
         lambda: POOL[n](x, **window, ceil_mode=one_of(rng, (True, False)), return_indices=True, **keywords),
+        lambda: POOL[n](x, **window, ceil_mode=one_of(rng, (True, False)), **keywords),
         lambda: UNPOOL[n](x, given, **window, output_size=size, **keywords),
         lambda: UNPOOL_BACKWARD[n](x, given, **window, **keywords),
         lambda: POOL_BACKWARD[n](x, given, size, **window, **keywords),
