@@ -299,7 +299,6 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
     cdef bint rows_follow = met("contiguous rows", job.full.axis[2] == item_size), tall, dealt, closer
     tall = near and foldable(job, item_size, job.index_size)
-    job.height = 0
     job.way = &plan.rows
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
@@ -364,6 +363,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     if indices is not None:
         job.indices = view_of(indices, spatial)
     job.code_size = index_size if codes else 0
+    job.height = 0
     job.index_size = index_size
     width = job.g.full[2]
     job.place_steps = [job.g.dilation[0] * job.g.full[1] * width, job.g.dilation[1] * width, job.g.dilation[2]]
