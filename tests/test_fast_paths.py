@@ -260,6 +260,17 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
         assert np.array_equal(result.reshape(expected.shape), expected)
 
 
+def test_parts_of_a_row_beyond_the_caches_leave_the_next_part_alone(ways):
+    """A cell behind the windows of a row is zeroed with the last part, and not where another one begins."""
+    values = np.ones((1, 7_500_000), np.float32)
+    indices = np.arange(values.size).reshape(values.shape) * 2
+    for threads in (1, 2, 3):
+        result = cu.max_unpool1d(values, indices, 2, output_size=(2 * values.size + 1,), num_threads=threads)
+        assert ways[-1] & ~_unpool.SPLIT == _unpool.SELECTED | _unpool.STREAMED
+        assert (result[0, :-1:2] == 1).all()
+        assert result.sum(dtype=float) == values.size
+
+
 def test_results_beyond_the_caches_go_past_them(rng, ways):
     x = rng.integers(-100, 100, (1, 40, 512, 500)).astype(np.float32)
     values, indices = cu.max_pool2d(x, 2, return_indices=True)
