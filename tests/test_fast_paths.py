@@ -177,7 +177,7 @@ def test_planes_without_windows_are_zero(index_format, threads):
 
 def test_windows_that_overlap_or_lie_apart_or_are_broad_are_scattered(rng, ways):
     for full, arguments in (((2, 3, 9, 100), (3, 2, 1)), ((2, 3, 8, 100), (2, 2, 1)), ((2, 3, 8, 100), (2, 3, 0)),
-                            ((2, 3, 8, 100), ((1, 5), (1, 5), 0)), ((2, 3, 64, 64), (16, 16, 0))):  # fmt: skip
+                            ((2, 3, 8, 300), ((1, 5), (1, 5), 0)), ((2, 3, 64, 64), (16, 16, 0))):  # fmt: skip
         values, indices = pooled(rng, full, *arguments)
         ways.clear()
         result = cu.max_unpool2d(values, indices, *arguments, full[2:])
@@ -258,6 +258,17 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
         backward = getattr(cu, f"max_pool{n}d_backward")
         result = backward(values, codes, full[1:], kernel, index_format="window", num_threads=threads)
         assert np.array_equal(result.reshape(expected.shape), expected)
+
+
+def test_parts_of_a_row_beyond_the_caches_leave_the_next_part_alone(ways):
+    """A cell behind the windows of a row is zeroed with the last part, and not where another one begins."""
+    values = np.ones((1, 7_500_000), np.float32)
+    indices = np.arange(values.size).reshape(values.shape) * 2
+    for threads in (1, 2, 3):
+        result = cu.max_unpool1d(values, indices, 2, output_size=(2 * values.size + 1,), num_threads=threads)
+        assert ways[-1] & ~_unpool.SPLIT == _unpool.SELECTED | _unpool.STREAMED
+        assert (result[0, :-1:2] == 1).all()
+        assert result.sum(dtype=float) == values.size
 
 
 def test_results_beyond_the_caches_go_past_them(rng, ways):

@@ -73,7 +73,7 @@ def test_every_dtype_in_every_order(rng, ways, dtype, order):
         )
 
 
-@pytest.mark.parametrize("order", ["rows", "channels last", "columns"])
+@pytest.mark.parametrize("order", ["rows", "channels last", "columns", "every second"])
 @pytest.mark.parametrize(
     ("dtype", "full", "arguments"),
     [
@@ -86,6 +86,7 @@ def test_every_dtype_in_every_order(rng, ways, dtype, order):
         ("f8", (1, 1, 90, 150), (13, 3, 6, 2)),
         ("i2", (1, 2, 150, 250), ((2, 40), (1, 7), (1, 20))),
         ("e", (1, 2, 600, 90), ((40, 2), (7, 1), (20, 1))),
+        ("e", (1, 1, 12, 3000), (5, 2, 2)),  # rows of more cells than are converted together
         ("f4", (1, 1, 20, 30, 40), (5, 1, 2)),
         ("u1", (1, 2, 30, 40, 50), ((2, 3, 2), 2)),
         ("f4", (1, 1, 2, 50000), ((1, 20000), (1, 2500))),  # a window beyond a block: one of its own size
@@ -120,6 +121,15 @@ def test_blocks_and_their_edges(rng, ways, dtype, full, arguments, order):
     assert plain == (_pool.REACHED if n == 3 and arguments[0] == 5 else of_values_alone(x))
     # With indices, 25 cells in many channels that are neighbours are compared as they lie.
     assert coded == (_pool.ACROSS if full[1] == 70 and order == "channels last" else _pool.REACHED)
+
+
+def test_channels_that_are_those_of_the_next_cell_too(rng, ways):
+    """As in views of windows that slide: half of the channels, a block, take all of the way to the next cell."""
+    cells = random_numbers(rng, np.dtype("f4"), (64 * 401,))
+    x = np.lib.stride_tricks.as_strided(cells, (1, 128, 20, 20), (0, 4, 20 * 64 * 4, 64 * 4))
+    result = cu.max_pool2d(x, 6, 1, return_indices=True, num_threads=1)
+    assert ways == [_pool.REACHED]
+    assert [*map(bits, result)] == [*map(bits, vectorised.max_pool(x, 2, 6, 1))]
 
 
 @pytest.mark.parametrize("dtype", ["e", ml_dtypes.bfloat16], ids=str)
