@@ -298,13 +298,14 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     # Places that take more than 32 bits are known to the last two ways alone.
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
     cdef bint rows_follow = met("contiguous rows", job.full.axis[2] == item_size), tall, dealt, closer
-    tall = near and foldable(job, item_size, job.index_size)
     job.way = &plan.rows
+    # What no way has set by the end is as it is here.
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
     closer = (job.channels > 1
               and max(job.full.c, -job.full.c) < max(job.full.axis[2], -job.full.axis[2]))
     dealt = near and worth_dealing(job, item_size, half_precision)
+    tall = near and foldable(job, item_size, job.index_size)
     # Windows of 2 where they lie.
     if (near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED)
             and not met("bytes without indices, which are filtered", item_size == 1 and job.indices.data == NULL)):

@@ -75,6 +75,7 @@ cdef inline cloned reach_in_turn(Run *run, Py_ssize_t rows, Py_ssize_t windows, 
     cdef const code *codes = <const code *> run.codes
     cdef Py_ssize_t next = dilation * row, whole = whole_vectors(row, sizeof(compared)), tap
     must(run.length // (rows * row) * windows * row + whole - row <= run.room)
+    stride = stride if windows > 1 else 0  # of a single window it may be anything
     for _ in range(run.length // (rows * row)):
         for _window in range(windows):
             if coding:
