@@ -15,7 +15,8 @@ cdef extern from *:
     ctypedef int32_t int4
     ctypedef int64_t int8
 
-ctypedef fused number:
+# What C compares as it lies,
+ctypedef fused plain:
     int1
     int2
     int4
@@ -24,13 +25,22 @@ ctypedef fused number:
     item2
     item4
     item8
-    half
-    bhalf
     float4
     float8
 
+# and what takes some care.
+ctypedef fused number:
+    plain
+    half
+    bhalf
+
 cdef enum:
     TAPS = 32               # cells of the largest window whose cells are looked at together
+
+
+cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
+    """How many numbers of so many bytes the widest vectors take at once; codes and places take up to four each."""
+    return max(<Py_ssize_t> 16, 64 // size)
 
 
 cdef inline number lowest(number *_) noexcept nogil:
@@ -87,6 +97,13 @@ cdef inline number either(bint first, number a, number b) noexcept nogil:
         return a if first else b
 
 
+cdef inline inlined hold(number *highest, int32_t *there, number x, int32_t here) noexcept nogil:
+    """Hold the best so far against one more cell."""
+    cdef bint better = beats(x, highest[0])
+    highest[0] = either(better, x, highest[0])
+    there[0] = here if better else there[0]
+
+
 cdef inline inlined compare(number *best, index *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
                             index here) noexcept nogil:
     """Hold the windows' best so far against one more cell each: the one at `here` in its window."""
@@ -128,64 +145,42 @@ cdef struct Taps:
     int32_t places[TAPS]
 
 
-cdef inline inlined compare_taps(const Taps *taps, int first, int count, Py_ssize_t lines, number *best,
-                                 int32_t *place) noexcept nogil:
-    """Hold `count` cells, the taps from `first` on, against the best so far of `lines` windows.
+cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, int first, int count, Py_ssize_t lines,
+                                 number *best, int32_t *place) noexcept nogil:
+    """Hold `count` cells, the taps from `first` on, against the best so far of `lines` windows, if they do not `begin`.
 
-    It vectorises where `count` is a constant.
+    It vectorises where `begin` and `looks` are constants: with more looks than cells the last cell is looked at again,
+    which changes nothing.
     """
     # Copies, because the compiler has to fear that writing `best` changes `taps`.
     cdef const number *cells[4]
     cdef int32_t places[4]
     cdef Py_ssize_t i
     cdef int tap
-    cdef number x, highest
-    cdef int32_t where
-    cdef bint better
-    for tap in range(count):
-        cells[tap] = <const number *> taps.cells[first + tap]
-        places[tap] = taps.places[first + tap]
-    if first == 0:
-        for i in range(lines):
-            highest = cells[0][i]
-            where = places[0]
-            for tap in range(1, count):
-                x = cells[tap][i]
-                better = beats(x, highest)
-                highest = either(better, x, highest)
-                where = places[tap] if better else where
-            best[i] = highest
-            place[i] = where
-    else:
-        for i in range(lines):
-            highest = best[i]
-            where = place[i]
-            for tap in range(count):
-                x = cells[tap][i]
-                better = beats(x, highest)
-                highest = either(better, x, highest)
-                where = places[tap] if better else where
-            best[i] = highest
-            place[i] = where
+    cdef number highest
+    cdef int32_t there
+    for tap in range(looks):
+        cells[tap] = <const number *> taps.cells[first + min(tap, count - 1)]
+        places[tap] = taps.places[first + min(tap, count - 1)]
+    for i in range(lines):
+        highest = cells[0][i] if begin else best[i]
+        there = places[0] if begin else place[i]
+        for tap in range(1 if begin else 0, looks):
+            hold(&highest, &there, cells[tap][i], places[tap])
+        best[i] = highest
+        place[i] = there
 
 
 cdef inline cloned compare_window(const Taps *taps, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
-    """The maxima of `lines` windows and their places: the taps by threes or fours, for so many fit the registers."""
-    cdef int tap = 0, left
+    """The maxima of `lines` windows and their places: the taps by fours, for so many fit the registers."""
+    cdef int tap = (taps.count - 1) % 4 + 1
+    if tap <= 3:
+        compare_taps(True, 3, taps, 0, tap, lines, best, place)
+    else:
+        compare_taps(True, 4, taps, 0, tap, lines, best, place)
     while tap < taps.count:
-        left = taps.count - tap
-        if left % 3 == 0:
-            compare_taps(taps, tap, 3, lines, best, place)
-            tap += 3
-        elif left >= 4:
-            compare_taps(taps, tap, 4, lines, best, place)
-            tap += 4
-        elif tap == 0:
-            compare_taps(taps, 0, 1, lines, best, place)
-            tap += 1
-        else:
-            compare(best, place, taps.cells[tap], sizeof(number), lines, taps.places[tap])
-            tap += 1
+        compare_taps(False, 4, taps, tap, 4, lines, best, place)
+        tap += 4
 
 
 cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
@@ -279,18 +274,6 @@ cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t
                 place[0] = where if better else place[0]
 
 
-cdef inline inlined hold(number *highest, int32_t *there, number x, int32_t here) noexcept nogil:
-    """Hold the best so far against one more cell."""
-    cdef bint better = beats(x, highest[0])
-    highest[0] = either(better, x, highest[0])
-    there[0] = here if better else there[0]
-
-
-cdef inline Py_ssize_t windows_of_a_vector(const number *_) noexcept nogil:
-    """How many windows the widest vectors compare at once; places take four bytes each."""
-    return max(<Py_ssize_t> 16, 64 // <Py_ssize_t> sizeof(number))
-
-
 cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
                                   Py_ssize_t ahead, number *best, int32_t *place) noexcept nogil:
     """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places.
@@ -307,7 +290,7 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
     cdef number highest
     cdef int32_t there
     # In whole vectors, of which the last one does some windows again.
-    cdef Py_ssize_t vector = windows_of_a_vector(row[0]), begin = 0, next, i
+    cdef Py_ssize_t vector = vector_of(sizeof(number)), begin = 0, next, i
     cdef Py_ssize_t some = min(<Py_ssize_t> PIECE, count // vector * vector if count > vector else count)
     while True:
         if ahead:
@@ -349,7 +332,7 @@ cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, co
     """`compare_pairs` for some pooled rows, `step` bytes of the array apart. Short ones as whole vectors, whose rest is
     overwritten by what follows, where there is memory of the array's behind them, which ends at `limit`."""
     cdef const number *at[4]
-    cdef Py_ssize_t vector = windows_of_a_vector(at[0])
+    cdef Py_ssize_t vector = vector_of(sizeof(number))
     cdef bint overrun
     cdef int i
     for i in range(rows):

@@ -20,8 +20,8 @@ cdef inline inlined take_phase(number *phase, const char *row, Py_ssize_t step, 
 
 
 cdef inline cloned take_row(number *phases, Py_ssize_t pitch, const char *row, Py_ssize_t step, Py_ssize_t stride,
-                     Py_ssize_t count) noexcept nogil:
-    """Deal out the cells of a row to as many buffers, `pitch` apart, as the stride is: `count` to each."""
+                            Py_ssize_t used, Py_ssize_t count) noexcept nogil:
+    """Deal out the cells of a row to as many buffers, `pitch` apart, as the stride is: `count` to each that is used."""
     cdef Py_ssize_t phase, i
     cdef const number *cells = <const number *> row
     if step == sizeof(number) and stride == 1:
@@ -31,16 +31,16 @@ cdef inline cloned take_row(number *phases, Py_ssize_t pitch, const char *row, P
             phases[i] = cells[2 * i]
             phases[pitch + i] = cells[2 * i + 1]
     else:
-        for phase in range(stride):
+        for phase in range(used):
             take_phase(phases + phase * pitch, row + phase * step, stride * step, count)
 
 
 cdef inline void take_inside(number *phases, Py_ssize_t pitch, const char *row, Py_ssize_t step, Py_ssize_t stride,
-                      Py_ssize_t first, Py_ssize_t count, Py_ssize_t width) noexcept nogil:
+                             Py_ssize_t used, Py_ssize_t first, Py_ssize_t count, Py_ssize_t width) noexcept nogil:
     """`take_row` from the cell number `first` on; cells outside the row's `width` are left out."""
     cdef Py_ssize_t low = first_tap(first, stride), high = min(count, (width - first) // stride), phase, cell
     if low < high:
-        take_row(phases + low, pitch, row + (first + low * stride) * step, step, stride, high - low)
+        take_row(phases + low, pitch, row + (first + low * stride) * step, step, stride, used, high - low)
     else:
         high = low
     # What is left belongs to windows at the edges.
@@ -94,7 +94,7 @@ cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
         if (g.pooled[axis] - 1) * g.stride[axis] + g.kernel[axis] > g.full[axis]:
             return False
     return (g.kernel[2] == 2 and g.stride[2] == 2
-            and met("rows of windows of two", g.pooled[2] * VECTOR_ROW >= max(<Py_ssize_t> 16, 64 // size))
+            and met("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size))
             and met("contiguous rows of windows of two", job.full.axis[2] == size))
 
 
@@ -149,7 +149,7 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
     cdef Py_ssize_t *at = [block.d, block.h, block.w]
     cdef Py_ssize_t start[3]
     cdef Py_ssize_t stride = g.stride[2], step = job.full.axis[2], lines = block.rows * block.pitch
-    cdef Py_ssize_t length = phase_length(g, block)
+    cdef Py_ssize_t length = phase_length(g, block), used = min(stride, (g.kernel[2] - 1) * g.dilation[2] + 1)
     cdef Py_ssize_t kd, kh, kw, d, h, i, low, high, first, tap
     cdef number *phases = cells
     for i in range(3):
@@ -165,7 +165,7 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
             continue
         row = from_plane + d * job.full.axis[0]
         if block.whole:
-            take_inside(phases, length, row, step, stride, start[1] * g.full[2] + first, length,
+            take_inside(phases, length, row, step, stride, stride, start[1] * g.full[2] + first, length,
                         g.full[1] * g.full[2])
         else:
             # In the order of the memory: that is what processors fetch ahead.
@@ -174,7 +174,7 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
                     h = start[1] + i * g.stride[1] + kh * g.dilation[1]
                     if 0 <= h < g.full[1]:
                         take_inside(phases + kh * stride * length + i * block.pitch, length,
-                                    row + h * job.full.axis[1], step, stride, first, block.pitch, g.full[2])
+                                    row + h * job.full.axis[1], step, stride, used, first, block.pitch, g.full[2])
         for kh in range(g.kernel[1]):
             h = start[1] + kh * g.dilation[1]
             if not 0 <= h < g.full[1]:

@@ -64,7 +64,7 @@ cdef struct Offsets:
 
 cdef struct Filter:
     # What is the same for all blocks that are filtered.
-    Py_ssize_t unit         # cells from one column to the next: 1, or all channels
+    Py_ssize_t unit         # cells from one column to the next: 1, or all channels; 0 where none is filtered
     Py_ssize_t stride       # columns from one window to the next, where a block has several in a row
     bint rows_in_turn       # whether the rows of a window are compared in turn, or reached step by step,
     bint cells_in_turn      # and so with the cells along a row
@@ -83,8 +83,7 @@ cdef struct Reach:
     int item_size           # bytes of a number as it is compared
     int code_size           # bytes of a code on the way, 0 where nobody asks for indices,
     int index_size          # and of an index when it is written
-    bint filtered           # whether blocks are filtered, but for those with something odd,
-    Filter filter           # and how
+    Filter filter           # how blocks are filtered, but for those with something odd
     bint places             # whether indices are places in the plane,
     Offsets offsets         # and how far, in raster order, a code's cell is from the window's first one
 
@@ -133,7 +132,7 @@ cdef inline void lay_out(Run *run, const Reach *reach) noexcept nogil:
 
 cdef inline Py_ssize_t whole_vectors(Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """`count`, as so many as fill the widest vectors. What is done beyond a row, the next row does again."""
-    cdef Py_ssize_t vector = max(<Py_ssize_t> 16, 64 // size)
+    cdef Py_ssize_t vector = vector_of(size)
     return (count + vector - 1) // vector * vector
 
 

@@ -190,7 +190,7 @@ cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
             must(taps.count * count <= CELLS)
             dealt = taps
             for i in range(taps.count):
-                take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, count)
+                take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, 1, count)
                 dealt.cells[i] = <const char *> (cells + i * count)
             compare_window(&dealt, count, best, place)
             write(&target, base, 0, count, best, place)
@@ -211,6 +211,9 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
     cdef Run run
     cdef int axis, k
     cdef bint odd
+    cdef Numbers numbers
+    if number is not half and number is not bhalf:
+        numbers = numbers_of(full)
     for axis in range(AXES):
         blocks *= reach.parts[axis]
     buffers = <char *> malloc(max(2 * (room + code_room), filter_room(reach)) + CACHE_LINE)
@@ -229,9 +232,9 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
             run.stride[axis] = 1 if axis == 3 else g.stride[axis]
         run.values = <char *> aligned(buffers)
         if number is not half and number is not bhalf:
-            if reach.filtered:
+            if reach.filter.unit:
                 odd = False
-                filter_block(job, &run, &reach.filter, left, run.values, &odd, full)
+                filter_block(job, &run, &reach.filter, &numbers, left, run.values, &odd)
                 if not met("something odd among a block's cells", odd):
                     continue
         run.other_values = run.values + room // CACHE_LINE * CACHE_LINE
@@ -261,7 +264,7 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
     free(buffers)
 
 
-# The kinds of numbers in the order of the fused type above: their names are what `pool` takes.
+# The kinds of numbers: their names are what `pool` takes, and their order is that of the tables.
 KINDS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "bf2", "f4", "f8")
 cdef Kernel[12] ROWS = [
     <Kernel> pool_rows[int1], <Kernel> pool_rows[int2], <Kernel> pool_rows[int4], <Kernel> pool_rows[int8],
@@ -280,16 +283,14 @@ cdef Kernel[12] REACH = [
 
 
 # The ways that a call can take, for the tests: what `pool` returns is a sum of these.
-JOINED, ACROSS, STREAMED, LARGE, WHOLE, TWOS, REACHED, FILTERED = (
-    JOINED_TAKEN, ACROSS_TAKEN, STREAMED_TAKEN, LARGE_TAKEN, WHOLE_TAKEN, TWOS_TAKEN, REACHED_TAKEN, FILTERED_TAKEN)
-
-
-cdef struct Plan:
-    # How a call is done, and what belongs to one way of it alone.
-    int ways  # unreached: a declaration
-    Kernel kernel  # unreached: the same
-    Rows rows
-    Reach reach
+JOINED = JOINED_TAKEN
+ACROSS = ACROSS_TAKEN
+STREAMED = STREAMED_TAKEN
+LARGE = LARGE_TAKEN
+WHOLE = WHOLE_TAKEN
+TWOS = TWOS_TAKEN
+REACHED = REACHED_TAKEN
+FILTERED = FILTERED_TAKEN
 
 
 cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
@@ -298,8 +299,8 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     # Places that take more than 32 bits are known to the last two ways alone.
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
     cdef bint rows_follow = met("contiguous rows", job.full.axis[2] == item_size), tall, dealt, closer
+    cdef Py_ssize_t unit = unit_of(job, item_size, half_precision)
     job.way = &plan.rows
-    # What no way has set by the end is as it is here.
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
     closer = (job.channels > 1
@@ -312,8 +313,8 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.rows.by_twos = True
         plan.ways = TWOS_TAKEN
     # Values alone, of rows that are contiguous or interleave the channels.
-    elif (filterable(job, item_size, half_precision) and worth_filtering(job, item_size, tall)
-            and plan_filtered(job, &plan.reach, <int> item_size, threads, tall)):
+    elif (unit and worth_filtering(job, item_size, unit, tall)
+            and plan_filtered(job, &plan.reach, <int> item_size, threads, unit, tall)):
         job.way = &plan.reach
         plan.reach.places = False
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN
@@ -331,7 +332,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.rows.fits = True
         plan.ways = 0
     # Whatever the order in memory and the window.
-    elif plan_reach(job, &plan.reach, 4 if half_precision else <int> item_size, job.index_size, threads, False):
+    elif plan_reach(job, &plan.reach, 4 if half_precision else <int> item_size, job.index_size, threads, 0):
         job.way = &plan.reach
         plan.reach.places = job.index_size and not job.code_size
         plan.ways = REACHED_TAKEN

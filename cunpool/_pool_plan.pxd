@@ -1,5 +1,6 @@
-# Which way of pooling is worth it: the conditions of the list that `plan_pool` is (`_pool.pyx`).
+# What a plan of pooling is, and which way is worth it: the conditions of the list that `plan_pool` is (`_pool.pyx`).
 from cunpool._common cimport *
+from cunpool._deal cimport *
 from cunpool._filter cimport *
 from cunpool._pack cimport *
 from cunpool._reach cimport *
@@ -15,6 +16,14 @@ cdef enum:
     PLANE_FILTERED = 128    # and those of a plane by itself
     BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
+
+
+cdef struct Plan:
+    # How a call is done, and what belongs to one way of it alone.
+    int ways  # unreached: a declaration
+    Kernel kernel  # unreached: the same
+    Rows rows
+    Reach reach
 
 
 cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
@@ -41,8 +50,14 @@ cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_p
     return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
 
 
-cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Cells from one column to the next, in rows that are contiguous, as those of the results are; 0 in others."""
+cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
+    """Cells from one column to the next, where a call can be filtered: values alone, of rows that are contiguous or
+    interleave the channels, as those of the results are; else 0."""
+    cdef const Geometry *g = &job.g
+    if job.indices.data != NULL or half_precision:
+        return 0
+    if g.kernel[0] > 1 and met("layers of many rows", g.kernel[0] * g.kernel[1] > 16):
+        return 0
     if (job.full.axis[2] == item_size and job.pooled.axis[2] == item_size
             and not met("channels closer than columns of one", job.channels > 1 and job.full.c == item_size)):
         return 1
@@ -53,17 +68,10 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
     return 0
 
 
-cdef inline bint filterable(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
-    """Whether a call can be filtered: values alone, of rows that are contiguous or interleave the channels."""
-    cdef const Geometry *g = &job.g
-    return (job.indices.data == NULL and not half_precision and unit_of(job, item_size) > 0
-            and (g.kernel[0] == 1 or met("layers of few rows", g.kernel[0] * g.kernel[1] <= 16)))
-
-
-cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, bint tall) noexcept nogil:
+cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, Py_ssize_t unit, bint tall) noexcept nogil:
     """Whether filtering is worth its plan, and its rows their loops: as one tall plane each row, else each plane."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t unit = unit_of(job, item_size), row = g.pooled[2] * unit * cells_of(g.kernel)
+    cdef Py_ssize_t row = g.pooled[2] * unit * cells_of(g.kernel)
     if met("broad units, of which a stride leaves some out",
            unit * item_size >= BROAD_UNIT and item_size >= 4 and g.stride[2] > 1 and cells_of(g.kernel) <= DEALT):
         return False
@@ -74,15 +82,15 @@ cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, bint tall
             and met("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
 
 
-cdef inline bint plan_filtered(Job *job, Reach *reach, int item_size, int threads, bint tall) noexcept nogil:
+cdef inline bint plan_filtered(Job *job, Reach *reach, int item_size, int threads, Py_ssize_t unit,
+                              bint tall) noexcept nogil:
     """Whether a call can be filtered, and how: as one tall plane, where planes can be one."""
     cdef Geometry g = job.g
     cdef View full = job.full, pooled = job.pooled
     cdef Py_ssize_t batch = job.batch, channels = job.channels
-    reach.filter.unit = unit_of(job, item_size)
     if tall:
         fold(job, item_size, 0)
-    if plan_reach(job, reach, item_size, 0, threads, True):
+    if plan_reach(job, reach, item_size, 0, threads, unit):
         return True
     job.g, job.full, job.pooled, job.batch, job.channels = g, full, pooled, batch, channels
     return False

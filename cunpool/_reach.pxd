@@ -223,7 +223,7 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
         full[axis] = False
         pooled[axis] = g.pooled[axis] if axis < 3 else job.channels
     # Rows that are filtered are as long as leaves room for some of them.
-    if reach.filtered:
+    if reach.filter.unit:
         reach.most[CHANNEL] = reach.filter.unit
         reach.most[2] = pooled[2]
         while reach.most[2] > 1 and not 0 <= 4 * block_cells(g, reach.most) <= room:
@@ -258,8 +258,8 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
 
 
 cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int index_size, int threads,
-                            bint filtered) noexcept nogil:
-    """Whether a call can be reached, or filtered, and how."""
+                            Py_ssize_t unit) noexcept nogil:
+    """Whether a call can be reached, or filtered by rows of such units, and how."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t *one = [1, 1, 1, 1]
     cdef Py_ssize_t least = block_cells(g, one), room = BUFFER // item_size, row = 1
@@ -268,7 +268,7 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
             or met("windows that are nearly all padding", least > MOSTLY * cells_of(g.full))
             or met("windows that miss the array", not all_windows_see_cells(g))):
         return False
-    reach.filtered = filtered
+    reach.filter.unit = unit
     reach.item_size = item_size
     reach.index_size = index_size
     reach.code_size = 0
@@ -279,12 +279,12 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
         if item_size < 4 and met("a window of too many cells for its codes", cells_of(g.kernel) > 65536):
             return False
     order_axes(job, reach.order)
-    if filtered:
+    if unit:
         room *= FILTERED_MORE
     if threads > 1:
         room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
-    if filtered:
+    if unit:
         plan_filter(g, reach.most, item_size, &reach.filter)
         # A single window may be too much, with all channels as units or with its rows in whole vectors.
         if not 0 <= reach.cells * item_size <= BUFFER_MOST or reach.filter.levels * item_size > 2 * BUFFER_MOST:

@@ -1,0 +1,147 @@
+# What filtering (`_filter.pxd`) does with the numbers themselves, compiled for each kind of them, or for each size.
+from libc.string cimport memcpy
+
+from cunpool._common cimport *
+from cunpool._compare cimport *
+from cunpool._pack cimport *
+
+cdef extern from *:
+    """
+    /* The highest of some runs, cell by cell. `into` may be one of them, and lies over none of them otherwise. */
+    #if defined(__clang__)
+    #define CUNPOOL_APART _Pragma("clang loop vectorize(assume_safety)")
+    #elif defined(__GNUC__)
+    #define CUNPOOL_APART _Pragma("GCC ivdep")
+    #elif defined(_MSC_VER)
+    #define CUNPOOL_APART __pragma(loop(ivdep))
+    #else
+    #define CUNPOOL_APART
+    #endif
+    #define CUNPOOL_HIGHER(x, y) ((y) > (x) ? (y) : (x))
+    #define CUNPOOL_RUNS(into, count, highest) do { \\
+            Py_ssize_t i_; \\
+            CUNPOOL_APART \\
+            for (i_ = 0; i_ < (count); i_++) \\
+                (into)[i_] = highest; \\
+        } while (0)
+    #define CUNPOOL_HIGHEST_2(into, a, b, count) CUNPOOL_RUNS(into, count, CUNPOOL_HIGHER((a)[i_], (b)[i_]))
+    #define CUNPOOL_HIGHEST_3(into, a, b, c, count) \\
+        CUNPOOL_RUNS(into, count, CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), (c)[i_]))
+    #define CUNPOOL_HIGHEST_4(into, a, b, c, d, count) \\
+        CUNPOOL_RUNS(into, count, \\
+                     CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), CUNPOOL_HIGHER((c)[i_], (d)[i_])))
+    """
+    void highest_2 "CUNPOOL_HIGHEST_2"(...) noexcept nogil
+    void highest_3 "CUNPOOL_HIGHEST_3"(...) noexcept nogil
+    void highest_4 "CUNPOOL_HIGHEST_4"(...) noexcept nogil
+
+ctypedef void (*Highest)(const char **runs, int count, char *into, Py_ssize_t cells) noexcept nogil
+ctypedef void (*LookForOdd)(const char *row, Py_ssize_t count, bint *odd) noexcept nogil
+ctypedef void (*FillLowest)(char *into, Py_ssize_t count, void *) noexcept nogil
+
+
+cdef struct Numbers:
+    # What depends on the kind of numbers, and not on their size alone.
+    Py_ssize_t size             # bytes of one
+    Highest highest_of
+    LookForOdd look_for_odd     # or NULL, where none is
+    FillLowest fill_lowest
+
+
+cdef inline cloned highest_of(const plain **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
+    """The highest of some runs, four at a time."""
+    # Copies, because the compiler has to fear that writing changes `runs`.
+    cdef const plain *first = runs[0]
+    cdef const plain *second = runs[1] if count > 1 else first
+    cdef const plain *third = runs[2] if count > 2 else first
+    cdef const plain *fourth = runs[3] if count > 3 else first
+    cdef int i
+    if count == 1:
+        memcpy(into, first, cells * sizeof(plain))
+    elif count == 2:
+        highest_2(into, first, second, cells)
+    elif count == 3:
+        highest_3(into, first, second, third, cells)
+    else:
+        highest_4(into, first, second, third, fourth, cells)
+    for i in range(4, count, 3):
+        first = runs[i]
+        second = runs[i + 1] if count - i > 1 else first
+        third = runs[i + 2] if count - i > 2 else first
+        if count - i == 1:
+            highest_2(into, into, first, cells)
+        elif count - i == 2:
+            highest_3(into, into, first, second, cells)
+        else:
+            highest_4(into, into, first, second, third, cells)
+
+
+cdef inline cloned look_for_odd(const plain *row, Py_ssize_t count, bint *odd) noexcept nogil:
+    """Whether there is a NaN or a negative zero."""
+    cdef item4 found = 0
+    cdef item8 found_8 = 0
+    cdef Py_ssize_t i
+    if plain is float4:
+        for i in range(count):
+            found |= <item4> (row[i] != row[i]) | <item4> ((<const item4 *> row)[i] == <item4> 1 << 31)
+        odd[0] |= found != 0
+    elif plain is float8:
+        for i in range(count):
+            found_8 |= <item8> (row[i] != row[i]) | <item8> ((<const item8 *> row)[i] == <item8> 1 << 63)
+        odd[0] |= found_8 != 0
+
+
+cdef inline Numbers numbers_of(plain *_) noexcept nogil:
+    cdef Numbers numbers
+    numbers.size = sizeof(plain)
+    numbers.highest_of = <Highest> highest_of[plain]
+    numbers.look_for_odd = <LookForOdd> look_for_odd[plain] if plain is float4 or plain is float8 else NULL
+    numbers.fill_lowest = <FillLowest> fill_lowest[plain]
+    return numbers
+
+
+cdef inline cloned every_cell(item *into, const item *cells, Py_ssize_t stride, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t i
+    if stride == 2:
+        for i in range(count):
+            into[i] = cells[2 * i]
+    elif stride == 3:
+        for i in range(count):
+            into[i] = cells[3 * i]
+    elif stride == 4:
+        for i in range(count):
+            into[i] = cells[4 * i]
+    else:
+        for i in range(count):
+            into[i] = cells[stride * i]
+
+
+cdef inline void every(Py_ssize_t size, char *into, const char *cells, Py_ssize_t stride, Py_ssize_t unit,
+                       Py_ssize_t count) noexcept nogil:
+    """Every `stride`-th unit of cells of `size` bytes."""
+    cdef Py_ssize_t i, k
+    if unit > 1:
+        unit *= size
+        for i in range(count):
+            # In whole vectors, whose rest the next one overwrites.
+            for k in range(0, unit, 16):
+                memcpy(into + i * unit + k, cells + i * stride * unit + k, 16)
+    elif size == 1:
+        every_cell(<item1 *> into, <const item1 *> cells, stride, count)
+    elif size == 2:
+        every_cell(<item2 *> into, <const item2 *> cells, stride, count)
+    elif size == 4:
+        every_cell(<item4 *> into, <const item4 *> cells, stride, count)
+    else:
+        every_cell(<item8 *> into, <const item8 *> cells, stride, count)
+
+
+cdef inline cloned copy_rows(char *into, Py_ssize_t into_step, const char *rows, Py_ssize_t step, Py_ssize_t count,
+                             Py_ssize_t size) noexcept nogil:
+    """Copy some rows, as one where all follow each other."""
+    cdef Py_ssize_t row
+    if into_step == size and step == size:
+        cunpool_copy(into, rows, count * size)
+        return
+    for row in range(count):
+        cunpool_copy(into + row * into_step, rows + row * step, size)
