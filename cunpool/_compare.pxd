@@ -174,13 +174,24 @@ cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, int fi
 cdef inline cloned compare_window(const Taps *taps, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
     """The maxima of `lines` windows and their places: the taps by fours, for so many fit the registers."""
     cdef int tap = (taps.count - 1) % 4 + 1
-    if tap <= 3:
+    if tap == 1:
+        compare_taps(True, 1, taps, 0, 1, lines, best, place)
+    elif tap <= 3:
         compare_taps(True, 3, taps, 0, tap, lines, best, place)
     else:
         compare_taps(True, 4, taps, 0, tap, lines, best, place)
     while tap < taps.count:
         compare_taps(False, 4, taps, tap, 4, lines, best, place)
         tap += 4
+
+
+cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
+    """Whether so many bytes from each cell on end before this."""
+    cdef int tap
+    for tap in range(taps.count):
+        if taps.cells[tap] + size > limit:
+            return False
+    return True
 
 
 cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:

@@ -43,7 +43,7 @@ cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item
     filter.stride = g.stride[2] if most[2] > 1 else 1
     filter.rows_in_turn = g.kernel[0] > 1 or pays_in_turn(g.kernel[1], g.stride[1])
     filter.cells_in_turn = pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
-    filter.row = whole_vectors(width * filter.unit, item_size)
+    filter.row = whole_vectors(width * filter.unit, 1)  # whatever their size
     filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
     filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(filter, width))
 
@@ -248,7 +248,7 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
         check_rows(job, run, numbers, depth, 0, seen, corner, cells, odd)
         if odd[0]:
             return
-        numbers.fill_lowest(padding, filter.row, NULL)
+        numbers.fill_padding(padding, filter.row)
         reach_rows(job, run, filter, numbers, corner + depth * job.full.axis[0], cells, limit, padding, levels)
     while row < run.count[1]:
         rows = min(most, run.count[1] - row)
@@ -258,7 +258,7 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
         if odd[0]:
             return
         seen = max(seen, i)
-        numbers.fill_lowest(stage, low, NULL)
+        numbers.fill_padding(stage, low)
         to = stage + low * size
         first = last = row
         if short:
@@ -275,7 +275,7 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
             else:
                 highest_rows(job, run, filter, numbers, corner, depth, i * g.stride[1], cells, limit, levels, to)
             # Behind this row, and before the next.
-            numbers.fill_lowest(to + cells * size, pitch - cells - (low if i == row + rows - 1 else 0), NULL)
+            numbers.fill_padding(to + cells * size, pitch - cells - (low if i == row + rows - 1 else 0))
             to += pitch * size
         if filter.cells_in_turn:
             cells_in_turn(g, filter, numbers, rows * pitch, &stage, &other)

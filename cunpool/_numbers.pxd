@@ -30,14 +30,25 @@ cdef extern from *:
     #define CUNPOOL_HIGHEST_4(into, a, b, c, d, count) \\
         CUNPOOL_RUNS(into, count, \\
                      CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), CUNPOOL_HIGHER((c)[i_], (d)[i_])))
+
+    /* Half precision, of either kind, as an integer of the same order; and back again. */
+    #define CUNPOOL_ORDERED(x) ((int16_t) ((x) ^ ((x) >> 15 & 0x7FFF)))
+    #define CUNPOOL_HIGHER_HALF(x, y) CUNPOOL_HIGHER(CUNPOOL_ORDERED(x), CUNPOOL_ORDERED(y))
+    #define CUNPOOL_HIGHEST_HALF_2(into, a, b, count) \\
+        CUNPOOL_RUNS(into, count, CUNPOOL_ORDERED(CUNPOOL_HIGHER_HALF((a)[i_], (b)[i_])))
+    #define CUNPOOL_HIGHEST_HALF_3(into, a, b, c, count) \\
+        CUNPOOL_RUNS(into, count, CUNPOOL_ORDERED( \\
+            CUNPOOL_HIGHER(CUNPOOL_HIGHER_HALF((a)[i_], (b)[i_]), CUNPOOL_ORDERED((c)[i_]))))
     """
     void highest_2 "CUNPOOL_HIGHEST_2"(...) noexcept nogil
     void highest_3 "CUNPOOL_HIGHEST_3"(...) noexcept nogil
     void highest_4 "CUNPOOL_HIGHEST_4"(...) noexcept nogil
+    void highest_half_2 "CUNPOOL_HIGHEST_HALF_2"(...) noexcept nogil
+    void highest_half_3 "CUNPOOL_HIGHEST_HALF_3"(...) noexcept nogil
 
 ctypedef void (*Highest)(const char **runs, int count, char *into, Py_ssize_t cells) noexcept nogil
 ctypedef void (*LookForOdd)(const char *row, Py_ssize_t count, bint *odd) noexcept nogil
-ctypedef void (*FillLowest)(char *into, Py_ssize_t count, void *) noexcept nogil
+ctypedef void (*FillPadding)(char *into, Py_ssize_t count) noexcept nogil
 
 
 cdef struct Numbers:
@@ -45,7 +56,7 @@ cdef struct Numbers:
     Py_ssize_t size             # bytes of one
     Highest highest_of
     LookForOdd look_for_odd     # or NULL, where none is
-    FillLowest fill_lowest
+    FillPadding fill_padding
 
 
 cdef inline cloned highest_of(const plain **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
@@ -76,27 +87,61 @@ cdef inline cloned highest_of(const plain **runs, int count, plain *into, Py_ssi
             highest_4(into, into, first, second, third, cells)
 
 
-cdef inline cloned look_for_odd(const plain *row, Py_ssize_t count, bint *odd) noexcept nogil:
+cdef inline cloned highest_of_halves(const int2 **runs, int count, int2 *into, Py_ssize_t cells) noexcept nogil:
+    """The same for half precision."""
+    cdef const int2 *first = runs[0]
+    cdef const int2 *second
+    cdef const int2 *third
+    cdef int i
+    if count == 1:
+        memcpy(into, first, cells * sizeof(int2))
+    for i in range(1, count, 2):
+        second = runs[i]
+        third = runs[i + 1] if count - i > 1 else second
+        if count - i == 1:
+            highest_half_2(into, first, second, cells)
+        else:
+            highest_half_3(into, first, second, third, cells)
+        first = into
+
+
+cdef inline cloned look_for_odd(const number *row, Py_ssize_t count, bint *odd) noexcept nogil:
     """Whether there is a NaN or a negative zero."""
-    cdef item4 found = 0
+    cdef item2 found_2 = 0, infinity = 0x7F80
+    cdef item4 found_4 = 0
     cdef item8 found_8 = 0
     cdef Py_ssize_t i
-    if plain is float4:
+    if number is half:
+        infinity = 0x7C00
+    if number is half or number is bhalf:
         for i in range(count):
-            found |= <item4> (row[i] != row[i]) | <item4> ((<const item4 *> row)[i] == <item4> 1 << 31)
-        odd[0] |= found != 0
-    elif plain is float8:
+            found_2 |= <item2> ((row[i].bits & 0x7FFF) > infinity) | <item2> (row[i].bits == 0x8000)
+    elif number is float4:
+        for i in range(count):
+            found_4 |= <item4> (row[i] != row[i]) | <item4> ((<const item4 *> row)[i] == <item4> 1 << 31)
+    elif number is float8:
         for i in range(count):
             found_8 |= <item8> (row[i] != row[i]) | <item8> ((<const item8 *> row)[i] == <item8> 1 << 63)
-        odd[0] |= found_8 != 0
+    odd[0] |= (found_2 | found_4 | found_8) != 0
 
 
-cdef inline Numbers numbers_of(plain *_) noexcept nogil:
+cdef inline void fill_padding(number *into, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(count):
+        into[i] = lowest(into)
+
+
+cdef inline Numbers numbers_of(number *_) noexcept nogil:
     cdef Numbers numbers
-    numbers.size = sizeof(plain)
-    numbers.highest_of = <Highest> highest_of[plain]
-    numbers.look_for_odd = <LookForOdd> look_for_odd[plain] if plain is float4 or plain is float8 else NULL
-    numbers.fill_lowest = <FillLowest> fill_lowest[plain]
+    numbers.size = sizeof(number)
+    numbers.look_for_odd = NULL
+    numbers.fill_padding = <FillPadding> fill_padding[number]
+    if number is half or number is bhalf:
+        numbers.highest_of = <Highest> highest_of_halves
+    else:
+        numbers.highest_of = <Highest> highest_of[number]
+    if number is half or number is bhalf or number is float4 or number is float8:
+        numbers.look_for_odd = <LookForOdd> look_for_odd[number]
     return numbers
 
 

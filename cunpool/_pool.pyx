@@ -168,7 +168,10 @@ cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
     cdef Py_ssize_t w, i, base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2]
-    cdef bint after_inside = False
+    # In whole vectors, but at the end of the array: what they make of the cells behind the channels is not used.
+    cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
+    cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
+    cdef bint after_inside = False, fits
     must(count <= LINE)
     for w in range(g.pooled[2]):
         if inside(start[2], g.kernel[2], g.dilation[2], g.full[2]):
@@ -184,7 +187,8 @@ cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
         if taps.count == 0:
             pool_large(job, plane, d, h, w, count, True, full)
         elif job.full.c == sizeof(number):
-            compare_window(&taps, count, best, place)
+            fits = whole == count or ends_before(&taps, whole * sizeof(number), limit)
+            compare_window(&taps, whole if fits else count, best, place)
             write(&target, base, 0, count, best, place)
         else:
             must(taps.count * count <= CELLS)
@@ -192,7 +196,7 @@ cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t
             for i in range(taps.count):
                 take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, 1, count)
                 dealt.cells[i] = <const char *> (cells + i * count)
-            compare_window(&dealt, count, best, place)
+            compare_window(&dealt, whole, best, place)
             write(&target, base, 0, count, best, place)
         start[2] += g.stride[2]
         base += g.stride[2]
@@ -212,8 +216,7 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
     cdef int axis, k
     cdef bint odd
     cdef Numbers numbers
-    if number is not half and number is not bhalf:
-        numbers = numbers_of(full)
+    numbers = numbers_of(full)
     for axis in range(AXES):
         blocks *= reach.parts[axis]
     buffers = <char *> malloc(max(2 * (room + code_room), filter_room(reach)) + CACHE_LINE)
@@ -231,12 +234,11 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
             run.size[axis] = run.count[axis] if axis == 3 else span_of(g, axis, run.count[axis])
             run.stride[axis] = 1 if axis == 3 else g.stride[axis]
         run.values = <char *> aligned(buffers)
-        if number is not half and number is not bhalf:
-            if reach.filter.unit:
-                odd = False
-                filter_block(job, &run, &reach.filter, &numbers, left, run.values, &odd)
-                if not met("something odd among a block's cells", odd):
-                    continue
+        if reach.filter.unit:
+            odd = False
+            filter_block(job, &run, &reach.filter, &numbers, left, run.values, &odd)
+            if not met("something odd among a block's cells", odd):
+                continue
         run.other_values = run.values + room // CACHE_LINE * CACHE_LINE
         run.codes = run.other_values + room // CACHE_LINE * CACHE_LINE
         run.other_codes = run.codes + code_room // CACHE_LINE * CACHE_LINE
@@ -264,8 +266,6 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
     free(buffers)
 
 
-# The kinds of numbers: their names are what `pool` takes, and their order is that of the tables.
-KINDS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "bf2", "f4", "f8")
 cdef Kernel[12] ROWS = [
     <Kernel> pool_rows[int1], <Kernel> pool_rows[int2], <Kernel> pool_rows[int4], <Kernel> pool_rows[int8],
     <Kernel> pool_rows[item1], <Kernel> pool_rows[item2], <Kernel> pool_rows[item4], <Kernel> pool_rows[item8],
@@ -299,7 +299,8 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     # Places that take more than 32 bits are known to the last two ways alone.
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
     cdef bint rows_follow = met("contiguous rows", job.full.axis[2] == item_size), tall, dealt, closer
-    cdef Py_ssize_t unit = unit_of(job, item_size, half_precision)
+    cdef Py_ssize_t unit = unit_of(job, item_size)
+    cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
     job.way = &plan.rows
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
@@ -314,7 +315,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.ways = TWOS_TAKEN
     # Values alone, of rows that are contiguous or interleave the channels.
     elif (unit and worth_filtering(job, item_size, unit, tall)
-            and plan_filtered(job, &plan.reach, <int> item_size, threads, unit, tall)):
+            and plan_filtered(job, &plan.reach, item_size, compared_size, threads, unit, tall)):
         job.way = &plan.reach
         plan.reach.places = False
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN
@@ -332,7 +333,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.rows.fits = True
         plan.ways = 0
     # Whatever the order in memory and the window.
-    elif plan_reach(job, &plan.reach, 4 if half_precision else <int> item_size, job.index_size, threads, 0):
+    elif plan_reach(job, &plan.reach, compared_size, job.index_size, threads, 0):
         job.way = &plan.reach
         plan.reach.places = job.index_size and not job.code_size
         plan.ways = REACHED_TAKEN
@@ -399,3 +400,7 @@ def named(type pair not None, values, indices):
 def conditions():
     """How often each condition of a way did not hold, and did: counted by a checked build alone."""
     return conditions_met()
+
+
+# The kinds of numbers: their names are what `pool` takes, and their order is that of the tables.
+KINDS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "bf2", "f4", "f8")

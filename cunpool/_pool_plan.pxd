@@ -50,11 +50,11 @@ cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_p
     return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
 
 
-cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
+cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Cells from one column to the next, where a call can be filtered: values alone, of rows that are contiguous or
     interleave the channels, as those of the results are; else 0."""
     cdef const Geometry *g = &job.g
-    if job.indices.data != NULL or half_precision:
+    if job.indices.data != NULL:
         return 0
     if g.kernel[0] > 1 and met("layers of many rows", g.kernel[0] * g.kernel[1] > 16):
         return 0
@@ -82,15 +82,15 @@ cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, Py_ssize_
             and met("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
 
 
-cdef inline bint plan_filtered(Job *job, Reach *reach, int item_size, int threads, Py_ssize_t unit,
-                              bint tall) noexcept nogil:
+cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int compared_size, int threads,
+                              Py_ssize_t unit, bint tall) noexcept nogil:
     """Whether a call can be filtered, and how: as one tall plane, where planes can be one."""
     cdef Geometry g = job.g
     cdef View full = job.full, pooled = job.pooled
     cdef Py_ssize_t batch = job.batch, channels = job.channels
     if tall:
         fold(job, item_size, 0)
-    if plan_reach(job, reach, item_size, 0, threads, unit):
+    if plan_reach(job, reach, compared_size, 0, threads, unit):
         return True
     job.g, job.full, job.pooled, job.batch, job.channels = g, full, pooled, batch, channels
     return False

@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 import vectorised
-from cases import POOL, at_the_end_of_memory, bits
+from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits
 
 import cunpool as cu
 from cunpool import _pool, pooling
 
-DTYPES = [np.dtype(c) for c in "bBhHiIqQfd"]
+DTYPES = INTEGERS + FLOATS
 FILTERED = _pool.REACHED | _pool.FILTERED
 
 
@@ -30,7 +30,7 @@ def ways(monkeypatch):
 
 def plain_numbers(rng, dtype, shape):
     """Numbers with ties, the least and the greatest among them, and nothing odd."""
-    if dtype.kind == "f":
+    if dtype in FLOATS:
         numbers = np.round(rng.standard_normal(shape) * 3) + 0.0
         numbers.flat[rng.integers(0, numbers.size, 9)] = -np.inf
         numbers.flat[rng.integers(0, numbers.size, 9)] = np.inf
@@ -197,6 +197,23 @@ def test_gaps_and_orders_of_rows(rng, ways, arguments):
         assert not out[..., -1].any()
         part[...] = before
     assert FILTERED in ways
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f", "d"])
+@pytest.mark.parametrize("channels", [8, 16, 17, 24, 31, 40, 65, 100])
+def test_nothing_is_looked_at_behind_the_channels(rng, dtype, channels):
+    """Windows are compared in all channels, in whole vectors, which reach into the next cell, if there is one."""
+    x = rng.integers(0, 9, (2, channels, 7, 9)).astype(dtype)
+    for arguments in ((2,), (3, 1, 1), (3, 2, 1), ((1, 3), 1), (3, 2, 0, 2)):
+        values, indices = vectorised.max_pool(x, 2, *arguments)
+        for last in (
+            np.moveaxis(at_the_end_of_memory(np.moveaxis(x, 1, -1)), -1, 1),
+            np.moveaxis(at_the_end_of_memory(np.moveaxis(x[..., ::-1], 1, -1)), -1, 1)[..., ::-1],
+        ):
+            result = cu.max_pool2d(last, *arguments, return_indices=True)
+            assert bits(result[0]) == bits(values)
+            assert bits(result[1]) == bits(indices)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")

@@ -29,8 +29,7 @@ def of_values_alone(x):
     """The way of a call without indices: rows that are contiguous, or interleave the channels, are filtered."""
     channels = x.shape[1]
     interleaved = x.strides[1] == x.itemsize and x.strides[-1] == channels * x.itemsize
-    filtered = x.strides[-1] == x.itemsize or interleaved
-    return _pool.REACHED | _pool.FILTERED * (filtered and x.dtype not in (np.float16, ml_dtypes.bfloat16))
+    return _pool.REACHED | _pool.FILTERED * (x.strides[-1] == x.itemsize or interleaved)
 
 
 ORDERS = {
@@ -121,6 +120,26 @@ def test_blocks_and_their_edges(rng, ways, dtype, full, arguments, order):
     assert plain == (_pool.REACHED if n == 3 and arguments[0] == 5 else of_values_alone(x))
     # With indices, 25 cells in many channels that are neighbours are compared as they lie.
     assert coded == (_pool.ACROSS if full[1] == 70 and order == "channels last" else _pool.REACHED)
+
+
+@pytest.mark.parametrize("form", ["plane", "window"])
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 15, 16, 33, 63, 64])
+@pytest.mark.parametrize("arguments", [(2,), (3, 1, 1), (5, (1, 3), 2), ((7, 9), 4, (3, 4)), ((1, 3), (1, 700))])
+def test_interleaved_results_lie_anywhere(rng, arguments, channels, form):
+    """Few channels are taken with those of the next windows, where results lie as the channels do, in long rows too."""
+    for dtype in rng.choice(INTEGERS + FLOATS, 2, replace=False):
+        plain = random_numbers(rng, dtype, (2, channels, 9, 1300))
+        x = ORDERS["channels last"](plain)
+        values, indices = cu.max_pool2d(plain, *arguments, return_indices=True, index_format=form)
+        for gap in (0, 1), (1, 0), (0, 0), (2, 3):
+            room = [
+                np.zeros((*np.array(r.shape)[[0, 2, 3]], channels + more), r.dtype)
+                for r, more in zip((values, indices), gap, strict=True)
+            ]
+            out = tuple(np.moveaxis(r[..., :channels], -1, 1) for r in room)
+            cu.max_pool2d(x, *arguments, return_indices=True, index_format=form, out=out)
+            assert [*map(bits, out)] == [bits(values), bits(indices)]
+            assert not any(r[..., channels:].astype(bool).any() for r in room)
 
 
 def test_channels_that_are_those_of_the_next_cell_too(rng, ways):
