@@ -174,6 +174,7 @@ cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, int fi
 cdef inline cloned compare_window(const Taps *taps, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
     """The maxima of `lines` windows and their places: the taps by fours, for so many fit the registers."""
     cdef int tap = (taps.count - 1) % 4 + 1
+    must(taps.count > 0)
     if tap == 1:
         compare_taps(True, 1, taps, 0, 1, lines, best, place)
     elif tap <= 3:

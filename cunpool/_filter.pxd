@@ -43,7 +43,7 @@ cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item
     filter.stride = g.stride[2] if most[2] > 1 else 1
     filter.rows_in_turn = g.kernel[0] > 1 or pays_in_turn(g.kernel[1], g.stride[1])
     filter.cells_in_turn = pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
-    filter.row = whole_vectors(width * filter.unit, 1)  # whatever their size
+    filter.row = whole_vectors(width * filter.unit, min(item_size, 2))  # four bytes may be two, unpacked
     filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
     filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(filter, width))
 

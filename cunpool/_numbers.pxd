@@ -59,13 +59,13 @@ cdef struct Numbers:
     FillPadding fill_padding
 
 
-cdef inline cloned highest_of(const plain **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
+cdef inline cloned highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
     """The highest of some runs, four at a time."""
     # Copies, because the compiler has to fear that writing changes `runs`.
-    cdef const plain *first = runs[0]
-    cdef const plain *second = runs[1] if count > 1 else first
-    cdef const plain *third = runs[2] if count > 2 else first
-    cdef const plain *fourth = runs[3] if count > 3 else first
+    cdef const plain *first = <const plain *> runs[0]
+    cdef const plain *second = <const plain *> runs[1] if count > 1 else first
+    cdef const plain *third = <const plain *> runs[2] if count > 2 else first
+    cdef const plain *fourth = <const plain *> runs[3] if count > 3 else first
     cdef int i
     if count == 1:
         memcpy(into, first, cells * sizeof(plain))
@@ -76,9 +76,9 @@ cdef inline cloned highest_of(const plain **runs, int count, plain *into, Py_ssi
     else:
         highest_4(into, first, second, third, fourth, cells)
     for i in range(4, count, 3):
-        first = runs[i]
-        second = runs[i + 1] if count - i > 1 else first
-        third = runs[i + 2] if count - i > 2 else first
+        first = <const plain *> runs[i]
+        second = <const plain *> runs[i + 1] if count - i > 1 else first
+        third = <const plain *> runs[i + 2] if count - i > 2 else first
         if count - i == 1:
             highest_2(into, into, first, cells)
         elif count - i == 2:
@@ -87,17 +87,17 @@ cdef inline cloned highest_of(const plain **runs, int count, plain *into, Py_ssi
             highest_4(into, into, first, second, third, cells)
 
 
-cdef inline cloned highest_of_halves(const int2 **runs, int count, int2 *into, Py_ssize_t cells) noexcept nogil:
+cdef inline cloned highest_of_halves(const char **runs, int count, int2 *into, Py_ssize_t cells) noexcept nogil:
     """The same for half precision."""
-    cdef const int2 *first = runs[0]
+    cdef const int2 *first = <const int2 *> runs[0]
     cdef const int2 *second
     cdef const int2 *third
     cdef int i
     if count == 1:
         memcpy(into, first, cells * sizeof(int2))
     for i in range(1, count, 2):
-        second = runs[i]
-        third = runs[i + 1] if count - i > 1 else second
+        second = <const int2 *> runs[i]
+        third = <const int2 *> runs[i + 1] if count - i > 1 else second
         if count - i == 1:
             highest_half_2(into, first, second, cells)
         else:

@@ -154,8 +154,8 @@ def test_every_dtype_is_filtered(rng, ways, dtype):
     assert ways == [FILTERED] * 4
 
 
-@pytest.mark.parametrize("odd", [np.nan, -0.0])
-@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("odd", [np.nan, -np.nan, -0.0])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("kernel", [3, 9, 13])
 def test_something_odd_anywhere(rng, ways, kernel, dtype, odd):
     """One odd cell, in each corner of a plane and of a block, and where only the padding is behind it."""
