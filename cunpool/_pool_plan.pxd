@@ -9,6 +9,8 @@ from cunpool._write cimport *
 cdef enum:
     DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
     REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
+    SHORT_OVERLAPPING = 12  # windows in a row from which on 9 cells are better reached than dealt where windows overlap,
+    LONG_OVERLAPPING = 64   # and up to which
     LEAST_FILTERED = 1 << 9     # cells of an array that is worth the plan of filtering,
     NARROW = 4              # cells of a row that is not worth a loop, however high its windows are,
     ROW_FILTERED = 16       # cells that the windows of a row look at,
@@ -41,6 +43,9 @@ cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index
 cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
     """Whether dealing out, and comparing all cells of a window, beats reaching."""
     if met("a window of more cells than are worth dealing", cells_of(job.g.kernel) > DEALT):
+        return False
+    if (met("overlapping windows of so many cells", cells_of(job.g.kernel) == DEALT and job.g.stride[2] == 1)
+            and met("rows that are better reached", SHORT_OVERLAPPING <= job.g.pooled[2] <= LONG_OVERLAPPING)):
         return False
     if met("rows too short for reaching", job.g.pooled[2] < REACHING):
         return True
