@@ -9,7 +9,7 @@ from cunpool._write cimport *
 cdef enum:
     DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
     REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
-    SHORT_OVERLAPPING = 12  # windows in a row from which on 9 cells are better reached than dealt where windows overlap,
+    SHORT_OVERLAPPING = 12  # windows in a row from which on 9 cells are better reached than dealt, where they overlap,
     LONG_OVERLAPPING = 64   # and up to which
     LEAST_FILTERED = 1 << 9     # cells of an array that is worth the plan of filtering,
     NARROW = 4              # cells of a row that is not worth a loop, however high its windows are,
