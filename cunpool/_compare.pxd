@@ -64,6 +64,13 @@ cdef inline number lowest(number *_) noexcept nogil:
     return x
 
 
+cdef inline void fill_lowest(number *into, Py_ssize_t count) noexcept nogil:
+    """Cells of the padding."""
+    cdef Py_ssize_t i
+    for i in range(count):
+        into[i] = lowest(into)
+
+
 cdef inline int32_t order_of(int32_t bits, int32_t infinity) noexcept nogil:
     """A half-precision number as an integer of the same order: both zeros are 0, every NaN is above infinity."""
     cdef int32_t size = bits & 0x7FFF, negative = -(bits >> 15), nan = -<int32_t> (size > infinity)
@@ -266,7 +273,7 @@ cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t
     cdef Py_ssize_t kd, kh, kw
     cdef int32_t where
     cdef number x
-    cdef bint better, begun = False
+    cdef bint begun = False
     for kd in range(3):
         low[kd] = first_tap(start[kd], g.dilation[kd])
         high[kd] = min(g.kernel[kd], (g.full[kd] - start[kd] + g.dilation[kd] - 1) // g.dilation[kd])
@@ -281,9 +288,7 @@ cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t
                     best[0] = x
                     place[0] = where
                     begun = True
-                better = beats(x, best[0])
-                best[0] = either(better, x, best[0])
-                place[0] = where if better else place[0]
+                hold(best, place, x, where)
 
 
 cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,

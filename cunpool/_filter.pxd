@@ -179,7 +179,7 @@ cdef inline void reach_cells(const Geometry *g, const Filter *filter, const Numb
 cdef inline void highest_rows(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
                               const char *corner, Py_ssize_t depth, Py_ssize_t row, Py_ssize_t cells,
                               const char *limit, const char *levels, char *into) noexcept nogil:
-    """The highest of the rows that one row of windows sees."""
+    """The highest of the rows that one row of windows sees; with more `cells` of those that follow it too."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t whole = whole_vectors(cells, numbers.size), d, h, kd, kh
     cdef Py_ssize_t shift[4]
@@ -202,24 +202,6 @@ cdef inline void highest_rows(const Job *job, const Run *run, const Filter *filt
     must(0 < count <= IN_TURN)
     # What is looked at beyond a row is in the array, and is overwritten by what follows here.
     numbers.highest_of(runs, count, into, whole if overrun else cells)
-
-
-cdef inline void highest_together(const Job *job, const Numbers *numbers, const char *row, Py_ssize_t depth,
-                                  Py_ssize_t cells, Py_ssize_t rows, char *into) noexcept nogil:
-    """The same for some rows of windows at once, where all follow each other and reach over no edge but the layers';
-    for a stride also those that it leaves out."""
-    cdef const Geometry *g = &job.g
-    cdef const char *runs[IN_TURN]
-    cdef Py_ssize_t d, kd, kh
-    cdef int count = 0
-    for kd in range(g.kernel[0]):
-        d = depth + kd * g.dilation[0]
-        if 0 <= d < g.full[0]:
-            for kh in range(g.kernel[1]):
-                runs[count] = row + d * job.full.axis[0] + kh * g.dilation[1] * cells * numbers.size
-                count += 1
-    must(0 < count <= IN_TURN)
-    numbers.highest_of(runs, count, into, ((rows - 1) * g.stride[1] + 1) * cells)
 
 
 cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
@@ -248,7 +230,7 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
         check_rows(job, run, numbers, depth, 0, seen, corner, cells, odd)
         if odd[0]:
             return
-        numbers.fill_padding(padding, filter.row)
+        numbers.fill_lowest(padding, filter.row)
         reach_rows(job, run, filter, numbers, corner + depth * job.full.axis[0], cells, limit, padding, levels)
     while row < run.count[1]:
         rows = min(most, run.count[1] - row)
@@ -258,24 +240,24 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
         if odd[0]:
             return
         seen = max(seen, i)
-        numbers.fill_padding(stage, low)
+        numbers.fill_lowest(stage, low)
         to = stage + low * size
         first = last = row
         if short:
             first = clamp(first_tap(run.start[1], g.stride[1]), row, row + rows)
             last = clamp(first_tap(run.start[1] + (g.kernel[1] - 1) * g.dilation[1] - g.full[1], g.stride[1]), first,
                          row + rows)
-            must(((last - first - 1) * g.stride[1] + 1) * cells <= filter.stage)
-            if first < last:
-                highest_together(job, numbers, corner + (run.start[1] + first * g.stride[1]) * job.full.axis[1], depth,
-                                 cells, last - first, other)
+            if first < last:  # at once, and with them those that a stride leaves out
+                i = ((last - first - 1) * g.stride[1] + 1) * cells
+                must(i <= filter.stage)
+                highest_rows(job, run, filter, numbers, corner, depth, first * g.stride[1], i, limit, levels, other)
         for i in range(row, row + rows):
             if first <= i < last:
                 cunpool_copy(to, other + (i - first) * g.stride[1] * cells * size, cells * size)
             else:
                 highest_rows(job, run, filter, numbers, corner, depth, i * g.stride[1], cells, limit, levels, to)
             # Behind this row, and before the next.
-            numbers.fill_padding(to + cells * size, pitch - cells - (low if i == row + rows - 1 else 0))
+            numbers.fill_lowest(to + cells * size, pitch - cells - (low if i == row + rows - 1 else 0))
             to += pitch * size
         if filter.cells_in_turn:
             cells_in_turn(g, filter, numbers, rows * pitch, &stage, &other)

@@ -3,7 +3,6 @@ from libc.string cimport memcpy
 
 from cunpool._common cimport *
 from cunpool._compare cimport *
-from cunpool._pack cimport *
 
 cdef extern from *:
     """
@@ -48,7 +47,7 @@ cdef extern from *:
 
 ctypedef void (*Highest)(const char **runs, int count, char *into, Py_ssize_t cells) noexcept nogil
 ctypedef void (*LookForOdd)(const char *row, Py_ssize_t count, bint *odd) noexcept nogil
-ctypedef void (*FillPadding)(char *into, Py_ssize_t count) noexcept nogil
+ctypedef void (*FillLowest)(char *into, Py_ssize_t count) noexcept nogil
 
 
 cdef struct Numbers:
@@ -56,7 +55,7 @@ cdef struct Numbers:
     Py_ssize_t size             # bytes of one
     Highest highest_of
     LookForOdd look_for_odd     # or NULL, where none is
-    FillPadding fill_padding
+    FillLowest fill_lowest
 
 
 cdef inline cloned highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
@@ -125,17 +124,11 @@ cdef inline cloned look_for_odd(const number *row, Py_ssize_t count, bint *odd) 
     odd[0] |= (found_2 | found_4 | found_8) != 0
 
 
-cdef inline void fill_padding(number *into, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(count):
-        into[i] = lowest(into)
-
-
 cdef inline Numbers numbers_of(number *_) noexcept nogil:
     cdef Numbers numbers
     numbers.size = sizeof(number)
     numbers.look_for_odd = NULL
-    numbers.fill_padding = <FillPadding> fill_padding[number]
+    numbers.fill_lowest = <FillLowest> fill_lowest[number]
     if number is half or number is bhalf:
         numbers.highest_of = <Highest> highest_of_halves
     else:

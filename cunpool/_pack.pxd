@@ -175,15 +175,11 @@ cdef inline cloned turn_first_bits(char *cells, Py_ssize_t count, number *full) 
             (<number *> cells)[i] ^= <number> (<number> 1 << 8 * sizeof(number) - 1)
 
 
-cdef inline void fill_lowest(char *into, Py_ssize_t count, number *full) noexcept nogil:
-    """Cells of the padding."""
-    cdef Py_ssize_t i
+cdef inline void pack_padding(char *into, Py_ssize_t count, number *full) noexcept nogil:
     if number is half or number is bhalf:
-        for i in range(count):
-            (<float4 *> into)[i] = lowest(<float4 *> NULL)
+        fill_lowest(<float4 *> into, count)
     else:
-        for i in range(count):
-            (<number *> into)[i] = lowest(full)
+        fill_lowest(<number *> into, count)
 
 
 cdef inline void pack(const Job *job, const Reach *reach, Py_ssize_t image, Run *run, number *full) noexcept nogil:
@@ -221,10 +217,10 @@ cdef inline void pack(const Job *job, const Reach *reach, Py_ssize_t image, Run 
             source += cell * step[axis]
             in_array &= 0 <= cell < size[axis]
         if in_array:
-            fill_lowest(into, low * group, full)
+            pack_padding(into, low * group, full)
             pack_row(into + low * group * reach.item_size, source, cell_step, (high - low) * group, full)
-            fill_lowest(into + high * group * reach.item_size, (run.size[inner] - high) * group, full)
+            pack_padding(into + high * group * reach.item_size, (run.size[inner] - high) * group, full)
         else:
-            fill_lowest(into, run.size[inner] * group, full)
+            pack_padding(into, run.size[inner] * group, full)
         into += run.size[inner] * group * reach.item_size
     turn_first_bits(run.values, run.length, full)

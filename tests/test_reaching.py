@@ -122,6 +122,19 @@ def test_blocks_and_their_edges(rng, ways, dtype, full, arguments, order):
     assert coded == (_pool.ACROSS if full[1] == 70 and order == "channels last" else _pool.REACHED)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
+def test_overlapping_windows_of_nine_cells_in_rows_of_middling_length(rng, ways, dtype):
+    """These are reached, shorter and longer rows dealt out; half precision is reached in long rows too."""
+    half = dtype.itemsize == 2 and dtype in FLOATS
+    for kernel in (3, 3), (1, 9), (9, 1):
+        for width in (11, 12, 64, 65):
+            plain = random_numbers(rng, dtype, (2, 3, 30, width + kernel[1] - 1))
+            ways.clear()
+            result = cu.max_pool2d(plain, kernel, 1, return_indices=True)
+            assert ways == [_pool.REACHED if 12 <= width <= 64 or (half and width > 64) else 0]
+            assert [*map(bits, result)] == [*map(bits, vectorised.max_pool(plain, 2, kernel, 1))]
+
+
 @pytest.mark.parametrize("form", ["plane", "window"])
 @pytest.mark.parametrize("channels", [1, 2, 3, 5, 15, 16, 33, 63, 64])
 @pytest.mark.parametrize("arguments", [(2,), (3, 1, 1), (5, (1, 3), 2), ((7, 9), 4, (3, 4)), ((1, 3), (1, 700))])
