@@ -149,6 +149,9 @@ cdef inline cloned every_cell(item *into, const item *cells, Py_ssize_t stride, 
     elif stride == 4:
         for i in range(count):
             into[i] = cells[4 * i]
+    elif stride == -1:
+        for i in range(count):
+            into[i] = cells[-i]
     else:
         for i in range(count):
             into[i] = cells[stride * i]

@@ -4,6 +4,7 @@ from libc.string cimport memcpy
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._entries cimport half_value  # and what is declared with it
+from cunpool._numbers cimport every
 
 cdef extern from *:
     """
@@ -145,6 +146,8 @@ cdef inline cloned widen_row(item4 *into, const char *row, Py_ssize_t step, Py_s
         some = min(count, <Py_ssize_t> CHUNK)
         if step == sizeof(item2):
             memcpy(halves, row, some * sizeof(item2))
+        elif step % <Py_ssize_t> sizeof(item2) == 0:
+            every(sizeof(item2), <char *> halves, row, step // <Py_ssize_t> sizeof(item2), 1, some)
         else:
             for i in range(some):
                 halves[i] = (<const item2 *> (row + i * step))[0]
@@ -162,6 +165,8 @@ cdef inline void pack_row(char *into, const char *row, Py_ssize_t step, Py_ssize
         widen_row(<item4 *> into, row, step, count, full)
     elif step == sizeof(number):
         memcpy(into, row, count * sizeof(number))
+    elif step % <Py_ssize_t> sizeof(number) == 0:
+        every(sizeof(number), into, row, step // <Py_ssize_t> sizeof(number), 1, count)
     else:
         for i in range(count):
             (<number *> into)[i] = (<const number *> (row + i * step))[0]
