@@ -187,6 +187,20 @@ cdef inline void pack_padding(char *into, Py_ssize_t count, number *full) noexce
         fill_lowest(<number *> into, count)
 
 
+cdef inline char *copy_cells(char *into, const char *row, Py_ssize_t step, Py_ssize_t count,
+                             Py_ssize_t size) noexcept nogil:
+    """Copy `count` cells of `size` bytes, `step` bytes apart, as they are; where the next ones go."""
+    if size == 1:
+        pack_row(into, row, step, count, <item1 *> NULL)
+    elif size == 2:
+        pack_row(into, row, step, count, <item2 *> NULL)
+    elif size == 4:
+        pack_row(into, row, step, count, <item4 *> NULL)
+    else:
+        pack_row(into, row, step, count, <item8 *> NULL)
+    return into + count * size
+
+
 cdef inline void pack(const Job *job, const Reach *reach, Py_ssize_t image, Run *run, number *full) noexcept nogil:
     """Bring a block's cells into one run."""
     cdef int inner = reach.order[3], outer_axes = 3, axis, k

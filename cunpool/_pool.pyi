@@ -13,6 +13,7 @@ WHOLE: int
 TWOS: int
 REACHED: int
 FILTERED: int
+COPIED: int
 
 def pool(
     full: NDArray[Any],

@@ -50,6 +50,7 @@ cdef enum:  # the ways, for plan_pool
     TWOS_TAKEN = 32
     REACHED_TAKEN = 64
     FILTERED_TAKEN = 128
+    COPIED_TAKEN = 256
     HALF = 8                # the kinds of numbers in half precision, see KINDS
     BHALF = 9
     WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
@@ -291,10 +292,55 @@ WHOLE = WHOLE_TAKEN
 TWOS = TWOS_TAKEN
 REACHED = REACHED_TAKEN
 FILTERED = FILTERED_TAKEN
+COPIED = COPIED_TAKEN
 
 
-cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
-    """The way of a call: the first of these whose condition holds. From here on the job is constant."""
+cdef bint plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_ssize_t planes, char *cells, Job *copy,
+                    Plan *plan) noexcept nogil:
+    """The plan of some planes, from number `first` on, that are in C order in `cells`."""
+    cdef Py_ssize_t step = copied.item_size
+    cdef int axis
+    copy[0] = job[0]
+    copy.tasks = copy.batch = 1
+    copy.channels = planes
+    copy.full.data = cells
+    for axis in range(2, -1, -1):
+        copy.full.axis[axis] = step
+        step *= job.g.full[axis]
+    copy.full.c = step
+    copy.full.even = True
+    copy.pooled.data = plane_of(&job.pooled, job.channels, first)
+    if job.indices.data != NULL:
+        copy.indices.data = plane_of(&job.indices, job.channels, first)
+    return plan_pool(copy, plan, copied.kind, copied.item_size, 1)
+
+
+cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
+    """One task: some planes at a time, copied to C order and pooled like any others."""
+    cdef const Copied *copied = <const Copied *> job.way
+    cdef Py_ssize_t planes = job.batch * job.channels, lots = (planes + copied.planes - 1) // copied.planes, lot
+    cdef Py_ssize_t first, some
+    cdef Job copy
+    cdef Plan plan
+    cdef char *buffer = <char *> malloc(copied.planes * cells_of(job.g.full) * copied.item_size + CACHE_LINE)
+    if buffer == NULL:
+        found.failed += 1  # unreached: blocks are too small to be refused first
+        return  # unreached: the same
+    for lot in range(lots * task // job.tasks, lots * (task + 1) // job.tasks):
+        first = lot * copied.planes
+        some = min(copied.planes, planes - first)
+        copy_planes(job, first, some, copied.item_size, <char *> aligned(buffer))
+        if plan_copy(job, copied, first, some, <char *> aligned(buffer), &copy, &plan):
+            plan.kernel(&copy, 0, found, copy.full.data, copy.indices.data)
+        else:
+            found.failed += 1  # unreached: the same
+        free(plan.reach.offsets.table)
+    free(buffer)
+
+
+cdef bint plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
+    """The way of a call: the first of these whose condition holds. From here on the job is constant. False where
+    there is no memory for the plan."""
     cdef bint half_precision = kind == HALF or kind == BHALF
     # Places that take more than 32 bits are known to the last two ways alone.
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
@@ -304,6 +350,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     job.way = &plan.rows
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
+    plan.reach.places = False
     closer = (job.channels > 1
               and max(job.full.c, -job.full.c) < max(job.full.axis[2], -job.full.axis[2]))
     dealt = near and worth_dealing(job, item_size, half_precision)
@@ -317,7 +364,6 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     elif (unit and worth_filtering(job, item_size, unit, tall)
             and plan_filtered(job, &plan.reach, item_size, compared_size, threads, unit, tall)):
         job.way = &plan.reach
-        plan.reach.places = False
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN
     # Every window in all channels, where these are neighbours.
     elif (near and met("channels that are neighbours", job.full.c == item_size)
@@ -349,6 +395,27 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
                    else ROWS[kind])
     plan.ways += WHOLE_TAKEN * (plan.rows.fits and plan.rows.most.whole)
     plan.ways += STREAMED_TAKEN * (job.stream and not plan.ways & REACHED_TAKEN)
+    return not plan.reach.places or plan_offsets(job, &plan.reach.offsets)
+
+
+cdef bint plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
+    """Small planes that aren't contiguous are copied first, where their cells are not packed once more; then, or else
+    as they lie, `plan_pool`. False where there is no memory for the plan."""
+    cdef Job copy
+    plan.copied.planes = planes_copied(job, item_size, threads)
+    plan.copied.item_size = item_size
+    plan.copied.kind = kind
+    if plan.copied.planes:
+        plan_copy(job, &plan.copied, 0, plan.copied.planes, job.full.data, &copy, plan)
+        free(plan.reach.offsets.table)
+        if met("copies that are not packed again", plan.ways & (REACHED_TAKEN | FILTERED_TAKEN) != REACHED_TAKEN
+               and not plan.ways & LARGE_TAKEN):
+            job.way = &plan.copied
+            plan.kernel = <Kernel> pool_copied
+            plan.ways += COPIED_TAKEN
+            plan.reach.offsets.table = NULL
+            return True
+    return plan_pool(job, plan, kind, item_size, threads)
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
@@ -377,8 +444,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.stream = met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
                      + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
-    plan_pool(&job, &plan, kind, item_size, threads)
-    if job.way == &plan.reach and plan.reach.places and not plan_offsets(&job, &plan.reach.offsets):
+    if not plan_call(&job, &plan, kind, item_size, threads):
         raise MemoryError("no memory for the places of a window")  # unreached: the same
     if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
             <= GIL_BYTES // item_size):

@@ -18,6 +18,16 @@ cdef enum:
     PLANE_FILTERED = 128    # and those of a plane by itself
     BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
+    COPIED_ROW = 64         # cells of a row with a gap behind it that is copied,
+    COPIED_MOST = 1 << 18   # bytes of a plane that is copied whole,
+    COPIED_SOME = 1 << 16   # and of the smaller ones that are copied together
+
+
+cdef struct Copied:
+    # Planes that are copied to C order first.
+    Py_ssize_t planes       # how many at a time
+    Py_ssize_t item_size    # and what the plan of these has to know,
+    int kind                # which is another one for each lot
 
 
 cdef struct Plan:
@@ -26,6 +36,7 @@ cdef struct Plan:
     Kernel kernel  # unreached: the same
     Rows rows
     Reach reach
+    Copied copied
 
 
 cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
@@ -99,3 +110,53 @@ cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int
         return True
     job.g, job.full, job.pooled, job.batch, job.channels = g, full, pooled, batch, channels
     return False
+
+
+cdef inline Py_ssize_t distance(Py_ssize_t step) noexcept nogil:
+    return max(step, -step)
+
+
+cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
+    """How many planes are copied to C order at a time: some whose rows lie along memory, with cells between, backwards,
+    or short ones with gaps behind them, where a buffer holds a whole plane; else none."""
+    cdef const View *full = &job.full
+    cdef Py_ssize_t planes = job.batch * job.channels, step = distance(full.axis[2]), size = item_size, some
+    cdef int axis
+    if (job.g.full[1] > 1 and step > distance(full.axis[1]) or job.g.full[0] > 1 and step > distance(full.axis[0])
+            or job.channels > 1 and step > distance(full.c) or job.batch > 1 and step > distance(full.n)):
+        return 0
+    if (full.axis[2] == item_size
+            and (met("contiguous planes, or rows long enough where they lie",
+                     job.g.full[2] > COPIED_ROW or flat_stride(full, job.g.full) == item_size)
+                 or twos(job, item_size))):
+        return 0
+    if not met("results of which all planes are as far apart",
+               job.pooled.even and (job.indices.data == NULL or job.indices.even)):
+        return 0
+    for axis in range(3):
+        if met("planes larger than a buffer", job.g.full[axis] > COPIED_MOST // size):
+            return 0
+        size *= job.g.full[axis]
+    if size == item_size:
+        return 0
+    some = clamp(COPIED_SOME // size, 1, planes)
+    if threads > 1:
+        some = clamp(planes // (4 * threads), 1, some)
+    return some
+
+
+cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes, Py_ssize_t item_size,
+                             char *into) noexcept nogil:
+    """Bring some planes into C order."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t flat = flat_stride(&job.full, g.full), plane, d, h
+    cdef const char *start
+    for plane in range(first, first + planes):
+        start = plane_of(&job.full, job.channels, plane)
+        if met("planes of cells as far apart everywhere", flat != 0):
+            into = copy_cells(into, start, flat, cells_of(g.full), item_size)
+            continue
+        for d in range(g.full[0]):
+            for h in range(g.full[1]):
+                into = copy_cells(into, start + d * job.full.axis[0] + h * job.full.axis[1], job.full.axis[2],
+                                  g.full[2], item_size)
