@@ -1,15 +1,16 @@
 """Pooling: the maximum of each window and its place. Valid input is assumed.
 
-`plan_pool` is the list of ways. Windows of 2 in contiguous rows are compared where they lie. Without indices, rows that
-are contiguous or interleave the channels are filtered, windows of 2 bytes among them. Every window of few cells is
-compared in all channels, where these are neighbours; rows of small windows are dealt out; all else is packed, reached
-and taken. What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked
-at cell by cell.
+`plan_pool` is the list of ways, and `plan_call` says which planes are copied to C order before. Windows of 2 in
+contiguous rows are compared where they lie. Without indices, rows or columns that are contiguous or interleave the
+channels are filtered, windows of 2 bytes among them. Every window of few cells is compared in all channels, where these
+are neighbours; rows of small windows are dealt out; all else is packed, reached and taken. What is left, windows that
+miss the array, are larger than any block or have their cells far apart, is looked at cell by cell.
 """
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from cunpool._across cimport *
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._deal cimport *
@@ -64,25 +65,6 @@ cdef enum:
     COLOUR = 640            # buffers should not begin at the same place in a page, nor in the same cache line
 
 
-cdef void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t lines,
-                     bint along_channels, number *full) noexcept nogil:
-    """Pool neighbouring windows of any size, cell after cell."""
-    cdef number[LINE + VECTOR] best_room
-    cdef index8[LINE + VECTOR] place_room
-    cdef number *best = <number *> aligned(best_room)
-    cdef index8 *place = <index8 *> aligned(place_room)
-    cdef Target target = target_of(job, plane, d, h, w, along_channels)
-    cdef Py_ssize_t *at = [d, h, w]
-    cdef Py_ssize_t start[3]
-    cdef Py_ssize_t stride = 0 if along_channels else job.g.stride[2], i
-    must(lines <= LINE)
-    for i in range(3):
-        start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
-    compare_large(job, plane_of(&job.full, job.channels, plane), start, stride,
-                  job.full.c if along_channels else stride * job.full.axis[2], lines, best, place)
-    write(&target, base_of(job, d, h, w), stride, lines, best, place)
-
-
 cdef bint row_inside(const Geometry *g, Py_ssize_t d, Py_ssize_t h) noexcept nogil:
     """Whether a row's windows reach over no edge but the first and the last of the row."""
     return (inside(d * g.stride[0] - g.padding[0], g.kernel[0], g.dilation[0], g.full[0])
@@ -127,83 +109,6 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
         else:
             pool_large(job, plane, block.d, block.h, block.w, block.width, False, full)
         line += block.rows
-
-
-cdef void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some rows of windows, each in all channels: for arrays with the channels last, and for small planes."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
-    cdef bint large = (met("a window larger than the buffers, across channels", most == 0)
-                       or met("a window of many cells, across channels", cells_of(g.kernel) > TAPS)
-                       or met("a window of cells far apart, across channels", spans_far(job)))
-    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, part, count, w
-    most = LINE if large else most
-    parts = (job.channels + most - 1) // most
-    lines = job.batch * rows * parts
-    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
-        row = line // parts % rows
-        part = line % parts
-        count = min(job.channels - part * most, most)
-        if large:
-            for w in range(g.pooled[2]):
-                pool_large(job, line // (parts * rows) * job.channels + part * most, row // g.pooled[1],
-                           row % g.pooled[1], w, count, True, full)
-        else:
-            pool_across(job, line // (parts * rows) * job.channels + part * most, row // g.pooled[1],
-                        row % g.pooled[1], count, full)
-
-
-cdef void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
-                      number *full) noexcept nogil:
-    """Pool a row of windows in `count` neighbouring channels."""
-    cdef number[CELLS + LINE + VECTOR] cells_room
-    cdef number *cells = <number *> aligned(cells_room)
-    cdef number[LINE + VECTOR] best_room
-    cdef int32_t[LINE + VECTOR] place_room
-    cdef number *best = <number *> aligned(best_room)
-    cdef int32_t *place = <int32_t *> aligned(place_room)
-    cdef Taps taps
-    cdef Taps dealt
-    cdef const Geometry *g = &job.g
-    cdef Target target = target_of(job, plane, d, h, 0, True)
-    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
-    cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
-    cdef Py_ssize_t w, i, base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2]
-    # In whole vectors, but at the end of the array: what they make of the cells behind the channels is not used.
-    cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
-    cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
-    cdef bint after_inside = False, fits
-    must(count <= LINE)
-    for w in range(g.pooled[2]):
-        if inside(start[2], g.kernel[2], g.dilation[2], g.full[2]):
-            if after_inside:
-                for i in range(taps.count):
-                    taps.cells[i] += next_window
-            else:
-                find_taps(job, from_plane, start, &taps)
-            after_inside = True
-        else:
-            find_taps(job, from_plane, start, &taps)
-            after_inside = False
-        if taps.count == 0:
-            pool_large(job, plane, d, h, w, count, True, full)
-        elif job.full.c == sizeof(number):
-            fits = whole == count or ends_before(&taps, whole * sizeof(number), limit)
-            compare_window(&taps, whole if fits else count, best, place)
-            write(&target, base, 0, count, best, place)
-        else:
-            must(taps.count * count <= CELLS)
-            dealt = taps
-            for i in range(taps.count):
-                take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, 1, count)
-                dealt.cells[i] = <const char *> (cells + i * count)
-            compare_window(&dealt, whole, best, place)
-            write(&target, base, 0, count, best, place)
-        start[2] += g.stride[2]
-        base += g.stride[2]
-        target.values += job.pooled.axis[2]
-        if target.indices != NULL:
-            target.indices += job.indices.axis[2]
 
 
 cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
@@ -345,7 +250,6 @@ cdef bint plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     # Places that take more than 32 bits are known to the last two ways alone.
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
     cdef bint rows_follow = met("contiguous rows", job.full.axis[2] == item_size), tall, dealt, closer
-    cdef Py_ssize_t unit = unit_of(job, item_size)
     cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
     job.way = &plan.rows
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
@@ -361,8 +265,7 @@ cdef bint plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.rows.by_twos = True
         plan.ways = TWOS_TAKEN
     # Values alone, of rows that are contiguous or interleave the channels.
-    elif (unit and worth_filtering(job, item_size, unit, tall)
-            and plan_filtered(job, &plan.reach, item_size, compared_size, threads, unit, tall)):
+    elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
         job.way = &plan.reach
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN
     # Every window in all channels, where these are neighbours.

@@ -20,6 +20,7 @@ cdef enum:
     BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
     COPIED_ROW = 64         # cells of a row with a gap behind it that is copied,
     COPIED_MOST = 1 << 18   # bytes of a plane that is copied whole,
+    COPIED_TURNED = 1 << 12  # also where that turns it round,
     COPIED_SOME = 1 << 16   # and of the smaller ones that are copied together
 
 
@@ -67,11 +68,9 @@ cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_p
 
 
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Cells from one column to the next, where a call can be filtered: values alone, of rows that are contiguous or
-    interleave the channels, as those of the results are; else 0."""
+    """Cells from one column to the next, where values alone can be filtered: of rows that are contiguous or interleave
+    the channels, as those of the results are; else 0."""
     cdef const Geometry *g = &job.g
-    if job.indices.data != NULL:
-        return 0
     if g.kernel[0] > 1 and met("layers of many rows", g.kernel[0] * g.kernel[1] > 16):
         return 0
     if (job.full.axis[2] == item_size and job.pooled.axis[2] == item_size
@@ -98,17 +97,45 @@ cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, Py_ssize_
             and met("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
 
 
-cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int compared_size, int threads,
-                              Py_ssize_t unit, bint tall) noexcept nogil:
-    """Whether a call can be filtered, and how: as one tall plane, where planes can be one."""
+cdef inline void exchange(Py_ssize_t *sizes, int axis) noexcept nogil:
+    sizes[axis], sizes[2] = sizes[2], sizes[axis]
+
+
+cdef inline void turn(Job *job, int axis) noexcept nogil:
+    """Take this axis for the width, and the width for it: of values alone that changes nothing but which of two numbers
+    stays that compare as equal, or are none."""
+    exchange(job.g.full, axis)
+    exchange(job.g.pooled, axis)
+    exchange(job.g.kernel, axis)
+    exchange(job.g.stride, axis)
+    exchange(job.g.padding, axis)
+    exchange(job.g.dilation, axis)
+    exchange(job.full.axis, axis)
+    exchange(job.pooled.axis, axis)
+
+
+cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int compared_size,
+                               int threads) noexcept nogil:
+    """Whether a call can be filtered, and how: along the axis that lies along memory, and as one tall plane, where
+    planes can be one."""
     cdef Geometry g = job.g
     cdef View full = job.full, pooled = job.pooled
-    cdef Py_ssize_t batch = job.batch, channels = job.channels
-    if tall:
-        fold(job, item_size, 0)
-    if plan_reach(job, reach, compared_size, 0, threads, unit):
-        return True
-    job.g, job.full, job.pooled, job.batch, job.channels = g, full, pooled, batch, channels
+    cdef Py_ssize_t batch = job.batch, channels = job.channels, unit
+    cdef int axis
+    cdef bint tall
+    if job.indices.data != NULL:
+        return False
+    for axis in range(2, -1, -1):
+        turn(job, axis)
+        unit = unit_of(job, item_size)
+        tall = unit and foldable(job, item_size, 0)
+        if unit and worth_filtering(job, item_size, unit, tall):
+            if tall:
+                fold(job, item_size, 0)
+            if plan_reach(job, reach, compared_size, 0, threads, unit):
+                reach.turned = axis
+                return True
+        job.g, job.full, job.pooled, job.batch, job.channels = g, full, pooled, batch, channels
     return False
 
 
@@ -117,13 +144,13 @@ cdef inline Py_ssize_t distance(Py_ssize_t step) noexcept nogil:
 
 
 cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
-    """How many planes are copied to C order at a time: some whose rows lie along memory, with cells between, backwards,
-    or short ones with gaps behind them, where a buffer holds a whole plane; else none."""
+    """How many planes are copied to C order at a time, where a buffer holds a whole one: some whose rows lie along
+    memory, with cells between, backwards, or short ones with gaps behind them; with indices, also small ones that are
+    turned round. Else none."""
     cdef const View *full = &job.full
     cdef Py_ssize_t planes = job.batch * job.channels, step = distance(full.axis[2]), size = item_size, some
     cdef int axis
-    if (job.g.full[1] > 1 and step > distance(full.axis[1]) or job.g.full[0] > 1 and step > distance(full.axis[0])
-            or job.channels > 1 and step > distance(full.c) or job.batch > 1 and step > distance(full.n)):
+    if job.channels > 1 and step > distance(full.c) or job.batch > 1 and step > distance(full.n):
         return 0
     if (full.axis[2] == item_size
             and (met("contiguous planes, or rows long enough where they lie",
@@ -137,7 +164,10 @@ cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int t
         if met("planes larger than a buffer", job.g.full[axis] > COPIED_MOST // size):
             return 0
         size *= job.g.full[axis]
-    if size == item_size:
+    if (size == item_size
+            or met("columns that lie along memory", job.g.full[1] > 1 and step > distance(full.axis[1])
+                   or job.g.full[0] > 1 and step > distance(full.axis[0]))
+            and (job.indices.data == NULL or met("planes too large to be turned round", size > COPIED_TURNED))):
         return 0
     some = clamp(COPIED_SOME // size, 1, planes)
     if threads > 1:
