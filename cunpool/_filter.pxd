@@ -179,7 +179,8 @@ cdef inline void reach_cells(const Geometry *g, const Filter *filter, const Numb
 cdef inline void highest_rows(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
                               const char *corner, Py_ssize_t depth, Py_ssize_t row, Py_ssize_t cells,
                               const char *limit, const char *levels, char *into) noexcept nogil:
-    """The highest of the rows that one row of windows sees; with more `cells` of those that follow it too."""
+    """The highest of the rows that one row of windows sees; where `cells` are more than a row's, also of those that the
+    rows of windows behind it see, were they next to each other."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t whole = whole_vectors(cells, numbers.size), d, h, kd, kh
     cdef Py_ssize_t shift[4]

@@ -1,4 +1,5 @@
-# What filtering (`_filter.pxd`) does with the numbers themselves, compiled for each kind of them, or for each size.
+# What filtering (`_filter.pxd`) does with the numbers themselves, compiled for each kind of them, or for each size; by
+# the latter packing and taking gather, too.
 from libc.string cimport memcpy
 
 from cunpool._common cimport *
@@ -155,7 +156,7 @@ cdef inline cloned every_cell(item *into, const item *cells, Py_ssize_t stride, 
 
 
 cdef inline cloned every_cell_back(item *into, const item *cells, Py_ssize_t count) noexcept nogil:
-    """The cells up to this one from the last to the first, eight bytes at a time."""
+    """Some cells backwards from this one on, eight bytes at a time."""
     cdef const item8 *before = <const item8 *> (cells + 1)
     cdef Py_ssize_t together = sizeof(item8) // sizeof(item), i
     cdef item8 x, low_halves = 0x0000FFFF0000FFFF, low_bytes = 0x00FF00FF00FF00FF

@@ -173,7 +173,7 @@ cdef inline void pack_row(char *into, const char *row, Py_ssize_t step, Py_ssize
             (<number *> into)[i] = (<const number *> (row + i * step))[0]
 
 
-cdef inline cloned turn_first_bits(char *cells, Py_ssize_t count, number *full) noexcept nogil:
+cdef inline cloned flip_first_bits(char *cells, Py_ssize_t count, number *full) noexcept nogil:
     """Make signed numbers of unsigned ones, of the same order, or the other way."""
     cdef Py_ssize_t i
     if number is item1 or number is item2 or number is item4 or number is item8:
@@ -190,7 +190,7 @@ cdef inline void pack_padding(char *into, Py_ssize_t count, number *full) noexce
 
 cdef inline char *copy_cells(char *into, const char *row, Py_ssize_t step, Py_ssize_t count,
                              Py_ssize_t size) noexcept nogil:
-    """Copy `count` cells of `size` bytes, `step` bytes apart, as they are; where the next ones go."""
+    """Copy `count` cells of `size` bytes, `step` bytes apart, as they are. Returns where the next ones go."""
     if size == 1:
         pack_row(into, row, step, count, <item1 *> NULL)
     elif size == 2:
@@ -243,4 +243,4 @@ cdef inline void pack(const Job *job, const Reach *reach, Py_ssize_t image, Run 
         else:
             pack_padding(into, run.size[inner] * group, full)
         into += run.size[inner] * group * reach.item_size
-    turn_first_bits(run.values, run.length, full)
+    flip_first_bits(run.values, run.length, full)

@@ -1,8 +1,8 @@
 """Pooling: the maximum of each window and its place. Valid input is assumed.
 
 `plan_pool` is the list of ways, and `plan_call` says which planes are copied to C order before. Windows of 2 in
-contiguous rows are compared where they lie. Without indices, rows or columns that are contiguous or interleave the
-channels are filtered, windows of 2 bytes among them. Every window of few cells is compared in all channels, where these
+contiguous rows are compared where they lie. Without indices, what is contiguous along an axis, or interleaves the
+channels, is filtered, windows of 2 bytes among that. Every window of few cells is compared in all channels, where these
 are neighbours; rows of small windows are dealt out; all else is packed, reached and taken. What is left, windows that
 miss the array, are larger than any block or have their cells far apart, is looked at cell by cell.
 """
@@ -200,7 +200,12 @@ FILTERED = FILTERED_TAKEN
 COPIED = COPIED_TAKEN
 
 
-cdef bint plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_ssize_t planes, char *cells, Job *copy,
+cdef bint plan_places(const Job *job, Plan *plan) noexcept nogil:
+    """How codes become places, if the way asks for that; False where there is no memory for a table."""
+    return not plan.reach.places or plan_offsets(job, &plan.reach.offsets)
+
+
+cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_ssize_t planes, char *cells, Job *copy,
                     Plan *plan) noexcept nogil:
     """The plan of some planes, from number `first` on, that are in C order in `cells`."""
     cdef Py_ssize_t step = copied.item_size
@@ -217,35 +222,35 @@ cdef bint plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_s
     copy.pooled.data = plane_of(&job.pooled, job.channels, first)
     if job.indices.data != NULL:
         copy.indices.data = plane_of(&job.indices, job.channels, first)
-    return plan_pool(copy, plan, copied.kind, copied.item_size, 1)
+    plan_pool(copy, plan, copied.kind, copied.item_size, 1)
 
 
 cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some planes at a time, copied to C order and pooled like any others."""
     cdef const Copied *copied = <const Copied *> job.way
-    cdef Py_ssize_t planes = job.batch * job.channels, lots = (planes + copied.planes - 1) // copied.planes, lot
-    cdef Py_ssize_t first, some
+    cdef Py_ssize_t planes = job.batch * job.channels, lot, first, some
     cdef Job copy
     cdef Plan plan
     cdef char *buffer = <char *> malloc(copied.planes * cells_of(job.g.full) * copied.item_size + CACHE_LINE)
     if buffer == NULL:
         found.failed += 1  # unreached: blocks are too small to be refused first
         return  # unreached: the same
-    for lot in range(lots * task // job.tasks, lots * (task + 1) // job.tasks):
+    for lot in range(copied.lots * task // job.tasks, copied.lots * (task + 1) // job.tasks):
         first = lot * copied.planes
         some = min(copied.planes, planes - first)
         copy_planes(job, first, some, copied.item_size, <char *> aligned(buffer))
-        if plan_copy(job, copied, first, some, <char *> aligned(buffer), &copy, &plan):
+        plan_copy(job, copied, first, some, <char *> aligned(buffer), &copy, &plan)
+        # The last lot, with fewer planes, may go a way that has a table.
+        if plan_places(&copy, &plan):
             plan.kernel(&copy, 0, found, copy.full.data, copy.indices.data)
         else:
-            found.failed += 1  # unreached: the same
+            found.failed += 1  # unreached: so small a table is not refused first
         free(plan.reach.offsets.table)
     free(buffer)
 
 
-cdef bint plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
-    """The way of a call: the first of these whose condition holds. From here on the job is constant. False where
-    there is no memory for the plan."""
+cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
+    """The way of a call: the first of these whose condition holds. From here on the job is constant."""
     cdef bint half_precision = kind == HALF or kind == BHALF
     # Places that take more than 32 bits are known to the last two ways alone.
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
@@ -264,7 +269,7 @@ cdef bint plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
             and not met("bytes without indices, which are filtered", item_size == 1 and job.indices.data == NULL)):
         plan.rows.by_twos = True
         plan.ways = TWOS_TAKEN
-    # Values alone, of rows that are contiguous or interleave the channels.
+    # Values alone, of rows that are contiguous or interleave the channels, or of another axis that does.
     elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
         job.way = &plan.reach
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN
@@ -298,27 +303,26 @@ cdef bint plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
                    else ROWS[kind])
     plan.ways += WHOLE_TAKEN * (plan.rows.fits and plan.rows.most.whole)
     plan.ways += STREAMED_TAKEN * (job.stream and not plan.ways & REACHED_TAKEN)
-    return not plan.reach.places or plan_offsets(job, &plan.reach.offsets)
 
 
-cdef bint plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
-    """Small planes that aren't contiguous are copied first, where their cells are not packed once more; then, or else
-    as they lie, `plan_pool`. False where there is no memory for the plan."""
+cdef void plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
+    """Small planes that aren't contiguous are copied first, unless the copy would only be packed again. How the copy is
+    pooled, or else the planes where they lie, `plan_pool` says."""
     cdef Job copy
     plan.copied.planes = planes_copied(job, item_size, threads)
     plan.copied.item_size = item_size
     plan.copied.kind = kind
     if plan.copied.planes:
         plan_copy(job, &plan.copied, 0, plan.copied.planes, job.full.data, &copy, plan)
-        free(plan.reach.offsets.table)
         if met("copies that are not packed again", plan.ways & (REACHED_TAKEN | FILTERED_TAKEN) != REACHED_TAKEN
                and not plan.ways & LARGE_TAKEN):
+            plan.copied.lots = (job.batch * job.channels + plan.copied.planes - 1) // plan.copied.planes
+            job.tasks = min(job.tasks, plan.copied.lots)
             job.way = &plan.copied
             plan.kernel = <Kernel> pool_copied
             plan.ways += COPIED_TAKEN
-            plan.reach.offsets.table = NULL
-            return True
-    return plan_pool(job, plan, kind, item_size, threads)
+            return
+    plan_pool(job, plan, kind, item_size, threads)
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
@@ -347,7 +351,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.stream = met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
                      + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
-    if not plan_call(&job, &plan, kind, item_size, threads):
+    plan_call(&job, &plan, kind, item_size, threads)
+    if not plan_places(&job, &plan):
         raise MemoryError("no memory for the places of a window")  # unreached: the same
     if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
             <= GIL_BYTES // item_size):

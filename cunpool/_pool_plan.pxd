@@ -18,17 +18,18 @@ cdef enum:
     PLANE_FILTERED = 128    # and those of a plane by itself
     BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
-    COPIED_ROW = 64         # cells of a row with a gap behind it that is copied,
-    COPIED_MOST = 1 << 18   # bytes of a plane that is copied whole,
-    COPIED_TURNED = 1 << 12  # also where that turns it round,
-    COPIED_SOME = 1 << 16   # and of the smaller ones that are copied together
+    COPIED_ROW = 64         # cells of the longest row that is copied for nothing but the gap behind it
+    COPIED_MOST = 1 << 18   # bytes of the largest plane that is copied,
+    COPIED_TRANSPOSED = 1 << 12  # of the largest one in which another axis than the width lies along memory,
+    COPIED_LOT = 1 << 16    # and of small ones that are copied together
 
 
 cdef struct Copied:
     # Planes that are copied to C order first.
-    Py_ssize_t planes       # how many at a time
-    Py_ssize_t item_size    # and what the plan of these has to know,
-    int kind                # which is another one for each lot
+    Py_ssize_t planes       # of a lot: these are copied, and pooled, together
+    Py_ssize_t lots
+    Py_ssize_t item_size    # what `plan_pool` is told again, for each lot has a plan of its own
+    int kind
 
 
 cdef struct Plan:
@@ -116,8 +117,8 @@ cdef inline void turn(Job *job, int axis) noexcept nogil:
 
 cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int compared_size,
                                int threads) noexcept nogil:
-    """Whether a call can be filtered, and how: along the axis that lies along memory, and as one tall plane, where
-    planes can be one."""
+    """Whether a call can be filtered, and how: along the last axis that is contiguous or interleaves the channels,
+    which is the width then; and as one tall plane, where planes can be one."""
     cdef Geometry g = job.g
     cdef View full = job.full, pooled = job.pooled
     cdef Py_ssize_t batch = job.batch, channels = job.channels, unit
@@ -139,37 +140,41 @@ cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int
     return False
 
 
-cdef inline Py_ssize_t distance(Py_ssize_t step) noexcept nogil:
+cdef inline Py_ssize_t bytes_apart(Py_ssize_t step) noexcept nogil:
     return max(step, -step)
 
 
 cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
-    """How many planes are copied to C order at a time, where a buffer holds a whole one: some whose rows lie along
-    memory, with cells between, backwards, or short ones with gaps behind them; with indices, also small ones that are
-    turned round. Else none."""
+    """How many planes are copied to C order at a time, or 0 if they are pooled where they lie.
+
+    Planes are copied that fit a buffer, if their rows lie along memory, but with cells between, backwards, or short
+    and with gaps behind them; with indices, also small ones in which another axis lies along memory. A plane is never
+    split, so each thread has to have one.
+    """
     cdef const View *full = &job.full
-    cdef Py_ssize_t planes = job.batch * job.channels, step = distance(full.axis[2]), size = item_size, some
+    cdef Py_ssize_t planes = job.batch * job.channels, step = bytes_apart(full.axis[2]), size = item_size, some
     cdef int axis
-    if job.channels > 1 and step > distance(full.c) or job.batch > 1 and step > distance(full.n):
+    if job.channels > 1 and step > bytes_apart(full.c) or job.batch > 1 and step > bytes_apart(full.n):
         return 0
     if (full.axis[2] == item_size
             and (met("contiguous planes, or rows long enough where they lie",
                      job.g.full[2] > COPIED_ROW or flat_stride(full, job.g.full) == item_size)
                  or twos(job, item_size))):
         return 0
-    if not met("results of which all planes are as far apart",
-               job.pooled.even and (job.indices.data == NULL or job.indices.even)):
+    if (met("fewer planes than threads", planes < threads)
+            or not met("planes of the results equally far apart",
+                       job.pooled.even and (job.indices.data == NULL or job.indices.even))):
         return 0
     for axis in range(3):
         if met("planes larger than a buffer", job.g.full[axis] > COPIED_MOST // size):
             return 0
         size *= job.g.full[axis]
     if (size == item_size
-            or met("columns that lie along memory", job.g.full[1] > 1 and step > distance(full.axis[1])
-                   or job.g.full[0] > 1 and step > distance(full.axis[0]))
-            and (job.indices.data == NULL or met("planes too large to be turned round", size > COPIED_TURNED))):
+            or met("an axis closer in memory than the width", job.g.full[1] > 1 and step > bytes_apart(full.axis[1])
+                   or job.g.full[0] > 1 and step > bytes_apart(full.axis[0]))
+            and (job.indices.data == NULL or met("planes too large to be transposed", size > COPIED_TRANSPOSED))):
         return 0
-    some = clamp(COPIED_SOME // size, 1, planes)
+    some = clamp(COPIED_LOT // size, 1, planes)
     if threads > 1:
         some = clamp(planes // (4 * threads), 1, some)
     return some

@@ -148,7 +148,10 @@ cdef inline bint over_an_edge(const Geometry *g, const Run *run) noexcept nogil:
 
 cdef inline void reach_all(const Geometry *g, const Reach *reach, Run *run, compared *compared_type,
                            code *code_type) noexcept nogil:
-    """The maximum of each window, where the window begins, and its code. The axes go as before one was turned."""
+    """The maximum of each window, where the window begins, and its code.
+
+    The array's own last axis goes first, whichever was taken for the width.
+    """
     cdef bint coding = reach.code_size != 0
     cdef Py_ssize_t worth = 1, kernel
     cdef int axis, last

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import vectorised
-from cases import FLOATS, INTEGERS, POOL, bits, random_numbers
+from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits, random_numbers
 
 import cunpool as cu
 from cunpool import _pool, pooling
@@ -63,7 +65,7 @@ CALLS = [
     ((2, 3, 9, 7), (3, 1, 1)),
     ((1, 20, 33, 31), ((2, 1), (2, 1))),
     ((2, 3, 6, 10, 12), (2,)),
-    ((1, 2, 5, 12, 8), (2, 1, 1)),
+    ((1, 3, 5, 12, 8), (2, 1, 1)),
 ]
 
 
@@ -133,7 +135,49 @@ def test_which_planes_are_copied(rng, ways):
     room = np.zeros((2, 4, 4, 7), np.float32)
     assert copied(pair, 2, out=room[:, :3].copy())
     assert not copied(pair, 2, out=room[:, :3])
+    places = np.zeros(room.shape, np.int64)
+    assert copied(pair, 2, return_indices=True, out=(None, places[:, :3].copy()))
+    assert not copied(pair, 2, return_indices=True, out=(None, places[:, :3]))
+    assert not copied(pair, 2, return_indices=True, out=(room[:, :3], None))
     assert not room[:, 3].any()
+    assert not places[:, 3].any()
+    # Each thread has planes of its own.
+    assert copied(pair, 2, num_threads=6)
+    assert not copied(pair, 2, num_threads=7)
+    # With indices, small planes are transposed.
+    assert copied(numbers(1, 2, 32, 32).swapaxes(2, 3), 2, return_indices=True)
+    assert not copied(numbers(1, 2, 33, 32).swapaxes(2, 3), 2, return_indices=True)
+
+
+def test_the_last_lot_goes_a_way_of_its_own(rng, ways):
+    """Many planes are compared across, the few that are left are not."""
+    plain = rng.integers(-9, 9, (1, 210, 8, 10)).astype("f4")
+    for arguments in ((3, 1, 1, 2), (3, 1, 1)):
+        for kind in (np.int64, np.int32):
+            result = cu.max_pool2d(
+                plain[..., ::-1].copy()[..., ::-1], *arguments, return_indices=True, index_dtype=kind
+            )
+            expected = vectorised.max_pool(plain, 2, *arguments)
+            assert [*map(bits, result)] == [bits(expected[0]), bits(expected[1].astype(kind))]
+    assert all(way & COPIED for way in ways)
+    assert ways[0] & _pool.ACROSS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f", "d"])
+@pytest.mark.parametrize("step", [2, 3, 4, 5, -1, -2])
+def test_nothing_is_looked_at_around_the_array(rng, dtype, step):
+    """The last cell is the last of its page, or the first the first, and the page behind, or before, is closed."""
+    for width in (1, 7, 15, 16, 17, 31, 33, 63, 65, 130):
+        plain = rng.integers(0, 9, (2, 3, 6, width)).astype(dtype)
+        room = np.zeros((*plain.shape[:-1], width * abs(step)), dtype)
+        at_the_end = at_the_end_of_memory(room)[..., abs(step) - 1 :: abs(step)]
+        for x in (at_the_end, at_the_end[..., ::-1]) if step > 0 else (at_the_end[..., ::-1],):
+            x[...] = plain
+            for kernel in (2, 1), (3, 1):
+                pooled = cu.max_pool2d(x, kernel, 1, return_indices=True)
+                assert [*map(bits, pooled)] == [*map(bits, vectorised.max_pool(plain, 2, kernel, 1))]
+                assert bits(cu.max_pool2d(x, kernel, 1)) == bits(pooled[0])
 
 
 @pytest.mark.parametrize("odd", [np.nan, -0.0])

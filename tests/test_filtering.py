@@ -229,3 +229,33 @@ def test_nothing_is_looked_at_behind_the_array(rng, dtype, width):
             for last in (at_the_end_of_memory(x), at_the_end_of_memory(x[:, :, ::-1])[:, :, ::-1], interleaved):
                 assert bits(cu.max_pool2d(last, *arguments)) == bits(values)
                 assert bits(cu.max_pool2d(last, *arguments, return_indices=True)[1]) == bits(indices)
+
+
+def odd_numbers(rng, shape):
+    """Ties between zeros of either sign, and not-a-numbers that can be told from each other."""
+    numbers = rng.choice(np.array([-1, -0.0, 0.0], np.float32), shape)
+    chosen = rng.random(shape) < 0.1
+    numbers.view("u4")[chosen] = 0x7FC00000 + rng.integers(0, 1000, chosen.sum())
+    return numbers
+
+
+@pytest.mark.parametrize("odd", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_another_axis_as_rows(rng, ways, odd, threads):
+    """Columns, or layers, that lie along memory; something odd is compared in the array's own order."""
+    for full, order, arguments in (
+        ((2, 3, 33, 41), (0, 1, 3, 2), (3, 1, 1)),
+        ((4, 8, 14, 14), (0, 1, 3, 2), (2,)),
+        ((1, 2, 30, 60), (0, 1, 3, 2), ((2, 5), (1, 3), (1, 2), (1, 2))),
+        ((1, 1, 12, 14, 16), (0, 1, 4, 3, 2), ((2, 3, 2), (2, 1, 1), (1, 1, 0), (1, 2, 1))),
+        ((2, 3, 9, 20, 17), (0, 1, 2, 4, 3), (3, 2, 1)),
+        ((1, 3, 9, 20, 17), (0, 4, 3, 2, 1), (2, 1, 1)),  # and interleaves the channels
+        ((2, 5, 31, 23), (0, 3, 2, 1), (3, 2, 1, 2)),
+    ):
+        n = len(full) - 2
+        plain = odd_numbers(rng, full) if odd else plain_numbers(rng, np.dtype("f4"), full)
+        x = np.ascontiguousarray(plain.transpose(order)).transpose(np.argsort(order))
+        values = vectorised.max_pool(plain, n, *arguments)[0]
+        ways.clear()
+        assert bits(POOL[n](x, *arguments, num_threads=threads)) == bits(values)
+        assert [way & ~_pool.JOINED for way in ways] == [FILTERED]
