@@ -401,22 +401,30 @@ def row(title: str, ratios: list[float]) -> Row:
     return title, geometric_mean(ratios), min(ratios), max(ratios)
 
 
-def draw(groups: dict[str, list[Row]], path: Path, theme: str, heading: str) -> None:
-    """Rows under titles: a bar for the range, a mark and a number at the mean; beyond the line cunpool is faster."""
+def draw(groups: dict[str, list[Row]], path: Path, theme: str, heading: str, left: float = 1.26) -> None:
+    """Rows under titles: a bar for the range, a mark and a number at the mean; beyond the line cunpool is faster.
+
+    The names of rows have `left` inches.
+    """
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     paper, ink, faint = THEMES[theme]
     height = sum(len(found) + 1.1 for found in groups.values())
-    figure = Figure(figsize=(4.2, 0.27 * height + 0.85), facecolor=paper)
-    inches = figure.get_size_inches()[1]
-    axes = figure.add_axes((0.30, 0.5 / inches, 0.66, 1 - 0.85 / inches), facecolor=paper)
+    width, inches = left + 2.94, 0.27 * height + 0.85
+    figure = Figure(figsize=(width, inches), facecolor=paper)
+    axes = figure.add_axes((left / width, 0.5 / inches, 2.77 / width, 1 - 0.85 / inches), facecolor=paper)
     beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "color": ink}
     level = 0.0
     for title, found in groups.items():
         axes.text(
-            -0.44, level, title, weight="bold", bbox={"facecolor": paper, "edgecolor": "none", "pad": 1}, **beside
+            (0.04 - left) / 2.77,
+            level,
+            title,
+            weight="bold",
+            bbox={"facecolor": paper, "edgecolor": "none", "pad": 1},
+            **beside,
         )
         for number, (name, mean, low, high) in enumerate(found, 1):
             y = level + number - 0.1
@@ -430,7 +438,7 @@ def draw(groups: dict[str, list[Row]], path: Path, theme: str, heading: str) -> 
         level += len(found) + 1.1
     axes.axvline(1, color=ink, lw=1.2)
     everything = [number for found in groups.values() for _, *numbers in found for number in numbers]
-    axes.set(xscale="log", xlim=(min([0.8 * min(everything), 0.7]), 2.4 * max(everything)), ylim=(level - 0.6, -0.7))
+    axes.set(xscale="log", xlim=(min([0.8 * min(everything), 0.7]), 3 * max(everything)), ylim=(level - 0.6, -0.7))
     axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -439,7 +447,7 @@ def draw(groups: dict[str, list[Row]], path: Path, theme: str, heading: str) -> 
     axes.grid(axis="x", color=faint, alpha=0.3)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("times as long as cunpool (mean, and from least to most)", color=ink, x=0.3)
-    figure.text(0.02, 1 - 0.1 / inches, heading, ha="left", va="top", color=ink, fontsize=10.5)
+    figure.text(0.08 / width, 1 - 0.1 / inches, heading, ha="left", va="top", color=ink, fontsize=10.5)
     with matplotlib.rc_context({"svg.hashsalt": "cunpool", "svg.fonttype": "path"}):  # the same file in each run
         figure.savefig(path, facecolor=paper, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     print(f"wrote {path}")

@@ -148,7 +148,7 @@ def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
     given["cells"][0] |= {"plain": False, "index": "none", "group": "a question"}
     report.chart(given, tmp_path / "made")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made-lanes-dark.svg", "made-lanes-light.svg"]
-    assert "<!-- a question -->" in (tmp_path / "made-lanes-light.svg").read_text()
+    assert "<!-- a question: NumPy -->" in (tmp_path / "made-lanes-light.svg").read_text()
 
 
 @pytest.mark.skipif(not hasattr(__import__("signal"), "SIGSTOP"), reason="contestants cannot be stopped here")
