@@ -7,6 +7,7 @@
 # that have a NaN or a negative zero are reached instead, in raster order (`_reach.pxd`).
 from cunpool._common cimport *
 from cunpool._compare cimport *
+from cunpool._every cimport every
 from cunpool._numbers cimport *
 from cunpool._pack cimport *
 

@@ -4,7 +4,7 @@ from libc.string cimport memcpy
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._entries cimport half_value  # and what is declared with it
-from cunpool._numbers cimport every
+from cunpool._every cimport every
 
 cdef extern from *:
     """

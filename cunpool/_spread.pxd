@@ -11,6 +11,7 @@ from libc.string cimport memcpy, memset
 from cunpool._choose cimport *
 from cunpool._common cimport *
 from cunpool._entries cimport *
+from cunpool._every cimport every
 from cunpool._spread_plan cimport *
 
 
@@ -177,11 +178,17 @@ cdef inline void bring(char *to, const char *start, Py_ssize_t rows, Py_ssize_t 
 cdef inline void bring_some(char *to, const char *start, int size, Py_ssize_t rows, Py_ssize_t row_step,
                             Py_ssize_t windows, Py_ssize_t window_step, Py_ssize_t unit, Py_ssize_t unit_step,
                             bint in_rows) noexcept nogil:
-    """`bring` for items of any size; rows that have no gaps are copied."""
+    """`bring` for items of any size; rows that have no gaps are copied, and those of single items gathered."""
     cdef Py_ssize_t row
     if in_rows:
         for row in range(rows):
             memcpy(to + row * windows * unit * size, start + row * row_step, windows * unit * size)
+    elif unit == 1 and size <= 8 and met("items at whole distances", window_step % size == 0):
+        if met("rows that go on at the same distance", row_step == windows * window_step):
+            windows *= rows
+            rows = 1
+        for row in range(rows):
+            every(size, to + row * windows * size, start + row * row_step, window_step // size, 1, windows)
     elif size == 1:
         bring(to, start, rows, row_step, windows, window_step, unit, unit_step, <item1 *> NULL)
     elif size == 2:

@@ -3,7 +3,7 @@ from libc.string cimport memcpy
 
 from cunpool._common cimport *
 from cunpool._compare cimport *
-from cunpool._numbers cimport every
+from cunpool._every cimport every
 from cunpool._pack cimport *
 from cunpool._write cimport VECTOR
 

@@ -244,3 +244,25 @@ def test_nothing_is_touched_behind_the_arrays(rng, ways, dtype, order):
             UNPOOL[2](*given[:2], kernel, output_size=case.full, out=given[2], num_threads=1, **arguments)
             assert bits(given[2]) == bits(case.expected(values))
     assert ways.count(_unpool.SPREAD) >= 3
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, 5, -1, -2])
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
+def test_items_far_apart_or_backwards(rng, ways, dtype, step):
+    """Values and indices, rows that go on at the same distance and others; not a byte around them is read."""
+    for pooled, kernel in (((5, 40), (2, 2)), ((1, 300), (3, 2)), ((7, 14), (2, 3)), ((30, 9), (2, 2)), ((260,), (2,))):
+        case = Case(rng, (2, 3), pooled, kernel)
+        for kind in FORMATS[:3]:
+            indices, said = case.indices(kind)
+            values = random_items(rng, np.dtype(dtype), indices.shape)
+            given = []
+            for array in (values, indices):
+                room = np.zeros((*array.shape[:-1], array.shape[-1] * abs(step)), array.dtype)
+                if sys.platform == "linux":
+                    room = at_the_end_of_memory(room)
+                part = room[..., abs(step) - 1 :: abs(step)]
+                given.append(part if step > 0 else part[..., ::-1])
+                given[-1][...] = array
+            out = UNPOOL[case.n](*given, kernel, output_size=case.full, **said)
+            assert bits(out) == bits(case.expected(values))
+    assert all(way & _unpool.SPREAD for way in ways)
