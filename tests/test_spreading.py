@@ -266,3 +266,19 @@ def test_items_far_apart_or_backwards(rng, ways, dtype, step):
             out = UNPOOL[case.n](*given, kernel, output_size=case.full, **said)
             assert bits(out) == bits(case.expected(values))
     assert all(way & _unpool.SPREAD for way in ways)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "D"])
+def test_items_whose_distance_is_no_multiple_of_their_size(rng, ways, dtype):
+    """A field of a packed record, of which the other one is a byte."""
+    case = Case(rng, (2, 3), (7, 40), (2, 2))
+    values = random_items(rng, np.dtype(dtype), case.codes.shape)
+    for kind in FORMATS[:3]:
+        indices, said = case.indices(kind)
+        given = []
+        for array in (values, indices):
+            given.append(np.zeros(array.shape, [("byte", "u1"), ("item", array.dtype)])["item"])
+            given[-1][...] = array
+        out = UNPOOL[2](*given, (2, 2), output_size=case.full, **said)
+        assert bits(out) == bits(case.expected(values))
+    assert all(way & _unpool.SPREAD for way in ways)
