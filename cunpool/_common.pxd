@@ -409,6 +409,11 @@ cdef inline Py_ssize_t whole_steps(Py_ssize_t step) noexcept nogil:
     return (AHEAD + step - 1) // step * step
 
 
+cdef inline Py_ssize_t size_of(Py_ssize_t step) noexcept nogil:
+    """Of a step, which is negative in reversed arrays."""
+    return step if step > 0 else -step
+
+
 cdef inline Py_ssize_t clamp(Py_ssize_t x, Py_ssize_t low, Py_ssize_t high) noexcept nogil:
     return low if x < low else high if x > high else x
 

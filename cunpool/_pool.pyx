@@ -260,8 +260,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
     plan.reach.places = False
-    closer = (job.channels > 1
-              and max(job.full.c, -job.full.c) < max(job.full.axis[2], -job.full.axis[2]))
+    closer = job.channels > 1 and size_of(job.full.c) < size_of(job.full.axis[2])
     dealt = near and worth_dealing(job, item_size, half_precision)
     tall = near and foldable(job, item_size, job.index_size)
     # Windows of 2 where they lie.

@@ -91,9 +91,7 @@ cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, Py_ssize_
     if met("broad units, of which a stride leaves some out",
            unit * item_size >= BROAD_UNIT and item_size >= 4 and g.stride[2] > 1 and cells_of(g.kernel) <= DEALT):
         return False
-    return (met("windows of more than a cell", cells_of(g.kernel) > 1)
-            and met("cells enough to be filtered", job.batch * job.channels * cells_of(g.full) >= LEAST_FILTERED)
-            and met("columns enough to be filtered", g.full[2] * unit > NARROW)
+    return (met("columns enough to be filtered", g.full[2] * unit > NARROW)
             and met("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED))
             and met("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
 
@@ -124,7 +122,8 @@ cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int
     cdef Py_ssize_t batch = job.batch, channels = job.channels, unit
     cdef int axis
     cdef bint tall
-    if job.indices.data != NULL:
+    if (job.indices.data != NULL or not met("windows of more than a cell", cells_of(g.kernel) > 1)
+            or not met("cells enough to be filtered", batch * channels * cells_of(g.full) >= LEAST_FILTERED)):
         return False
     for axis in range(2, -1, -1):
         turn(job, axis)
@@ -140,10 +139,6 @@ cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int
     return False
 
 
-cdef inline Py_ssize_t bytes_apart(Py_ssize_t step) noexcept nogil:
-    return max(step, -step)
-
-
 cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
     """How many planes are copied to C order at a time, or 0 if they are pooled where they lie.
 
@@ -152,9 +147,9 @@ cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int t
     split, so each thread has to have one.
     """
     cdef const View *full = &job.full
-    cdef Py_ssize_t planes = job.batch * job.channels, step = bytes_apart(full.axis[2]), size = item_size, some
+    cdef Py_ssize_t planes = job.batch * job.channels, step = size_of(full.axis[2]), size = item_size, some
     cdef int axis
-    if job.channels > 1 and step > bytes_apart(full.c) or job.batch > 1 and step > bytes_apart(full.n):
+    if job.channels > 1 and step > size_of(full.c) or job.batch > 1 and step > size_of(full.n):
         return 0
     if (full.axis[2] == item_size
             and (met("contiguous planes, or rows long enough where they lie",
@@ -170,8 +165,8 @@ cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int t
             return 0
         size *= job.g.full[axis]
     if (size == item_size
-            or met("an axis closer in memory than the width", job.g.full[1] > 1 and step > bytes_apart(full.axis[1])
-                   or job.g.full[0] > 1 and step > bytes_apart(full.axis[0]))
+            or met("an axis closer in memory than the width", job.g.full[1] > 1 and step > size_of(full.axis[1])
+                   or job.g.full[0] > 1 and step > size_of(full.axis[0]))
             and (job.indices.data == NULL or met("planes too large to be transposed", size > COPIED_TRANSPOSED))):
         return 0
     some = clamp(COPIED_LOT // size, 1, planes)

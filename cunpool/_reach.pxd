@@ -200,8 +200,7 @@ cdef inline void order_axes(const Job *job, int *order) noexcept nogil:
     cdef Py_ssize_t step[4]
     cdef int k, other, axis
     for axis in range(AXES):
-        step[axis] = job.full.axis[axis] if axis < 3 else job.full.c
-        step[axis] = max(step[axis], -step[axis])
+        step[axis] = size_of(job.full.axis[axis] if axis < 3 else job.full.c)
         if (job.g.full[axis] if axis < 3 else job.channels) == 1:
             step[axis] = <Py_ssize_t> (<size_t> -1 >> 1)
     order[0] = CHANNEL

@@ -54,10 +54,6 @@ cdef struct Spread:
     uint32_t wide
 
 
-cdef inline Py_ssize_t size_of(Py_ssize_t step) noexcept nogil:
-    return step if step > 0 else -step
-
-
 cdef inline int sorted_axes(const Job *job, Axis *axes) noexcept nogil:
     """The axes that have more than one cell, as the output has them in memory, the outermost first; how many."""
     cdef const Geometry *g = &job.g
