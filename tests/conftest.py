@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cunpool as cu
+from cunpool import _pool
 
 
 def pytest_report_header() -> str:
@@ -16,6 +17,15 @@ def pytest_report_header() -> str:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Random numbers that are the same in each run, and others for each test and each of its parameters."""
     return np.random.default_rng(zlib.crc32(f"{request.module.__name__} {request.node.name}".encode()))
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What pooling's kernel says of the ways it took, call by call."""
+    taken: list[int] = []
+    pool = _pool.pool
+    monkeypatch.setattr(_pool, "pool", lambda *arguments: taken.append(pool(*arguments)) or taken[-1])
+    return taken
 
 
 @pytest.fixture(autouse=True)

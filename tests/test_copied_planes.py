@@ -10,21 +10,9 @@ import vectorised
 from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits, random_numbers
 
 import cunpool as cu
-from cunpool import _pool, pooling
+from cunpool import _pool
 
 COPIED = _pool.COPIED
-
-
-@pytest.fixture
-def ways(monkeypatch):
-    taken, pool = [], _pool.pool
-
-    def told(*arguments):
-        taken.append(pool(*arguments))
-        return taken[-1]
-
-    monkeypatch.setattr(pooling._pool, "pool", told)
-    return taken
 
 
 def within(x, before, after):

@@ -9,21 +9,9 @@ from cases import POOL, bits, random_numbers
 from fuzzing.right import UNPOOL_BACKWARD
 
 import cunpool as cu
-from cunpool import _pool, pooling
+from cunpool import _pool
 
 LAYERS = (3, 32768, 32768)
-
-
-@pytest.fixture
-def ways(monkeypatch):
-    taken, pool = [], _pool.pool
-
-    def told(*arguments):
-        taken.append(pool(*arguments))
-        return taken[-1]
-
-    monkeypatch.setattr(pooling._pool, "pool", told)
-    return taken
 
 
 def overlapping(rng, dtype, shape, apart, rising):

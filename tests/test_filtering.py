@@ -10,22 +10,10 @@ import vectorised
 from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits
 
 import cunpool as cu
-from cunpool import _pool, pooling
+from cunpool import _pool
 
 DTYPES = INTEGERS + FLOATS
 FILTERED = _pool.REACHED | _pool.FILTERED
-
-
-@pytest.fixture
-def ways(monkeypatch):
-    taken, pool = [], _pool.pool
-
-    def told(*arguments):
-        taken.append(pool(*arguments))
-        return taken[-1] & ~_pool.JOINED
-
-    monkeypatch.setattr(pooling._pool, "pool", told)
-    return taken
 
 
 def plain_numbers(rng, dtype, shape):

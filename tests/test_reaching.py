@@ -10,19 +10,7 @@ import vectorised
 from cases import FLOATS, INTEGERS, POOL, bits, random_numbers
 
 import cunpool as cu
-from cunpool import _pool, pooling
-
-
-@pytest.fixture
-def ways(monkeypatch):
-    taken, pool = [], _pool.pool
-
-    def told(*arguments):
-        taken.append(pool(*arguments))
-        return taken[-1]
-
-    monkeypatch.setattr(pooling._pool, "pool", told)
-    return taken
+from cunpool import _pool
 
 
 def of_values_alone(x):
