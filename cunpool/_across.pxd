@@ -68,7 +68,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             must(taps.count * count <= CELLS)
             dealt = taps
             for i in range(taps.count):
-                take_row(cells + i * count, 0, taps.cells[i], job.full.c, 1, 1, count)
+                copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.c, count, sizeof(number))
                 dealt.cells[i] = <const char *> (cells + i * count)
             compare_window(&dealt, whole, best, place)
             write(&target, base, 0, count, best, place)

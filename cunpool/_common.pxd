@@ -282,7 +282,9 @@ cdef struct Job:
     # so negative that no place comes of it.
     Py_ssize_t offsets[256]
     bint all_inside         # whether no window reaches over an edge
-    Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis
+    Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis,
+    Py_ssize_t raster[3]    # and how many cells, in raster order, that is where windows are not dilated
+    int order[3]            # the axes in raster order, which another than the last may have been taken for the width of
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
     bint stream             # whether results are so large that they go past the caches,
     Py_ssize_t kept         # all but so many bytes of them

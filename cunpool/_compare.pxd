@@ -267,28 +267,39 @@ cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t
                              int32_t *place) noexcept nogil:
     """The maximum of one window and its place; the window may reach over the edge, but not miss the array."""
     cdef const Geometry *g = &job.g
-    cdef const char *row
+    cdef const char *cell
     cdef Py_ssize_t low[3]
     cdef Py_ssize_t high[3]
-    cdef Py_ssize_t kd, kh, kw
-    cdef int32_t where
-    cdef number x
+    cdef Py_ssize_t i, j, where, next_cell, next_place
+    cdef int slow = job.order[0], middle = job.order[1], fast = job.order[2], axis
+    cdef number x, highest
+    cdef int32_t there = 0
     cdef bint begun = False
-    for kd in range(3):
-        low[kd] = first_tap(start[kd], g.dilation[kd])
-        high[kd] = min(g.kernel[kd], (g.full[kd] - start[kd] + g.dilation[kd] - 1) // g.dilation[kd])
-    for kd in range(low[0], high[0]):
-        for kh in range(low[1], high[1]):
-            row = (plane + (start[0] + kd * g.dilation[0]) * job.full.axis[0]
-                   + (start[1] + kh * g.dilation[1]) * job.full.axis[1])
-            for kw in range(low[2], high[2]):
-                x = (<const number *> (row + (start[2] + kw * g.dilation[2]) * job.full.axis[2]))[0]
-                where = <int32_t> place_of(job, kd, kh, kw)
+    highest = lowest(best)
+    next_cell = g.dilation[fast] * job.full.axis[fast]
+    next_place = job.place_steps[fast]
+    for axis in range(3):
+        low[axis] = first_tap(start[axis], g.dilation[axis])
+        high[axis] = g.kernel[axis]
+        if start[axis] + (g.kernel[axis] - 1) * g.dilation[axis] >= g.full[axis]:
+            high[axis] = (g.full[axis] - start[axis] + g.dilation[axis] - 1) // g.dilation[axis]
+    for i in range(low[slow], high[slow]):
+        for j in range(low[middle], high[middle]):
+            cell = (plane + (start[slow] + i * g.dilation[slow]) * job.full.axis[slow]
+                    + (start[middle] + j * g.dilation[middle]) * job.full.axis[middle]
+                    + (start[fast] + low[fast] * g.dilation[fast]) * job.full.axis[fast])
+            where = (i * job.place_steps[slow] + j * job.place_steps[middle] + low[fast] * next_place)
+            for _ in range(low[fast], high[fast]):
+                x = (<const number *> cell)[0]
                 if not begun:
-                    best[0] = x
-                    place[0] = where
+                    highest = x
+                    there = <int32_t> where
                     begun = True
-                hold(best, place, x, where)
+                hold(&highest, &there, x, <int32_t> where)
+                cell += next_cell
+                where += next_place
+    best[0] = highest
+    place[0] = there
 
 
 cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,

@@ -1,61 +1,69 @@
 # Dealing out: the cells of rows that follow each other in memory, so that those of neighbouring windows are neighbours;
-# or windows of 2 compared where they lie.
+# or windows of 2 compared where they lie. A row's cells are columns of one channel, or of all where these are
+# interleaved; and along which axis it goes does not matter, as long as the windows' cells are compared in raster order.
 from libc.string cimport memcpy
 
 from cunpool._common cimport *
 from cunpool._compare cimport *
+from cunpool._every cimport every, every_by_two
 from cunpool._places cimport inside
 from cunpool._write cimport *
 
 cdef enum:
     SHORT = 32              # rows with no more windows than this are dealt out together
+    SHORT_BYTES = 128       # and so are overlapping ones of as many bytes, for what fills no vector goes cell by cell
     VECTOR_ROW = 4          # rows of windows of 2 that fill this part of a vector are compared where they lie
     CELLS = 4096            # cells of all these windows together
 
 
-cdef inline inlined take_phase(number *phase, const char *row, Py_ssize_t step, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(count):
-        phase[i] = (<const number *> (row + i * step))[0]
+cdef inline void take_columns(char *phases, Py_ssize_t pitch, const char *row, Py_ssize_t size, Py_ssize_t unit,
+                              Py_ssize_t stride, Py_ssize_t used, Py_ssize_t count) noexcept nogil:
+    """Deal out columns to as many buffers, `pitch` bytes apart, as the stride is: `count` to each that is used."""
+    cdef Py_ssize_t column = unit * size, i
+    # The last ones of several cells by themselves: the others go as whole vectors, which reach beyond what is theirs.
+    cdef Py_ssize_t some = count if unit == 1 else max(count - 16 // column - 1, <Py_ssize_t> 0)
+    if stride == 1:
+        memcpy(phases, row, count * column)
+        return
+    if stride == 2 and used == 2 and unit == 1:
+        every_by_two(size, phases, phases + pitch, row, count)
+        return
+    for _ in range(used):
+        every(size, phases, row, stride, unit, some)
+        for i in range(some, count):
+            memcpy(phases + i * column, row + i * stride * column, column)
+        phases += pitch
+        row += column
 
 
-cdef inline cloned take_row(number *phases, Py_ssize_t pitch, const char *row, Py_ssize_t step, Py_ssize_t stride,
-                            Py_ssize_t used, Py_ssize_t count) noexcept nogil:
-    """Deal out the cells of a row to as many buffers, `pitch` apart, as the stride is: `count` to each that is used."""
-    cdef Py_ssize_t phase, i
-    cdef const number *cells = <const number *> row
-    if step == sizeof(number) and stride == 1:
-        memcpy(phases, row, count * sizeof(number))
-    elif step == sizeof(number) and stride == 2:
-        for i in range(count):
-            phases[i] = cells[2 * i]
-            phases[pitch + i] = cells[2 * i + 1]
-    else:
-        for phase in range(used):
-            take_phase(phases + phase * pitch, row + phase * step, stride * step, count)
-
-
-cdef inline void take_inside(number *phases, Py_ssize_t pitch, const char *row, Py_ssize_t step, Py_ssize_t stride,
-                             Py_ssize_t used, Py_ssize_t first, Py_ssize_t count, Py_ssize_t width) noexcept nogil:
-    """`take_row` from the cell number `first` on; cells outside the row's `width` are left out."""
-    cdef Py_ssize_t low = first_tap(first, stride), high = min(count, (width - first) // stride), phase, cell
+cdef inline void take_inside(char *phases, Py_ssize_t pitch, const char *row, Py_ssize_t size, Py_ssize_t unit,
+                             Py_ssize_t stride, Py_ssize_t used, Py_ssize_t first, Py_ssize_t count,
+                             Py_ssize_t width) noexcept nogil:
+    """`take_columns` from number `first` on; columns outside the row's `width` are left out."""
+    cdef Py_ssize_t low = first_tap(first, stride), high = min(count, (width - first) // stride), column = unit * size
     if low < high:
-        take_row(phases + low, pitch, row + (first + low * stride) * step, step, stride, used, high - low)
+        take_columns(phases + low * column, pitch, row + (first + low * stride) * column, size, unit, stride, used,
+                     high - low)
     else:
         high = low
     # What is left belongs to windows at the edges.
-    for cell in range(max(first, 0), min(first + low * stride, width)):
-        phase = cell - first
-        phases[phase % stride * pitch + phase // stride] = (<const number *> (row + cell * step))[0]
-    for cell in range(first + high * stride, min(first + count * stride, width)):
-        phase = cell - first
-        phases[phase % stride * pitch + phase // stride] = (<const number *> (row + cell * step))[0]
+    take_rest(phases, pitch, row, column, stride, first, max(first, 0), min(first + low * stride, width))
+    take_rest(phases, pitch, row, column, stride, first, first + high * stride, min(first + count * stride, width))
+
+
+cdef inline void take_rest(char *phases, Py_ssize_t pitch, const char *row, Py_ssize_t column, Py_ssize_t stride,
+                           Py_ssize_t first, Py_ssize_t low, Py_ssize_t high) noexcept nogil:
+    """Deal out a few columns, of so many bytes, one by one."""
+    cdef Py_ssize_t i
+    for i in range(low, high):
+        memcpy(phases + (i - first) % stride * pitch + (i - first) // stride * column, row + i * column, column)
 
 
 cdef struct Block:
     # Pooled rows of a plane that are pooled together: `rows` from (d, h) on, from w on `width` windows of each.
     Py_ssize_t d, h, w, rows, width
     Py_ssize_t pitch        # from one row's windows to the next row's in the buffers
+    Py_ssize_t unit         # cells of a column: 1, or all channels
     bint whole              # whether these are all rows from the first to the last, as they lie in memory
 
 
@@ -72,7 +80,7 @@ cdef inline Py_ssize_t over_of(const Geometry *g) noexcept nogil:
 
 
 cdef inline Py_ssize_t phase_length(const Geometry *g, const Block *block) noexcept nogil:
-    """How many cells of a block are dealt to each phase of a row; of a whole block, to each phase of a layer."""
+    """How many columns of a block are dealt to each phase of a row; of a whole block, to each phase of a layer."""
     if block.whole:
         return (block.rows * block.pitch + over_of(g)
                 + ((g.kernel[1] - 1) * g.dilation[1] * g.full[2] + g.stride[2] - 1) // g.stride[2])
@@ -81,7 +89,11 @@ cdef inline Py_ssize_t phase_length(const Geometry *g, const Block *block) noexc
 
 cdef inline Py_ssize_t dealt_cells(const Geometry *g, const Block *block) noexcept nogil:
     """How many cells of a block are dealt out in all: what a buffer needs, where it is sized and where it is filled."""
-    return g.kernel[0] * (1 if block.whole else g.kernel[1]) * g.stride[2] * phase_length(g, block)
+    return layer_cells(g, block) * g.kernel[0]
+
+
+cdef inline Py_ssize_t layer_cells(const Geometry *g, const Block *block) noexcept nogil:
+    return (1 if block.whole else g.kernel[1]) * g.stride[2] * phase_length(g, block) * block.unit
 
 
 cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
@@ -133,6 +145,91 @@ cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block,
         next_row(&target)
 
 
+cdef inline void deal(const Job *job, const char *from_plane, const Block *block, const Py_ssize_t *start,
+                      char *phases, Py_ssize_t size) noexcept nogil:
+    """Deal a block's cells out: layer after layer, and in each the rows of a window one after the other."""
+    cdef const Geometry *g = &job.g
+    cdef const char *layer
+    cdef Py_ssize_t stride = g.stride[2], column = block.unit * size, length = phase_length(g, block) * column
+    cdef Py_ssize_t used = min(stride, (g.kernel[2] - 1) * g.dilation[2] + 1), kd, kh, d, h, row
+    for kd in range(g.kernel[0]):
+        d = start[0] + kd * g.dilation[0]
+        layer = from_plane + d * job.full.axis[0]
+        if 0 <= d < g.full[0] and block.whole:
+            take_inside(phases, length, layer, size, block.unit, stride, stride, start[1] * g.full[2] + start[2],
+                        length // column, g.full[1] * g.full[2])
+        elif 0 <= d < g.full[0]:
+            # In the order of the memory: that is what processors fetch ahead.
+            for row in range(block.rows):
+                for kh in range(g.kernel[1]):
+                    h = start[1] + row * g.stride[1] + kh * g.dilation[1]
+                    if 0 <= h < g.full[1]:
+                        take_inside(phases + kh * stride * length + row * block.pitch * column, length,
+                                    layer + h * job.full.axis[1], size, block.unit, stride, used, start[2],
+                                    block.pitch, g.full[2])
+        phases += layer_cells(g, block) * size
+
+
+cdef inline void find_dealt(const Job *job, const Block *block, const Py_ssize_t *start, const char *phases,
+                            Py_ssize_t size, Taps *taps) noexcept nogil:
+    """Where the cells of the windows lie that were dealt out, but for those of rows outside the array."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t stride = g.stride[2], length = phase_length(g, block), layer = layer_cells(g, block) * size
+    cdef Py_ssize_t i, j, k, column
+    cdef Py_ssize_t tap[3]
+    cdef int slow = job.order[0], middle = job.order[1], fast = job.order[2]
+    must(cells_of(g.kernel) <= TAPS)
+    taps.count = 0
+    for i in range(g.kernel[slow]):
+        tap[slow] = i
+        for j in range(g.kernel[middle]):
+            tap[middle] = j
+            for k in range(g.kernel[fast]):
+                tap[fast] = k
+                if not (0 <= start[0] + tap[0] * g.dilation[0] < g.full[0]
+                        and 0 <= start[1] + tap[1] * g.dilation[1] < g.full[1]):
+                    continue
+                column = tap[2] * g.dilation[2] + (tap[1] * g.dilation[1] * g.full[2] if block.whole else 0)
+                column = (0 if block.whole else tap[1] * stride * length) + column % stride * length + column // stride
+                taps.cells[taps.count] = phases + tap[0] * layer + column * block.unit * size
+                taps.places[taps.count] = <int32_t> place_of(job, tap[0], tap[1], tap[2])
+                taps.count += 1
+
+
+cdef inline void pool_ends(const Job *job, const char *from_plane, const Block *block, Py_ssize_t *start, number *best,
+                           int32_t *place) noexcept nogil:
+    """Look at the windows that reach over a row's ends one by one."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t first = start[2], low = 0, high = block.width, row, window, channel, at
+    while low < high and not inside(first + low * g.stride[2], g.kernel[2], g.dilation[2], g.full[2]):
+        low += 1
+    while high > low and not inside(first + (high - 1) * g.stride[2], g.kernel[2], g.dilation[2], g.full[2]):
+        high -= 1
+    if high - low == block.width:
+        return
+    for row in range(block.rows):
+        window = 0
+        while window < block.width:
+            if window == low and low < high:
+                window = high
+                continue
+            start[2] = first + window * g.stride[2]
+            at = (row * block.pitch + window) * block.unit
+            for channel in range(block.unit):
+                compare_one(job, from_plane + channel * <Py_ssize_t> sizeof(number), start, best + at + channel,
+                            place + at + channel)
+            window += 1
+        start[1] += g.stride[1]
+
+
+cdef inline void begin_places(const Block *block, Py_ssize_t step, int32_t *place) noexcept nogil:
+    """Count a row's places from its first window, `step` places before the second."""
+    cdef Py_ssize_t window, channel
+    for window in range(block.width):
+        for channel in range(block.unit):
+            place[window * block.unit + channel] += <int32_t> (window * step)
+
+
 cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
     """Pool a block: deal its cells out, so that those of neighbouring windows are neighbours, and compare."""
     cdef number[CELLS + LINE + 2 * VECTOR] cells_room
@@ -142,78 +239,36 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
     cdef number *best = <number *> aligned(best_room)
     cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef Taps taps
-    cdef Target target
     cdef const Geometry *g = &job.g
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
-    cdef const char *row
     cdef Py_ssize_t *at = [block.d, block.h, block.w]
     cdef Py_ssize_t start[3]
-    cdef Py_ssize_t stride = g.stride[2], step = job.full.axis[2], lines = block.rows * block.pitch
-    cdef Py_ssize_t length = phase_length(g, block), used = min(stride, (g.kernel[2] - 1) * g.dilation[2] + 1)
-    cdef Py_ssize_t kd, kh, kw, d, h, i, low, high, first, tap
-    cdef number *phases = cells
+    cdef Py_ssize_t lines = block.rows * block.pitch * block.unit, next = g.stride[2] * job.raster[2], i
+    cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
     for i in range(3):
         start[i] = at[i] * g.stride[i] - g.padding[i]
-    first = start[2]
     must(lines <= LINE)
     must(dealt_cells(g, block) <= CELLS)
-    must(cells_of(g.kernel) <= TAPS)
-    taps.count = 0
-    for kd in range(g.kernel[0]):
-        d = start[0] + kd * g.dilation[0]
-        if not 0 <= d < g.full[0]:
-            continue
-        row = from_plane + d * job.full.axis[0]
-        if block.whole:
-            take_inside(phases, length, row, step, stride, stride, start[1] * g.full[2] + first, length,
-                        g.full[1] * g.full[2])
-        else:
-            # In the order of the memory: that is what processors fetch ahead.
-            for i in range(block.rows):
-                for kh in range(g.kernel[1]):
-                    h = start[1] + i * g.stride[1] + kh * g.dilation[1]
-                    if 0 <= h < g.full[1]:
-                        take_inside(phases + kh * stride * length + i * block.pitch, length,
-                                    row + h * job.full.axis[1], step, stride, used, first, block.pitch, g.full[2])
-        for kh in range(g.kernel[1]):
-            h = start[1] + kh * g.dilation[1]
-            if not 0 <= h < g.full[1]:
-                continue
-            for kw in range(g.kernel[2]):
-                tap = kw * g.dilation[2]
-                i = tap + kh * g.dilation[1] * g.full[2] if block.whole else tap
-                taps.cells[taps.count] = <const char *> (
-                    phases + (0 if block.whole else kh * stride * length) + i % stride * length + i // stride)
-                taps.places[taps.count] = <int32_t> place_of(job, kd, kh, kw)
-                taps.count += 1
-        phases += (1 if block.whole else g.kernel[1]) * stride * length
+    deal(job, from_plane, block, start, <char *> cells, sizeof(number))
+    find_dealt(job, block, start, <char *> cells, sizeof(number), &taps)
     # Whole vectors are compared. What they make of cells between and behind the windows is not used.
     compare_window(&taps, (lines + 15) // 16 * 16, best, place)
-    low = 0
-    high = block.width
-    while low < high and not inside(first + low * stride, g.kernel[2], g.dilation[2], g.full[2]):
-        low += 1
-    while high > low and not inside(first + (high - 1) * stride, g.kernel[2], g.dilation[2], g.full[2]):
-        high -= 1
-    if high - low < block.width:
-        for i in range(block.rows):
-            kw = 0
-            while kw < block.width:
-                if kw == low and low < high:
-                    kw = high
-                    continue
-                start[2] = first + kw * stride
-                compare_one(job, from_plane, start, best + i * block.pitch + kw, place + i * block.pitch + kw)
-                kw += 1
-            start[1] += g.stride[1]
-    target = target_of(job, plane, block.d, block.h, block.w, False)
+    pool_ends(job, from_plane, block, start, best, place)
+    if block.unit > 1:
+        target.value_step = sizeof(number)
+        target.index_step = job.index_size
     for i in range(block.rows):
-        write(&target, base_of(job, block.d, block.h + i, block.w), stride, block.width, best + i * block.pitch,
-              place + i * block.pitch)
+        if block.unit > 1 and not job.code_size:
+            begin_places(block, next, place)
+            write(&target, base_of(job, block.d, block.h + i, block.w), 0, block.width * block.unit, best, place)
+        else:
+            write(&target, base_of(job, block.d, block.h + i, block.w), next, block.width * block.unit, best, place)
+        best += block.pitch * block.unit
+        place += block.pitch * block.unit
         next_row(&target)
 
 
-cdef inline bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept nogil:
+cdef inline bint blocks(const Job *job, Py_ssize_t size, Py_ssize_t unit, Block *block) noexcept nogil:
     """Whether the windows are such that blocks of them fit the buffers, and how many windows of a row, and rows, do."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t stride = g.stride[2], over = over_of(g), share
@@ -225,11 +280,10 @@ cdef inline bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept 
             return False
         if met("a stride beyond the buffers", g.stride[axis] > LINE):
             return False
-    if met("a window of many cells", cells_of(g.kernel) > TAPS) or met("a window far wider than its stride",
-                                                                         over > LINE // 2):
+    if met("a window far wider than its stride", over > LINE // 2):
         return False
-    share = CELLS // (g.kernel[0] * g.kernel[1] * stride)
-    share = min(<Py_ssize_t> LINE, share)  # fault: blocks of as many windows as fit another buffer
+    share = CELLS // (g.kernel[0] * g.kernel[1] * stride * unit)
+    share = min(LINE // unit, share)  # fault: blocks of as many windows as fit another buffer
     if met("buffers too short for a row's end", share < 2 * over + 16):
         return False
     # Long rows in equal parts.
@@ -237,6 +291,7 @@ cdef inline bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept 
     block.width = (g.pooled[2] + block.width - 1) // block.width
     block.width = (g.pooled[2] + block.width - 1) // block.width
     block.pitch = block.width + over
+    block.unit = unit
     block.rows = 1
     if met("rows that fit a block", block.width == g.pooled[2]):
         block.rows = share // block.pitch
@@ -246,12 +301,15 @@ cdef inline bint blocks(const Job *job, Py_ssize_t size, Block *block) noexcept 
     whole.whole = True
     whole.pitch = g.stride[1] * g.full[2] // stride
     whole.rows = 0
-    share = CELLS // (g.kernel[0] * stride) - phase_length(g, &whole)
-    whole.rows = min(<Py_ssize_t> LINE, share) // max(whole.pitch, 1)
-    if (block.width == g.pooled[2] and met("rows short enough to be dealt out whole", g.pooled[2] <= SHORT)
+    share = CELLS // (g.kernel[0] * stride * unit) - phase_length(g, &whole)
+    whole.rows = min(LINE // unit, share) // max(whole.pitch, 1)
+    if (block.width == g.pooled[2]
+            and (met("rows short enough to be dealt out whole", g.pooled[2] <= SHORT)
+                 or met("bytes few enough to be dealt out whole", g.pooled[2] * size <= SHORT_BYTES)
+                 and g.stride[1] < g.kernel[1])
             and met("blocks of two whole rows", whole.rows >= 2)
             and met("rows of whole strides", g.stride[1] * g.full[2] % stride == 0)
             and met("windows within their row", block.pitch <= whole.pitch)
-            and met("rows that follow each other", flat_stride(&job.full, g.full) == size)):
+            and met("rows that follow each other", flat_stride(&job.full, g.full) == unit * size)):
         block[0] = whole
     return True

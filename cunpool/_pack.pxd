@@ -77,7 +77,6 @@ cdef struct Filter:
 cdef struct Reach:
     # What is the same for all blocks of a call.
     int order[4]            # the axes as memory runs, slowest first
-    int turned              # the axis that has changed places with the width, or the width itself
     bint in_turn[3]         # whether the windows' rows along an axis are compared in turn
     Py_ssize_t most[4]      # windows, or channels, of a block along each axis,
     Py_ssize_t parts[4]     # and how many blocks that makes

@@ -3,8 +3,9 @@
 `plan_pool` is the list of ways, and `plan_call` says which planes are copied to C order before. Windows of 2 in
 contiguous rows are compared where they lie. Without indices, what is contiguous along an axis, or interleaves the
 channels, is filtered, windows of 2 bytes among that. Every window of few cells is compared in all channels, where these
-are neighbours; rows of small windows are dealt out; all else is packed, reached and taken. What is left, windows that
-miss the array, are larger than any block or have their cells far apart, is looked at cell by cell.
+are neighbours; rows of small windows are dealt out, with indices along any axis, and those of few interleaved channels;
+all else is packed, reached and taken. What is left, windows that miss the array, are larger than any block or have
+their cells far apart, is looked at cell by cell.
 """
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
@@ -42,24 +43,11 @@ cdef extern from *:
 
 cnp.import_array()
 
-cdef enum:  # the ways, for plan_pool
-    JOINED_TAKEN = 1
-    ACROSS_TAKEN = 2
-    STREAMED_TAKEN = 4
-    LARGE_TAKEN = 8
-    WHOLE_TAKEN = 16
-    TWOS_TAKEN = 32
-    REACHED_TAKEN = 64
-    FILTERED_TAKEN = 128
-    COPIED_TAKEN = 256
+cdef enum:
     HALF = 8                # the kinds of numbers in half precision, see KINDS
     BHALF = 9
     WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
     WIDE_UNSIGNED = 7
-
-cdef enum:
-    FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
-    MANY = 16               # if there are so many of these
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than reading this
     COLOUR = 640            # buffers should not begin at the same place in a page, nor in the same cache line
@@ -98,6 +86,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
             pool_twos(job, plane, &block, full)
         elif fits:
             # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
+            block.unit = most.unit
             block.pitch = block.width + over_of(g)  # fault: rows over an edge as far apart as whole rows
             if most.rows > 1 and met("a row of windows inside", row_inside(g, block.d, block.h)):
                 block.pitch = most.pitch
@@ -155,19 +144,19 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
             memset(run.codes, 0, run.length * reach.code_size)
         if number is int1 or number is item1:
             if reach.code_size == 2:
-                reach_all(g, reach, &run, <int1 *> NULL, <item2 *> NULL)
+                reach_all(job, reach, &run, <int1 *> NULL, <item2 *> NULL)
             else:
-                reach_all(g, reach, &run, <int1 *> NULL, <item1 *> NULL)
+                reach_all(job, reach, &run, <int1 *> NULL, <item1 *> NULL)
         elif number is int2 or number is item2:
-            reach_all(g, reach, &run, <int2 *> NULL, <item2 *> NULL)
+            reach_all(job, reach, &run, <int2 *> NULL, <item2 *> NULL)
         elif number is int4 or number is item4:
-            reach_all(g, reach, &run, <int4 *> NULL, <item4 *> NULL)
+            reach_all(job, reach, &run, <int4 *> NULL, <item4 *> NULL)
         elif number is int8 or number is item8:
-            reach_all(g, reach, &run, <int8 *> NULL, <item4 *> NULL)
+            reach_all(job, reach, &run, <int8 *> NULL, <item4 *> NULL)
         elif number is float8:
-            reach_all(g, reach, &run, <float8 *> NULL, <item4 *> NULL)
+            reach_all(job, reach, &run, <float8 *> NULL, <item4 *> NULL)
         else:
-            reach_all(g, reach, &run, <float4 *> NULL, <item4 *> NULL)
+            reach_all(job, reach, &run, <float4 *> NULL, <item4 *> NULL)
         take(job, reach, left, &run, full)
     free(buffers)
 
@@ -198,6 +187,8 @@ TWOS = TWOS_TAKEN
 REACHED = REACHED_TAKEN
 FILTERED = FILTERED_TAKEN
 COPIED = COPIED_TAKEN
+TURNED = TURNED_TAKEN
+UNITS = UNITS_TAKEN
 
 
 cdef bint plan_places(const Job *job, Plan *plan) noexcept nogil:
@@ -254,20 +245,20 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     cdef bint half_precision = kind == HALF or kind == BHALF
     # Places that take more than 32 bits are known to the last two ways alone.
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
-    cdef bint rows_follow = met("contiguous rows", job.full.axis[2] == item_size), tall, dealt, closer
     cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
+    cdef bint closer = job.channels > 1 and size_of(job.full.c) < size_of(job.full.axis[2])
     job.way = &plan.rows
+    plan.ways = 0
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
     plan.reach.places = False
-    closer = job.channels > 1 and size_of(job.full.c) < size_of(job.full.axis[2])
-    dealt = near and worth_dealing(job, item_size, half_precision)
-    tall = near and foldable(job, item_size, job.index_size)
     # Windows of 2 where they lie.
     if (near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED)
             and not met("bytes without indices, which are filtered", item_size == 1 and job.indices.data == NULL)):
         plan.rows.by_twos = True
         plan.ways = TWOS_TAKEN
+        if foldable(job, item_size, job.index_size):
+            join(job, plan, item_size)
     # Values alone, of rows that are contiguous or interleave the channels, or of another axis that does.
     elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
         job.way = &plan.reach
@@ -278,13 +269,11 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
             and (met("a window of few cells", cells_of(job.g.kernel) <= DEALT)
                  or cells_of(job.g.kernel) <= TAPS and job.indices.data != NULL and not half_precision)):
         plan.ways = ACROSS_TAKEN
-    elif (dealt and not tall and rows_follow
-            and met("many channels of few windows", job.channels >= MANY and job.g.pooled[2] <= FEW)):
-        plan.ways = ACROSS_TAKEN
-    # Rows dealt out.
-    elif dealt and rows_follow and not closer and blocks(job, item_size, &plan.rows.most):
+    # Rows dealt out; or where windows are few, these too across the channels.
+    elif near and plan_dealt(job, plan, item_size, half_precision):
         plan.rows.fits = True
-        plan.ways = 0
+    elif near and few_windows(job) and worth_dealing(job, item_size, half_precision):
+        plan.ways = ACROSS_TAKEN
     # Whatever the order in memory and the window.
     elif plan_reach(job, &plan.reach, compared_size, job.index_size, threads, 0):
         job.way = &plan.reach
@@ -293,14 +282,11 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     # Windows that miss the array, are larger than any block or hardly look at it, cell after cell: any window there is.
     else:
         plan.ways = LARGE_TAKEN + ACROSS_TAKEN * closer
-    if tall and not plan.ways & (ACROSS_TAKEN + REACHED_TAKEN):
-        job.height = job.g.full[1]
-        fold(job, item_size, job.index_size)
-        plan.ways += JOINED_TAKEN
-        plan.rows.fits = not plan.rows.by_twos and blocks(job, item_size, &plan.rows.most)
     plan.kernel = (REACH[kind] if plan.ways & REACHED_TAKEN else CHANNELS[kind] if plan.ways & ACROSS_TAKEN
                    else ROWS[kind])
-    plan.ways += WHOLE_TAKEN * (plan.rows.fits and plan.rows.most.whole)
+    if plan.rows.fits:
+        plan.ways += (WHOLE_TAKEN * plan.rows.most.whole + UNITS_TAKEN * (plan.rows.most.unit > 1)
+                      + TURNED_TAKEN * (job.order[2] != 2))
     plan.ways += STREAMED_TAKEN * (job.stream and not plan.ways & REACHED_TAKEN)
 
 
@@ -342,7 +328,9 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.height = 0
     job.index_size = index_size
     width = job.g.full[2]
-    job.place_steps = [job.g.dilation[0] * job.g.full[1] * width, job.g.dilation[1] * width, job.g.dilation[2]]
+    job.order = [0, 1, 2]
+    job.raster = [job.g.full[1] * width, width, 1]
+    job.place_steps = [job.g.dilation[0] * job.raster[0], job.g.dilation[1] * width, job.g.dilation[2]]
     if codes:
         job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1

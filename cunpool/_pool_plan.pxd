@@ -6,7 +6,22 @@ from cunpool._pack cimport *
 from cunpool._reach cimport *
 from cunpool._write cimport *
 
+cdef enum:  # the ways, for plan_pool
+    JOINED_TAKEN = 1
+    ACROSS_TAKEN = 2
+    STREAMED_TAKEN = 4
+    LARGE_TAKEN = 8
+    WHOLE_TAKEN = 16
+    TWOS_TAKEN = 32
+    REACHED_TAKEN = 64
+    FILTERED_TAKEN = 128
+    COPIED_TAKEN = 256
+    TURNED_TAKEN = 512
+    UNITS_TAKEN = 1024
+
 cdef enum:
+    FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
+    MANY = 16               # if there are so many of these
     DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
     REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
     SHORT_OVERLAPPING = 12  # windows in a row from which on 9 cells are better reached than dealt, where they overlap,
@@ -18,9 +33,9 @@ cdef enum:
     PLANE_FILTERED = 128    # and those of a plane by itself
     BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
+    UNIT_MOST = 15          # channels that are dealt out together,
     COPIED_ROW = 64         # cells of the longest row that is copied for nothing but the gap behind it
     COPIED_MOST = 1 << 18   # bytes of the largest plane that is copied,
-    COPIED_TRANSPOSED = 1 << 12  # of the largest one in which another axis than the width lies along memory,
     COPIED_LOT = 1 << 16    # and of small ones that are copied together
 
 
@@ -53,6 +68,18 @@ cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index
             and met("planes that follow each other", all_follow(job, item_size, index_size)))
 
 
+cdef inline void join(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil:
+    """Make one tall plane of all."""
+    job.height = job.g.full[1]
+    fold(job, item_size, job.index_size)
+    plan.ways += JOINED_TAKEN
+
+
+cdef inline bint few_windows(const Job *job) noexcept nogil:
+    """Whether there are so few windows in a row, and so many channels, that windows go across these."""
+    return job.channels >= MANY and job.g.pooled[2] <= FEW
+
+
 cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
     """Whether dealing out, and comparing all cells of a window, beats reaching."""
     if met("a window of more cells than are worth dealing", cells_of(job.g.kernel) > DEALT):
@@ -68,6 +95,11 @@ cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_p
     return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
 
 
+cdef inline bint interleaved(const Job *job, const View *view, Py_ssize_t size) noexcept nogil:
+    """Whether the channels are neighbours, and the columns of all of them."""
+    return view.c == size and view.axis[2] == job.channels * size
+
+
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Cells from one column to the next, where values alone can be filtered: of rows that are contiguous or interleave
     the channels, as those of the results are; else 0."""
@@ -77,8 +109,8 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
     if (job.full.axis[2] == item_size and job.pooled.axis[2] == item_size
             and not met("channels closer than columns of one", job.channels > 1 and job.full.c == item_size)):
         return 1
-    if (met("channels that are interleaved", job.full.c == item_size and job.pooled.c == item_size)
-            and job.full.axis[2] == job.channels * item_size and job.pooled.axis[2] == job.channels * item_size
+    if (met("channels that are interleaved", interleaved(job, &job.full, item_size))
+            and interleaved(job, &job.pooled, item_size)
             and met("units of some channels", job.channels * item_size <= BROADEST)):
         return job.channels
     return 0
@@ -101,8 +133,9 @@ cdef inline void exchange(Py_ssize_t *sizes, int axis) noexcept nogil:
 
 
 cdef inline void turn(Job *job, int axis) noexcept nogil:
-    """Take this axis for the width, and the width for it: of values alone that changes nothing but which of two numbers
-    stays that compare as equal, or are none."""
+    """Take this axis for the width, and the width for it; and the same again takes it back. Raster order stays."""
+    if axis == 2:
+        return
     exchange(job.g.full, axis)
     exchange(job.g.pooled, axis)
     exchange(job.g.kernel, axis)
@@ -111,6 +144,10 @@ cdef inline void turn(Job *job, int axis) noexcept nogil:
     exchange(job.g.dilation, axis)
     exchange(job.full.axis, axis)
     exchange(job.pooled.axis, axis)
+    exchange(job.indices.axis, axis)
+    exchange(job.place_steps, axis)
+    exchange(job.raster, axis)
+    job.order[axis], job.order[2] = job.order[2], job.order[axis]
 
 
 cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int compared_size,
@@ -133,9 +170,56 @@ cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int
             if tall:
                 fold(job, item_size, 0)
             if plan_reach(job, reach, compared_size, 0, threads, unit):
-                reach.turned = axis
                 return True
+        turn(job, axis)
         job.g, job.full, job.pooled, job.batch, job.channels = g, full, pooled, batch, channels
+    return False
+
+
+cdef inline Py_ssize_t dealt_unit(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Cells of a column, where a row can be dealt out: 1 of a contiguous row, or with indices all channels that are
+    interleaved, in the results too, if they are few but of several bytes; else 0."""
+    if job.full.axis[2] == item_size:
+        return not met("channels closer to each other than columns",
+                       job.channels > 1 and size_of(job.full.c) < item_size)
+    # Places are counted from a block's first window then: 32 bits are enough for that, and 9 rows of a window, here.
+    if (job.indices.data != NULL and item_size >= 4 and met("few channels", job.channels <= UNIT_MOST)
+            and interleaved(job, &job.full, item_size) and interleaved(job, &job.pooled, item_size)
+            and met("indices interleaved like values", interleaved(job, &job.indices, job.index_size))
+            and cells_of(job.g.full) <= 1 << 27):
+        return job.channels
+    return 0
+
+
+cdef inline void interleave(View *view) noexcept nogil:
+    """Make one plane of all channels of an image."""
+    view.c = view.n
+    view.even = True
+
+
+cdef inline bint plan_dealt(Job *job, Plan *plan, Py_ssize_t item_size, bint half_precision) noexcept nogil:
+    """Whether dealing out is worth it, and how: along the width, or, with indices, the last axis along which columns
+    follow each other, which is the width then; of planes that can be one, as that."""
+    cdef Py_ssize_t unit
+    cdef int axis
+    cdef bint tall
+    for axis in range(2, -1, -1):
+        if met("another axis, without indices", axis < 2 and job.indices.data == NULL):
+            break
+        turn(job, axis)
+        unit = dealt_unit(job, item_size)
+        if unit and worth_dealing(job, item_size, half_precision) and blocks(job, item_size, unit, &plan.rows.most):
+            tall = unit == 1 and foldable(job, item_size, job.index_size)
+            if tall:
+                join(job, plan, item_size)
+            if tall or not met("many channels of few windows", few_windows(job)):
+                if unit > 1:
+                    interleave(&job.full)
+                    interleave(&job.pooled)
+                    interleave(&job.indices)
+                    job.channels = 1
+                return True
+        turn(job, axis)
     return False
 
 
@@ -143,8 +227,7 @@ cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int t
     """How many planes are copied to C order at a time, or 0 if they are pooled where they lie.
 
     Planes are copied that fit a buffer, if their rows lie along memory, but with cells between, backwards, or short
-    and with gaps behind them; with indices, also small ones in which another axis lies along memory. A plane is never
-    split, so each thread has to have one.
+    and with gaps behind them. A plane is never split, so each thread has to have one.
     """
     cdef const View *full = &job.full
     cdef Py_ssize_t planes = job.batch * job.channels, step = size_of(full.axis[2]), size = item_size, some
@@ -166,8 +249,7 @@ cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int t
         size *= job.g.full[axis]
     if (size == item_size
             or met("an axis closer in memory than the width", job.g.full[1] > 1 and step > size_of(full.axis[1])
-                   or job.g.full[0] > 1 and step > size_of(full.axis[0]))
-            and (job.indices.data == NULL or met("planes too large to be transposed", size > COPIED_TRANSPOSED))):
+                   or job.g.full[0] > 1 and step > size_of(full.axis[0]))):
         return 0
     some = clamp(COPIED_LOT // size, 1, planes)
     if threads > 1:

@@ -146,17 +146,18 @@ cdef inline bint over_an_edge(const Geometry *g, const Run *run) noexcept nogil:
     return False
 
 
-cdef inline void reach_all(const Geometry *g, const Reach *reach, Run *run, compared *compared_type,
+cdef inline void reach_all(const Job *job, const Reach *reach, Run *run, compared *compared_type,
                            code *code_type) noexcept nogil:
     """The maximum of each window, where the window begins, and its code.
 
     The array's own last axis goes first, whichever was taken for the width.
     """
+    cdef const Geometry *g = &job.g
     cdef bint coding = reach.code_size != 0
     cdef Py_ssize_t worth = 1, kernel
     cdef int axis, last
     for last in range(2, -1, -1):
-        axis = reach.turned if last == 2 else 2 if last == reach.turned else last
+        axis = job.order[last]
         kernel = g.kernel[axis]
         if kernel > 1 and reach.in_turn[axis]:
             reach_in_turn(run, run.size[axis], run.count[axis], kernel, g.dilation[axis], g.stride[axis],
@@ -272,7 +273,6 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
             or met("windows that miss the array", not all_windows_see_cells(g))):
         return False
     reach.filter.unit = unit
-    reach.turned = 2
     reach.item_size = item_size
     reach.index_size = index_size
     reach.code_size = 0

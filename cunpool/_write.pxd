@@ -46,11 +46,11 @@ cdef inline void next_row(Target *target) noexcept nogil:
 cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w) noexcept nogil:
     """The place in its plane where a window begins; before it, where the window begins in the padding."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row = h * g.stride[1] - g.padding[1], height = g.full[1]
+    cdef Py_ssize_t row = h * g.stride[1] - g.padding[1]
     if job.height:
-        height = job.height
-        row %= height
-    return ((d * g.stride[0] - g.padding[0]) * height + row) * g.full[2] + w * g.stride[2] - g.padding[2]
+        row %= job.height
+    return ((d * g.stride[0] - g.padding[0]) * job.raster[0] + row * job.raster[1]
+            + (w * g.stride[2] - g.padding[2]) * job.raster[2])
 
 
 cdef inline inlined write_few(index4 *indices, uint32_t first, uint32_t stride, Py_ssize_t at, Py_ssize_t lines,

@@ -132,9 +132,6 @@ def test_which_planes_are_copied(rng, ways):
     # Each thread has planes of its own; a serial build has one thread, whatever it is asked for.
     assert copied(pair, 2, num_threads=6)
     assert copied(pair, 2, num_threads=7) != cu.openmp_enabled()
-    # With indices, small planes are transposed.
-    assert copied(numbers(1, 2, 32, 32).swapaxes(2, 3), 2, return_indices=True)
-    assert not copied(numbers(1, 2, 33, 32).swapaxes(2, 3), 2, return_indices=True)
 
 
 def test_the_last_lot_goes_a_way_of_its_own(rng, ways):

@@ -1,0 +1,168 @@
+"""Pooling with indices of rows along any axis, or of interleaved channels: dealt out like rows in C order."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import vectorised
+from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits, random_numbers
+
+import cunpool as cu
+from cunpool import _pool
+
+TURNED, UNITS, JOINED, WHOLE = _pool.TURNED, _pool.UNITS, _pool.JOINED, _pool.WHOLE
+DEALT = TURNED | UNITS
+
+
+def in_order(x, *order):
+    """The same cells, with the axes in this order in memory, slowest first."""
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+
+def every_result(x, *arguments, threads=None):
+    """Values with places of both widths, and with codes, and values alone."""
+    pool = POOL[x.ndim - 2]
+    results = [*pool(x, *arguments, return_indices=True, num_threads=threads)]
+    results += pool(x, *arguments, return_indices=True, index_dtype=np.int32, num_threads=threads)
+    results += pool(x, *arguments, return_indices=True, index_format="window", num_threads=threads)
+    return [bits(result) for result in (*results, pool(x, *arguments, num_threads=threads))]
+
+
+# Windows side by side and overlapping, over edges, dilated, and apart; rows longer than a block, and so short that they
+# are dealt out whole, or joined.
+CALLS = [
+    ((2, 3, 24, 26), (2,)),
+    ((2, 3, 25, 27), (2, 2, 1)),
+    ((2, 3, 17, 23), (3, 2, 1)),
+    ((2, 3, 30, 11), (3, 1, 1)),
+    ((1, 2, 9, 1201), ((2, 3), (1, 2), (1, 0))),
+    ((1, 2, 1201, 9), ((3, 2), (2, 1), (0, 1))),
+    ((1, 3, 1100, 6), (2, 3)),
+    ((2, 3, 40, 30), ((2, 3), (3, 1), 0, (2, 3))),
+    ((1, 3, 36, 40), (3,)),
+    ((2, 3, 40, 31), ((1, 4), (2, 2))),
+    ((2, 3, 31, 40), ((4, 1), (1, 5))),
+    ((1, 2, 9, 12, 14), (2,)),
+    ((1, 2, 8, 7, 9), ((2, 2, 1), (1, 2, 1), (1, 0, 0))),
+    ((1, 3, 20, 5, 6), ((3, 1, 2), (2, 1, 1), (1, 0, 1))),
+]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
+@pytest.mark.parametrize(("full", "arguments"), CALLS, ids=str)
+def test_rows_along_any_axis(rng, full, arguments, dtype):
+    n = len(full) - 2
+    x = random_numbers(rng, dtype, full)
+    values, indices = vectorised.max_pool(x, n, *arguments)
+    plain = every_result(x, *arguments)
+    assert plain[:2] == [bits(values), bits(indices)]
+    for axis in range(2, n + 1):
+        order = [*(other for other in range(n + 2) if other != axis), axis]
+        for threads in (1, 3):
+            assert every_result(in_order(x, *order), *arguments, threads=threads) == plain
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4, 7, 8, 15, 16])
+@pytest.mark.parametrize(("full", "arguments"), CALLS, ids=str)
+def test_interleaved_channels(rng, full, arguments, channels):
+    """Along the width and along any other axis."""
+    n = len(full) - 2
+    for dtype in rng.choice(INTEGERS + FLOATS, 3, replace=False):
+        x = random_numbers(rng, dtype, (full[0], channels, *full[2:]))
+        values, indices = vectorised.max_pool(x, n, *arguments)
+        plain = every_result(x, *arguments)
+        assert plain[:2] == [bits(values), bits(indices)]
+        for axis in range(2, n + 2):
+            order = [*(other for other in range(n + 2) if other not in (1, axis)), axis, 1]
+            for threads in (1, 3):
+                assert every_result(in_order(x, *order), *arguments, threads=threads) == plain
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4", "i8", "u8"])
+def test_ways(rng, ways, dtype):
+    """Both sides of each bound."""
+
+    def way(full, order, *arguments):
+        ways.clear()
+        x = rng.integers(0, 9, full).astype(dtype)
+        result = POOL[len(full) - 2](in_order(x, *order), *arguments, return_indices=True)
+        assert [*map(bits, result)] == [*map(bits, vectorised.max_pool(x, len(full) - 2, *arguments))]
+        return ways[0] & ~_pool.STREAMED
+
+    turned, columns, turned_columns = (0, 1, 3, 2), (0, 2, 3, 1), (0, 3, 2, 1)
+    assert way((1, 3, 131, 90), turned, 3, 2, 1) == TURNED
+    assert way((2, 3, 80, 50), turned, 2) == TURNED | JOINED
+    assert way((2, 3, 80, 51), turned, 2) == TURNED
+    assert way((2, 3, 50, 40), turned, 3, 2, 1) == TURNED | WHOLE
+    assert way((1, 2, 30, 6, 7), (0, 1, 3, 4, 2), 2) == TURNED
+    assert way((1, 2, 7, 30, 6), (0, 1, 2, 4, 3), 2) == TURNED | WHOLE
+    # More cells in a window than are worth it.
+    assert way((1, 3, 131, 90), turned, (2, 5)) == _pool.REACHED
+    # So few windows in a row are compared across the channels, if these are enough, and planes can't be joined.
+    assert way((1, 16, 10, 10), turned, 3, 1, 1) == _pool.ACROSS
+    assert way((1, 15, 10, 10), turned, 3, 1, 1) == TURNED
+    assert way((1, 16, 11, 11), turned, 3, 1, 1) == TURNED
+    assert way((1, 16, 20, 20), turned, 2) == TURNED | JOINED | WHOLE
+    # Columns of as many channels as go together.
+    assert way((2, 3, 31, 90), columns, 3, 2, 1) == UNITS
+    assert way((2, 3, 90, 31), turned_columns, 3, 2, 1) == UNITS | TURNED
+    assert way((2, 15, 31, 90), columns, 3, 2, 1) == UNITS
+    assert way((2, 16, 31, 90), columns, 3, 2, 1) == _pool.ACROSS
+    assert way((2, 3, 31, 30), columns, 3, 2, 1) == UNITS | WHOLE
+
+
+def test_bytes_are_not_dealt_out_in_columns(rng, ways):
+    """Of narrow numbers a column is too little to be moved by itself."""
+    for dtype in ("u1", "i2", "e"):
+        x = in_order(rng.integers(0, 9, (2, 3, 31, 90)).astype(dtype), 0, 2, 3, 1)
+        result = cu.max_pool2d(x, 2, return_indices=True)
+        assert [*map(bits, result)] == [*map(bits, vectorised.max_pool(x, 2, 2))]
+    assert set(ways) == {_pool.REACHED}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 3, 2), (0, 2, 3, 1), (0, 3, 2, 1), (0, 1, 2, 3)])
+@pytest.mark.parametrize("result", [(0, 1, 3, 2), (0, 2, 3, 1), (0, 3, 2, 1), (0, 1, 2, 3), (3, 2, 1, 0)])
+def test_results_in_another_order(rng, order, result):
+    """Values and indices each in the order that `out` has, with gaps that stay as they are."""
+    plain = rng.integers(-9, 9, (2, 3, 30, 28)).astype("f4")
+    x = in_order(plain, *order)
+    expected = vectorised.max_pool(plain, 2, 3, 2, 1)
+    rooms = [np.full((3, 5, 16, 15), -99, kind) for kind in (np.float32, np.int64)]
+    rooms = [in_order(room, *result) for room in rooms]
+    other = in_order(np.zeros(expected[0].shape, np.float32), *result)
+    cu.max_pool2d(x, 3, 2, 1, return_indices=True, out=tuple(room[:2, :3, :15, :14] for room in rooms))
+    assert [bits(room[:2, :3, :15, :14]) for room in rooms] == [*map(bits, expected)]
+    assert all((room == -99).sum() == room.size - expected[0].size for room in rooms)
+    # One of them by itself in its order.
+    values, indices = cu.max_pool2d(x, 3, 2, 1, return_indices=True, out=(other, None))
+    assert [bits(values), bits(indices)] == [*map(bits, expected)]
+
+
+@pytest.mark.parametrize("odd", [np.nan, -np.inf, np.inf, 0.0])
+@pytest.mark.parametrize("order", [(0, 1, 3, 2), (0, 3, 2, 1), (0, 2, 3, 1)])
+def test_ties_fall_as_in_raster_order(order, odd):
+    """Planes of nothing but equal numbers, both zeros, or NaN of several payloads: the first stays, the last NaN."""
+    plain = np.full((2, 4, 20, 22), odd, np.float32)
+    if odd == 0:
+        plain[:, :, ::3, 1::2] = -0.0
+    plain.view(np.uint32)[...] += np.arange(plain.size, dtype=np.uint32).reshape(plain.shape) * np.isnan(plain)
+    for arguments in ((2,), (3, 2, 1), (3, 1, 1), (2, 3), ((2, 3), 2, 0, 2)):
+        expected = vectorised.max_pool(plain, 2, *arguments)
+        result = cu.max_pool2d(in_order(plain, *order), *arguments, return_indices=True)
+        assert [*map(bits, result)] == [*map(bits, expected)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f", "d"])
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 8])
+def test_nothing_is_looked_at_behind_the_array(rng, dtype, channels):
+    """The last cell is the last of its page, and the page behind is closed."""
+    for height in (2, 3, 7, 17, 33, 65):
+        plain = rng.integers(0, 9, (1, channels, height, 9)).astype(dtype)
+        for order in ((0, 1, 3, 2), (0, 2, 3, 1), (0, 3, 2, 1)):
+            x = at_the_end_of_memory(np.ascontiguousarray(plain.transpose(order))).transpose(np.argsort(order))
+            for arguments in ((2, 2), (2, 1), ((1, 2), 2), (2, 3)):
+                result = cu.max_pool2d(x, *arguments, return_indices=True)
+                assert [*map(bits, result)] == [*map(bits, vectorised.max_pool(plain, 2, *arguments))]
