@@ -272,10 +272,8 @@ cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t
     cdef Py_ssize_t high[3]
     cdef Py_ssize_t i, j, where, next_cell, next_place
     cdef int slow = job.order[0], middle = job.order[1], fast = job.order[2], axis
-    cdef number x, highest
-    cdef int32_t there = 0
-    cdef bint begun = False
-    highest = lowest(best)
+    cdef number highest
+    cdef int32_t there
     next_cell = g.dilation[fast] * job.full.axis[fast]
     next_place = job.place_steps[fast]
     for axis in range(3):
@@ -283,6 +281,11 @@ cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t
         high[axis] = g.kernel[axis]
         if start[axis] + (g.kernel[axis] - 1) * g.dilation[axis] >= g.full[axis]:
             high[axis] = (g.full[axis] - start[axis] + g.dilation[axis] - 1) // g.dilation[axis]
+    # Looking at the first cell again changes nothing.
+    highest = (<const number *> (plane + (start[0] + low[0] * g.dilation[0]) * job.full.axis[0]
+                                 + (start[1] + low[1] * g.dilation[1]) * job.full.axis[1]
+                                 + (start[2] + low[2] * g.dilation[2]) * job.full.axis[2]))[0]
+    there = <int32_t> place_of(job, low[0], low[1], low[2])
     for i in range(low[slow], high[slow]):
         for j in range(low[middle], high[middle]):
             cell = (plane + (start[slow] + i * g.dilation[slow]) * job.full.axis[slow]
@@ -290,12 +293,7 @@ cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t
                     + (start[fast] + low[fast] * g.dilation[fast]) * job.full.axis[fast])
             where = (i * job.place_steps[slow] + j * job.place_steps[middle] + low[fast] * next_place)
             for _ in range(low[fast], high[fast]):
-                x = (<const number *> cell)[0]
-                if not begun:
-                    highest = x
-                    there = <int32_t> where
-                    begun = True
-                hold(&highest, &there, x, <int32_t> where)
+                hold(&highest, &there, (<const number *> cell)[0], <int32_t> where)
                 cell += next_cell
                 where += next_place
     best[0] = highest

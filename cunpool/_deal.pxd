@@ -208,17 +208,14 @@ cdef inline void pool_ends(const Job *job, const char *from_plane, const Block *
     if high - low == block.width:
         return
     for row in range(block.rows):
-        window = 0
-        while window < block.width:
-            if window == low and low < high:
-                window = high
+        for window in range(block.width):
+            if low <= window < high:
                 continue
             start[2] = first + window * g.stride[2]
             at = (row * block.pitch + window) * block.unit
             for channel in range(block.unit):
                 compare_one(job, from_plane + channel * <Py_ssize_t> sizeof(number), start, best + at + channel,
                             place + at + channel)
-            window += 1
         start[1] += g.stride[1]
 
 
@@ -260,9 +257,8 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
     for i in range(block.rows):
         if block.unit > 1 and not job.code_size:
             begin_places(block, next, place)
-            write(&target, base_of(job, block.d, block.h + i, block.w), 0, block.width * block.unit, best, place)
-        else:
-            write(&target, base_of(job, block.d, block.h + i, block.w), next, block.width * block.unit, best, place)
+        write(&target, base_of(job, block.d, block.h + i, block.w), next if block.unit == 1 else 0,
+              block.width * block.unit, best, place)
         best += block.pitch * block.unit
         place += block.pitch * block.unit
         next_row(&target)

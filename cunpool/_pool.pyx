@@ -246,7 +246,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     # Places that take more than 32 bits are known to the last two ways alone.
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
     cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
-    cdef bint closer = job.channels > 1 and size_of(job.full.c) < size_of(job.full.axis[2])
+    cdef bint few = False
     job.way = &plan.rows
     plan.ways = 0
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
@@ -270,9 +270,9 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
                  or cells_of(job.g.kernel) <= TAPS and job.indices.data != NULL and not half_precision)):
         plan.ways = ACROSS_TAKEN
     # Rows dealt out; or where windows are few, these too across the channels.
-    elif near and plan_dealt(job, plan, item_size, half_precision):
+    elif near and plan_dealt(job, plan, item_size, half_precision, &few):
         plan.rows.fits = True
-    elif near and few_windows(job) and worth_dealing(job, item_size, half_precision):
+    elif few:
         plan.ways = ACROSS_TAKEN
     # Whatever the order in memory and the window.
     elif plan_reach(job, &plan.reach, compared_size, job.index_size, threads, 0):
@@ -281,7 +281,9 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.ways = REACHED_TAKEN
     # Windows that miss the array, are larger than any block or hardly look at it, cell after cell: any window there is.
     else:
-        plan.ways = LARGE_TAKEN + ACROSS_TAKEN * closer
+        plan.ways = LARGE_TAKEN
+        if job.channels > 1 and size_of(job.full.c) < size_of(job.full.axis[2]):
+            plan.ways += ACROSS_TAKEN
     plan.kernel = (REACH[kind] if plan.ways & REACHED_TAKEN else CHANNELS[kind] if plan.ways & ACROSS_TAKEN
                    else ROWS[kind])
     if plan.rows.fits:

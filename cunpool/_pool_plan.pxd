@@ -21,7 +21,8 @@ cdef enum:  # the ways, for plan_pool
 
 cdef enum:
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
-    MANY = 16               # if there are so many of these
+    MANY = 16               # if there are so many of these,
+    UNIT_MOST = MANY - 1    # and interleaved ones are dealt out together, if there are no more than these
     DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
     REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
     SHORT_OVERLAPPING = 12  # windows in a row from which on 9 cells are better reached than dealt, where they overlap,
@@ -33,7 +34,6 @@ cdef enum:
     PLANE_FILTERED = 128    # and those of a plane by itself
     BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
-    UNIT_MOST = 15          # channels that are dealt out together,
     COPIED_ROW = 64         # cells of the longest row that is copied for nothing but the gap behind it
     COPIED_MOST = 1 << 18   # bytes of the largest plane that is copied,
     COPIED_LOT = 1 << 16    # and of small ones that are copied together
@@ -73,11 +73,6 @@ cdef inline void join(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil
     job.height = job.g.full[1]
     fold(job, item_size, job.index_size)
     plan.ways += JOINED_TAKEN
-
-
-cdef inline bint few_windows(const Job *job) noexcept nogil:
-    """Whether there are so few windows in a row, and so many channels, that windows go across these."""
-    return job.channels >= MANY and job.g.pooled[2] <= FEW
 
 
 cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
@@ -197,22 +192,25 @@ cdef inline void interleave(View *view) noexcept nogil:
     view.even = True
 
 
-cdef inline bint plan_dealt(Job *job, Plan *plan, Py_ssize_t item_size, bint half_precision) noexcept nogil:
+cdef inline bint plan_dealt(Job *job, Plan *plan, Py_ssize_t item_size, bint half_precision, bint *few) noexcept nogil:
     """Whether dealing out is worth it, and how: along the width, or, with indices, the last axis along which columns
-    follow each other, which is the width then; of planes that can be one, as that."""
+    follow each other, which is the width then; of planes that can be one, as that. Or else whether it would be, but for
+    windows so `few` that they had better go across the channels."""
     cdef Py_ssize_t unit
     cdef int axis
-    cdef bint tall
     for axis in range(2, -1, -1):
         if met("another axis, without indices", axis < 2 and job.indices.data == NULL):
             break
         turn(job, axis)
         unit = dealt_unit(job, item_size)
-        if unit and worth_dealing(job, item_size, half_precision) and blocks(job, item_size, unit, &plan.rows.most):
-            tall = unit == 1 and foldable(job, item_size, job.index_size)
-            if tall:
-                join(job, plan, item_size)
-            if tall or not met("many channels of few windows", few_windows(job)):
+        if unit and worth_dealing(job, item_size, half_precision):
+            if foldable(job, item_size, job.index_size):
+                if blocks(job, item_size, 1, &plan.rows.most):
+                    join(job, plan, item_size)
+                    return True
+            elif met("many channels of few windows", job.channels >= MANY and job.g.pooled[2] <= FEW):
+                few[0] = True
+            elif blocks(job, item_size, unit, &plan.rows.most):
                 if unit > 1:
                     interleave(&job.full)
                     interleave(&job.pooled)

@@ -102,6 +102,9 @@ def test_ways(rng, ways, dtype):
     assert way((1, 3, 131, 90), turned, (2, 5)) == _pool.REACHED
     # So few windows in a row are compared across the channels, if these are enough, and planes can't be joined.
     assert way((1, 16, 10, 10), turned, 3, 1, 1) == _pool.ACROSS
+    assert way((1, 16, 10, 40), turned, 3, 2, 1) == _pool.ACROSS
+    assert way((1, 16, 40, 10), turned, 3, 1, 1) == _pool.REACHED
+    assert way((64, 16, 8, 8), (1, 2, 3, 0), 3, 1, 1) == _pool.REACHED
     assert way((1, 15, 10, 10), turned, 3, 1, 1) == TURNED
     assert way((1, 16, 11, 11), turned, 3, 1, 1) == TURNED
     assert way((1, 16, 20, 20), turned, 2) == TURNED | JOINED | WHOLE
