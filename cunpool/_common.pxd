@@ -276,6 +276,8 @@ cdef struct Job:
     Py_ssize_t tasks
     Py_ssize_t splits       # tasks for each plane (or for all lanes), where these are few
     Py_ssize_t flat         # bytes from one cell of a full plane to the next in raster order, 0 where it varies
+    double per_width        # there: one by the cells of a row, to divide by them, or 0 for planes too large for that,
+    double per_height       # and by the rows of a layer
     int code_size           # bytes of a window code, 0 where indices are places in the plane
     int index_size          # bytes of an index that pooling writes, code or place
     # From a window's first cell to each of its cells in raster order, for windows that small; for codes beyond these

@@ -4,10 +4,10 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from cunpool._common cimport *
-from cunpool._entries cimport zero_of
 
 cdef enum:
     LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
+    LARGEST_QUOTIENT = 1 << 50  # so many cells and a half are told from their neighbours in double precision
 
 
 cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full, int spatial,
@@ -19,6 +19,8 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.indices = view_of(indices, spatial)
     job.full = view_of(full, spatial)
     job.flat = flat_stride(&job.full, job.g.full)
+    job.per_width = 1.0 / job.g.full[2] if cells_of(job.g.full) < LARGEST_QUOTIENT else 0
+    job.per_height = 1.0 / job.g.full[1]
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
     job.lanes = 1
@@ -35,26 +37,76 @@ cdef inline Py_ssize_t offset_of(const Job *job, Py_ssize_t flat, Py_ssize_t cel
 
     `flat` is the job's. Loops are compiled apart for where it is a constant or known not to be 0.
     """
+    cdef Py_ssize_t width = job.g.full[2], height = job.g.full[1], row, layer = 0
     if flat:
         return cell * flat
-    cdef Py_ssize_t width = job.g.full[2], area = job.g.full[1] * width
-    return (cell // area * job.full.axis[0] + cell % area // width * job.full.axis[1]
-            + cell % width * job.full.axis[2])
+    # The half keeps what is rounded away from the wrong side; dividing takes several times as long.
+    if job.per_width:
+        row = <Py_ssize_t> ((cell + 0.5) * job.per_width)
+        if job.g.full[0] > 1:
+            layer = <Py_ssize_t> ((row + 0.5) * job.per_height)
+    else:
+        row = cell // width
+        layer = row // height
+    return (layer * job.full.axis[0] + (row - layer * height) * job.full.axis[1]
+            + (cell - row * width) * job.full.axis[2])
 
 
-cdef inline void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, entry *full) noexcept nogil:
-    """Zero the cells `low` to `high` of a full plane, or of all lanes."""
-    cdef Py_ssize_t size = job.lanes * <Py_ssize_t> sizeof(entry), cell
+cdef inline bint dense(const Job *job, Py_ssize_t size) noexcept nogil:
+    """Whether the cells of a full plane, in whatever order, fill the memory from the first one on."""
+    cdef Py_ssize_t last = 0
+    cdef int axis
+    for axis in range(3):
+        if job.full.axis[axis] < 0 and job.g.full[axis] > 1:
+            return False
+        last += (job.g.full[axis] - 1) * job.full.axis[axis]
+    return last + size == cells_of(job.g.full) * size
+
+
+cdef inline cloned clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """Zero some cells of `size` bytes, `step` bytes apart: calling `memset` for each takes longer."""
+    cdef Py_ssize_t i
+    if size == 1:
+        for i in range(count):
+            out[i * step] = 0
+    elif size == 2:
+        for i in range(count):
+            (<item2 *> (out + i * step))[0] = 0
+    elif size == 4:
+        for i in range(count):
+            (<item4 *> (out + i * step))[0] = 0
+    elif size == 8:
+        for i in range(count):
+            (<item8 *> (out + i * step))[0] = 0
+    else:
+        for i in range(count):
+            memset(out + i * step, 0, size)
+
+
+cdef inline cloned clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
+                               Py_ssize_t size) noexcept nogil:
+    """`clear` where cells don't follow each other in raster order."""
+    cdef Py_ssize_t width = job.g.full[2], cells
+    if job.flat:
+        clear_row(out + low * job.flat, job.flat, high - low, size)
+    elif low == 0 and high == cells_of(job.g.full) and met("a plane without gaps", dense(job, size)):
+        memset(out, 0, high * size)
+    else:
+        while low < high:
+            cells = min(width - low % width, high - low)
+            clear_row(out + offset_of(job, 0, low), job.full.axis[2], cells, size)
+            low += cells
+
+
+cdef inline void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
+    """Zero the cells `low` to `high`, each of `size` bytes, of a full plane, or of all lanes."""
+    size *= job.lanes
     if low >= high:
         return
     if job.flat == size:
         memset(out + low * size, 0, (high - low) * size)
-    elif job.flat and job.lanes == 1:
-        for cell in range(low, high):  # as in the planes of a photograph: calling `memset` takes longer
-            (<entry *> (out + cell * job.flat))[0] = zero_of(full)
     else:
-        for cell in range(low, high):
-            memset(out + offset_of(job, job.flat, cell), 0, size)
+        clear_cells(job, out, low, high, size)
 
 
 cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,

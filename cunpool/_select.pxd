@@ -224,12 +224,12 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
             cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
             if used < width and not tile.stream:
                 for line in range(rows * g.kernel[1]):
-                    clear(job, into, cell + line * width + used, cell + (line + 1) * width, full)
+                    clear(job, into, cell + line * width + used, cell + (line + 1) * width, sizeof(entry))
             if h + rows == g.pooled[1]:
                 clear(job, into, cell + rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
-                      full)
+                      sizeof(entry))
     if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
-        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), full)
+        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
     return True
 
 

@@ -177,7 +177,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     if high <= low:
         return 0
     if clearing:
-        clear(job, out, low, high, full)
+        clear(job, out, low, high, sizeof(entry))
     if not job.banded and job.lanes == 1 and value_step and index_step and not job.code_size:
         return put_row(job, out, values, value_step, indices, index_step, cells_of(g.pooled), low, high, 0, band[1],
                        full, index_type)
@@ -249,7 +249,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
         while group < end:
             together = min(together, end - group)
             if met("planes cleared together", together > 1):
-                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, full)
+                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, sizeof(entry))
             if together > 1 and simple:
                 outside += put_planes(job, group, group + together, full, index_type)
             else:  # unreached: counted below

@@ -256,6 +256,39 @@ def test_planes_of_more_than_32_bits_of_cells(channels):
         assert np.array_equal(result, expected)
 
 
+@pytest.mark.parametrize("shape", [(7, 13), (64, 31), (1, 97), (101, 1), (3, 5, 11), (5, 1, 7), (2, 64, 9)], ids=str)
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
+def test_every_cell_of_planes_in_any_order(rng, shape, dtype):
+    """Each place, the last and the first of each row among them, is found in orders without gaps and with them."""
+    n, cells = len(shape), int(np.prod(shape))
+    values = rng.integers(1, 99, (2, 3, *shape)).astype(dtype)
+    places = np.array([rng.permutation(cells) for _ in range(6)]).reshape(values.shape)
+    expected = np.zeros_like(values)
+    np.put_along_axis(expected.reshape(6, -1), places.reshape(6, -1), values.reshape(6, -1), 1)
+    for order in itertools.permutations(range(2, n + 2)):
+        for gap in (0, 1):
+            room = np.full((2, 3, *(shape[axis - 2] + gap for axis in order)), 101, dtype)
+            out = room.transpose(0, 1, *np.argsort(order) + 2)[(..., *map(slice, shape))]
+            for threads in (1, 7):
+                out[...] = 101
+                UNPOOL[n](values, places, 1, out=out, num_threads=threads)
+                assert bits(out) == bits(expected)
+                assert (room == 101).sum() == room.size - out.size
+                assert bits(UNPOOL_BACKWARD[n](out, places, 1, num_threads=threads)) == bits(values)
+
+
+@pytest.mark.parametrize("rows", [1 << 24, 1 << 26])
+@pytest.mark.parametrize("width", [(1 << 25) - 3, 1 << 25])
+def test_planes_of_so_many_cells_that_doubles_tell_no_halves_apart(rng, rows, width):
+    """The ends of rows, in planes of 2**49 and of 2**51 cells: all rows are the same one."""
+    row = np.zeros(width, np.uint8)
+    row[[0, 1, -2, -1]] = 1, 2, 3, 4
+    grad = np.lib.stride_tricks.as_strided(row, (1, 1, rows, width), (0, 0, 0, 1))
+    places = np.append(rng.integers(1, rows, 20), rows - 1) * width + np.append(rng.integers(-2, 2, 20), width - 1)
+    result = cu.max_unpool2d_backward(grad, places.reshape(1, 1, 1, -1), (rows, width // 21))
+    assert np.array_equal(result.ravel(), row[places % width])
+
+
 def test_planes_one_wide_with_any_stride_along_that_axis():
     for size, dtype in ((20, "i2"), (40, "f4"), (300, "f8")):
         numbers = np.arange(2 * size, dtype=dtype)
