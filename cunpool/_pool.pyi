@@ -14,6 +14,8 @@ TWOS: int
 REACHED: int
 FILTERED: int
 COPIED: int
+TURNED: int
+UNITS: int
 
 def pool(
     full: NDArray[Any],
