@@ -290,6 +290,7 @@ cdef struct Job:
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
     bint stream             # whether results are so large that they go past the caches,
     Py_ssize_t kept         # all but so many bytes of them
+    bint cleared            # whether all planes of the result have been cleared together
     bint joined             # whether short rows of window codes are selected as one
     bint banded             # whether an index is expected among the rows of its own window
     const void *way         # what belongs to the way taken alone

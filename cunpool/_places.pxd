@@ -7,7 +7,7 @@ from cunpool._common cimport *
 
 cdef enum:
     LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
-    LARGEST_QUOTIENT = 1 << 50  # so many cells and a half are told from their neighbours in double precision
+    HALVES = 50             # bits of the numbers that double precision tells from those a half higher
 
 
 cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full, int spatial,
@@ -19,7 +19,7 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.indices = view_of(indices, spatial)
     job.full = view_of(full, spatial)
     job.flat = flat_stride(&job.full, job.g.full)
-    job.per_width = 1.0 / job.g.full[2] if cells_of(job.g.full) < LARGEST_QUOTIENT else 0
+    job.per_width = 0 if <int64_t> cells_of(job.g.full) >> HALVES else 1.0 / job.g.full[2]
     job.per_height = 1.0 / job.g.full[1]
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
@@ -28,7 +28,7 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
             and met("channels that are neighbours", job.flat and job.full.c == item_size and job.pooled.c == item_size
                     and job.indices.c == index_size)):
         job.lanes = job.channels
-    job.banded = job.stream = False
+    job.banded = job.stream = job.cleared = False
     expect_codes(job, index_size if codes else 0)
 
 
@@ -52,15 +52,18 @@ cdef inline Py_ssize_t offset_of(const Job *job, Py_ssize_t flat, Py_ssize_t cel
             + (cell - row * width) * job.full.axis[2])
 
 
-cdef inline bint dense(const Job *job, Py_ssize_t size) noexcept nogil:
-    """Whether the cells of a full plane, in whatever order, fill the memory from the first one on."""
-    cdef Py_ssize_t last = 0
+cdef inline bint dense(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
+    """Whether the cells of so many full planes, in whatever order, fill the memory from the first one on."""
+    cdef Py_ssize_t *count = [batch, channels, job.g.full[0], job.g.full[1], job.g.full[2]]
+    cdef Py_ssize_t *step = [job.full.n, job.full.c, job.full.axis[0], job.full.axis[1], job.full.axis[2]]
+    cdef Py_ssize_t last = 0, cells = 1
     cdef int axis
-    for axis in range(3):
-        if job.full.axis[axis] < 0 and job.g.full[axis] > 1:
+    for axis in range(5):
+        if count[axis] > 1 and step[axis] < 0:
             return False
-        last += (job.g.full[axis] - 1) * job.full.axis[axis]
-    return last + size == cells_of(job.g.full) * size
+        last += (count[axis] - 1) * step[axis]
+        cells *= count[axis]
+    return last + size == cells * size
 
 
 cdef inline cloned clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
@@ -89,7 +92,7 @@ cdef inline cloned clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssi
     cdef Py_ssize_t width = job.g.full[2], cells
     if job.flat:
         clear_row(out + low * job.flat, job.flat, high - low, size)
-    elif low == 0 and high == cells_of(job.g.full) and met("a plane without gaps", dense(job, size)):
+    elif low == 0 and high == cells_of(job.g.full) and met("a plane without gaps", dense(job, size, 1, 1)):
         memset(out, 0, high * size)
     else:
         while low < high:

@@ -237,8 +237,8 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
     if job.splits > 1:
         part = task % job.splits
         must(cut(job, part) <= cut(job, part + 1))
-        outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1), True, full,
-                                index_type)
+        outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1),
+                                not job.cleared, full, index_type)
     else:
         if (job.lanes == 1 and job.flat == sizeof(entry) and job.full.even
                 and job.full.c == size * <Py_ssize_t> sizeof(entry)):
@@ -254,7 +254,8 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
                 outside += put_planes(job, group, group + together, full, index_type)
             else:  # unreached: counted below
                 for part in range(group, group + together):
-                    outside += scatter_plane(job, part * job.lanes, 0, size, together == 1, full, index_type)
+                    outside += scatter_plane(job, part * job.lanes, 0, size, together == 1 and not job.cleared, full,
+                                         index_type)
             group += together
     if job.banded:
         found.strays += outside
@@ -339,18 +340,32 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
         return SCATTERED_TAKEN
     ways = plan(&job, &way, results, inputs, item_size, index_size, kind, threads)
     if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= GIL_BYTES:
-        found = unpool_job(&job, ways, kind, codes or index_size == 8, threads)
+        found = unpool_job(&job, ways, kind, codes or index_size == 8, item_size, threads)
     else:
         with nogil:
-            found = unpool_job(&job, ways, kind, codes or index_size == 8, threads)
+            found = unpool_job(&job, ways, kind, codes or index_size == 8, item_size, threads)
     return 0 if found.wrong else ways + STRAYED_TAKEN * (found.strays > 0)
 
 
-cdef Found unpool_job(Job *job, int ways, int kind, bint long_indices, int threads) noexcept nogil:
+cdef Found scatter_all(Job *job, int kind, bint long_indices, Py_ssize_t item_size, int threads) noexcept nogil:
+    """Scatter. Planes that share their cache lines, as those of interleaved channels, are cleared together before."""
+    job.cleared = (job.flat != job.lanes * item_size and not dense(job, job.lanes * item_size, 1, 1)
+                   and met("planes that share their cache lines", dense(job, item_size, job.batch, job.channels)))
+    if job.cleared:
+        memset(job.full.data, 0, job.batch * job.channels * cells_of(job.g.full) * item_size)
+    return run(SCATTER[kind][long_indices], job, threads)
+
+
+cdef Found unpool_job(Job *job, int ways, int kind, bint long_indices, Py_ssize_t item_size,
+                      int threads) noexcept nogil:
     """Go this way, and scatter without any expectation if that meets a stray that it cannot see to itself."""
-    cdef Kernel scattering = SCATTER[kind][long_indices]
-    cdef Found found = run(SELECT[kind][long_indices] if ways & SELECTED_TAKEN
-                           else <Kernel> spread if ways & SPREAD_TAKEN else scattering, job, threads)
+    cdef Found found
+    if ways & SELECTED_TAKEN:
+        found = run(SELECT[kind][long_indices], job, threads)
+    elif ways & SPREAD_TAKEN:
+        found = run(<Kernel> spread, job, threads)
+    else:
+        found = scatter_all(job, kind, long_indices, item_size, threads)
     if not found.strays or (ways & SELECTED_TAKEN and job.splits == 1):
         return found
     if job.code_size:
@@ -358,7 +373,7 @@ cdef Found unpool_job(Job *job, int ways, int kind, bint long_indices, int threa
         return found
     split(job, threads)
     job.banded = False
-    found.wrong = run(scattering, job, threads).wrong
+    found.wrong = scatter_all(job, kind, long_indices, item_size, threads).wrong
     return found
 
 
