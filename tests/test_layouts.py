@@ -277,10 +277,30 @@ def test_every_cell_of_planes_in_any_order(rng, shape, dtype):
                 assert bits(UNPOOL_BACKWARD[n](out, places, 1, num_threads=threads)) == bits(values)
 
 
-@pytest.mark.parametrize("rows", [1 << 24, 1 << 26])
+@pytest.mark.parametrize("shape", [(2, 3), (2, 50), (5, 9), (41, 21)], ids=str)
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
+def test_cells_of_two_axes_that_pass_for_planes_without_gaps(rng, shape, dtype):
+    """The strides add up to those of a plane without gaps, for one axis runs backwards."""
+    (rows, width), item = shape, np.dtype(dtype).itemsize
+    step = (rows * width + width - 2) // (rows - 1)
+    for size in (step, step + 1, 2 * step):
+        room = np.full(rows * size + width, 101, dtype)
+        out = np.lib.stride_tricks.as_strided(room[width:], shape, (size * item, -item))[None, None]
+        values = rng.integers(1, 99, out.shape).astype(dtype)
+        places = rng.permutation(out.size).reshape(out.shape)
+        places[..., -1] = places[..., 0]
+        values[..., -1] = values[..., 0]
+        expected = np.zeros_like(values)
+        expected.ravel()[places.ravel()] = values.ravel()
+        cu.max_unpool2d(values, places, 1, out=out)
+        assert bits(out) == bits(expected)
+        assert (room == 101).sum() == room.size - out.size
+
+
+@pytest.mark.parametrize("rows", [1 << 24, 1 << 28])
 @pytest.mark.parametrize("width", [(1 << 25) - 3, 1 << 25])
 def test_planes_of_so_many_cells_that_doubles_tell_no_halves_apart(rng, rows, width):
-    """The ends of rows, in planes of 2**49 and of 2**51 cells: all rows are the same one."""
+    """The ends of rows, in planes of 2**49 and of 2**53 cells: all rows are the same one."""
     row = np.zeros(width, np.uint8)
     row[[0, 1, -2, -1]] = 1, 2, 3, 4
     grad = np.lib.stride_tricks.as_strided(row, (1, 1, rows, width), (0, 0, 0, 1))
