@@ -37,13 +37,16 @@ cdef extern from *:
     #define CUNPOOL_CLONED
     #endif
 
-    /* For loops whose bounds are constants only where they are called. */
+    /* For loops whose bounds are constants only where they are called; and for what many call, but not often. */
     #if defined(__GNUC__)
     #define CUNPOOL_INLINED inline __attribute__((always_inline))
+    #define CUNPOOL_NOINLINE __attribute__((noinline))
     #elif defined(_MSC_VER)
     #define CUNPOOL_INLINED __forceinline
+    #define CUNPOOL_NOINLINE __declspec(noinline)
     #else
     #define CUNPOOL_INLINED inline
+    #define CUNPOOL_NOINLINE
     #endif
 
     /* A few vectors, the last two of which may overlap. */
@@ -202,6 +205,7 @@ cdef extern from *:
     # Cython declares a variable of any other return type.
     ctypedef void cloned "CUNPOOL_CLONED void"
     ctypedef void inlined "CUNPOOL_INLINED void"
+    ctypedef void noinline "CUNPOOL_NOINLINE void"
     ctypedef uint8_t item1
     ctypedef uint16_t item2
     ctypedef uint32_t item4
@@ -283,7 +287,8 @@ cdef struct Job:
     # From a window's first cell to each of its cells in raster order, for windows that small; for codes beyond these
     # so negative that no place comes of it.
     Py_ssize_t offsets[256]
-    bint all_inside         # whether no window reaches over an edge
+    Py_ssize_t inside_from[3]   # the first window, per axis, that begins in the array,
+    Py_ssize_t inside_to[3]     # and the first one after it that reaches over its end
     Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis,
     Py_ssize_t raster[3]    # and how many cells, in raster order, that is where windows are not dilated
     int order[3]            # the axes in raster order, which another than the last may have been taken for the width of

@@ -161,6 +161,12 @@ cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation
     return start >= 0 and start + (kernel - 1) * dilation < size
 
 
+cdef inline Py_ssize_t windows_before(const Geometry *g, int axis, Py_ssize_t end) noexcept nogil:
+    """How many windows begin before `end` along an axis."""
+    cdef Py_ssize_t cells = end + g.padding[axis]
+    return min((cells - 1) // g.stride[axis] + 1, g.pooled[axis]) if cells > 0 else 0
+
+
 cdef inline void expect_codes(Job *job, int code_size) noexcept nogil:
     """Say how wide window codes are, 0 for none, and note where each cell of a small window lies."""
     cdef const Geometry *g = &job.g
@@ -173,11 +179,9 @@ cdef inline void expect_codes(Job *job, int code_size) noexcept nogil:
             job.offsets[code] = relative(g, code)
         for code in range(known, 256):
             job.offsets[code] = -(<Py_ssize_t> 1 << 61)
-        job.all_inside = True
         for axis in range(3):
-            if (g.padding[axis] or not inside((g.pooled[axis] - 1) * g.stride[axis], g.kernel[axis], g.dilation[axis],
-                                              g.full[axis])):
-                job.all_inside = False
+            job.inside_from[axis] = windows_before(g, axis, 0)
+            job.inside_to[axis] = windows_before(g, axis, g.full[axis] - (g.kernel[axis] - 1) * g.dilation[axis])
 
 
 cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nogil:
@@ -187,64 +191,52 @@ cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nog
     return (kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2] + kw * g.dilation[2]
 
 
-cdef inline bint cell_inside(const Geometry *g, const Py_ssize_t *start, Py_ssize_t code) noexcept nogil:
-    """Whether a cell of the window begun at `start` lies in the plane."""
-    cdef Py_ssize_t d = start[0] + code // g.kernel[2] // g.kernel[1] * g.dilation[0]
-    cdef Py_ssize_t h = start[1] + code // g.kernel[2] % g.kernel[1] * g.dilation[1]
-    cdef Py_ssize_t w = start[2] + code % g.kernel[2] * g.dilation[2]
-    return 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]
-
-
-cdef inline void decode(const Job *job, const char *codes, Py_ssize_t step, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                        bint along_channels, Py_ssize_t count, index8 *cells) noexcept nogil:
-    """The places that window codes name; -1, which is outside any plane, for a code that names none in the plane.
+cdef inline noinline decode(const Job *job, const char *codes, Py_ssize_t step, Py_ssize_t d, Py_ssize_t h,
+                            Py_ssize_t w, bint along_channels, Py_ssize_t count, index8 *cells) noexcept nogil:
+    """The places that window codes name; one outside any plane for a code that names none in the plane.
 
     The codes are those of neighbours along the width, or of the same window in neighbouring channels.
     """
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t *at = [d, h, w]
-    cdef Py_ssize_t start[3]
-    cdef Py_ssize_t taps = cells_of(g.kernel), stride = 0 if along_channels else g.stride[2], i, code, base
-    cdef bint rows_inside
-    for i in range(3):
-        start[i] = at[i] * g.stride[i] - g.padding[i]
-    base = (start[0] * g.full[1] + start[1]) * g.full[2] + start[2]
-    rows_inside = (inside(start[0], g.kernel[0], g.dilation[0], g.full[0])
-                   and inside(start[1], g.kernel[1], g.dilation[1], g.full[1]))
-    for i in range(count):
+    cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1],
+                              w * g.stride[2] - g.padding[2]]
+    cdef Py_ssize_t stride = 0 if along_channels else g.stride[2], low = 0, high = 0, i
+    cdef Py_ssize_t base = (start[0] * g.full[1] + start[1]) * g.full[2] + start[2]
+    if (job.code_size == 1 and job.inside_from[0] <= d < job.inside_to[0]
+            and job.inside_from[1] <= h < job.inside_to[1]):
+        if not along_channels:
+            low = clamp(job.inside_from[2] - w, 0, count)
+            high = clamp(job.inside_to[2] - w, low, count)
+        elif job.inside_from[2] <= w < job.inside_to[2]:
+            high = count
+    decode_any(job, codes, step, start, stride, 0, low, cells)
+    for i in range(low, high):
+        cells[i] = base + i * stride + job.offsets[(<const item1 *> (codes + i * step))[0]]
+    decode_any(job, codes, step, start, stride, high, count, cells)
+
+
+cdef inline noinline decode_any(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,
+                                Py_ssize_t stride, Py_ssize_t low, Py_ssize_t high, index8 *cells) noexcept nogil:
+    """`decode` from number `low` to `high`, whatever the windows' size and whether they reach over an edge."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t taps = cells_of(g.kernel), i, code, row, layer, d, h, w
+    # Dividing takes several times as long. The half keeps what is rounded away from the wrong side.
+    cdef double per_row = 1.0 / g.kernel[2], per_layer = 1.0 / g.kernel[1]
+    for i in range(low, high):
         if job.code_size == 1:
             code = (<const item1 *> (codes + i * step))[0]
         else:
             code = (<const item2 *> (codes + i * step))[0]
+        cells[i] = -1
         if code >= taps:
-            cells[i] = -1
-        elif not (rows_inside and inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
-                  or cell_inside(g, start, code)):
-            cells[i] = -1
-        else:
-            cells[i] = base + (job.offsets[code] if taps <= 256 else relative(g, code))
-        base += stride
-        start[2] += stride
-
-
-cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                             Py_ssize_t rows, Py_ssize_t count, index8 *cells) noexcept nogil:
-    """`decode` for `count` windows along the width, and as many in each of the next rows, one after the other."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row, i, base
-    cdef const item1 *line
-    if not job.all_inside or job.code_size != 1 or job.indices.axis[2] != 1:
-        for row in range(rows):
-            decode(job, codes + row * job.indices.axis[1], job.indices.axis[2], d, h + row, w, False, count,
-                   cells + row * count)
-        return
-    base = (d * g.stride[0] * g.full[1] + h * g.stride[1]) * g.full[2] + w * g.stride[2]
-    for row in range(rows):
-        line = <const item1 *> (codes + row * job.indices.axis[1])
-        for i in range(count):
-            cells[i] = base + i * g.stride[2] + job.offsets[line[i]]
-        cells += count
-        base += g.stride[1] * g.full[2]
+            continue
+        row = <Py_ssize_t> ((code + 0.5) * per_row)
+        layer = <Py_ssize_t> ((row + 0.5) * per_layer)
+        d = start[0] + layer * g.dilation[0]
+        h = start[1] + (row - layer * g.kernel[1]) * g.dilation[1]
+        w = start[2] + i * stride + (code - row * g.kernel[2]) * g.dilation[2]
+        if 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]:
+            cells[i] = (d * g.full[1] + h) * g.full[2] + w
 
 
 cdef inline cloned widen(const Job *job, const item1 *codes, Py_ssize_t count, index4 *wide,
