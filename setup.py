@@ -25,9 +25,11 @@ INSTALL = {
 OPENMP_PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
 # GCC would make a wheel of twice the size of loops for what is left of a vector; the kernels see to that themselves.
 SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-loops", "-fno-ipa-cp-clone"]
-# Nothing unwinds these frames, and loops need not begin where a cache line does.
+# Nothing unwinds these frames, and loops need not begin where a cache line does,
 SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-fno-align-jumps"]
 SMALLER += ["-fno-align-labels", "-fno-align-functions"]
+# but for the shortest ones: scattering and gathering take 1.2 to 1.3 times as long where those lie badly.
+ALIGNED = {"cunpool._unpool": ["-falign-loops=32"], "cunpool._gather": ["-falign-loops=32"]}
 # In the order of the source what is alike lies close together, and a wheel's compression sees 32 KB at a time.
 SMALLER += ["-fno-toplevel-reorder", "-ffunction-sections"]
 STRIPPED = ["-Wl,--strip-all", "-Wl,--gc-sections"]
@@ -97,11 +99,14 @@ class BuildExt(build_ext):
         if checks:
             compile_args = [*checks, "-DCUNPOOL_NO_CLONES"]
         link_args = self.link_args(openmp or []) + checks
-        if not checks and self.compiler.compiler_type != "msvc":
-            compile_args += SMALLER if self.links([*SMALLER, "-Werror"]) else []
-            link_args += STRIPPED if self.links([], STRIPPED) else []
+        smaller = not checks and self.compiler.compiler_type != "msvc" and self.links([*SMALLER, "-Werror"])
+        if smaller:
+            compile_args += SMALLER
+        if not checks and self.compiler.compiler_type != "msvc" and self.links([], STRIPPED):
+            link_args += STRIPPED
         for extension in self.extensions:
-            extension.extra_compile_args = compile_args + (openmp or [])
+            aligned = ALIGNED.get(extension.name, []) if smaller else []
+            extension.extra_compile_args = compile_args + aligned + (openmp or [])
             extension.extra_link_args = link_args
         if self.flags_changed():
             self.force = True

@@ -41,6 +41,7 @@ cdef extern from *:
     #if defined(__GNUC__)
     #define CUNPOOL_INLINED inline __attribute__((always_inline))
     #define CUNPOOL_NOINLINE __attribute__((noinline))
+    #pragma GCC diagnostic ignored "-Wattributes" /* Cython calls them inline all the same */
     #elif defined(_MSC_VER)
     #define CUNPOOL_INLINED __forceinline
     #define CUNPOOL_NOINLINE __declspec(noinline)
@@ -284,9 +285,10 @@ cdef struct Job:
     double per_height       # and by the rows of a layer
     int code_size           # bytes of a window code, 0 where indices are places in the plane
     int index_size          # bytes of an index that pooling writes, code or place
-    # From a window's first cell to each of its cells in raster order, for windows that small; for codes beyond these
-    # so negative that no place comes of it.
+    # From a window's first cell to each of its cells in raster order, and along each axis, for codes of one byte; for
+    # those of no cell so negative that no place comes of it.
     Py_ssize_t offsets[256]
+    Py_ssize_t taps[256][3]
     Py_ssize_t inside_from[3]   # the first window, per axis, that begins in the array,
     Py_ssize_t inside_to[3]     # and the first one after it that reaches over its end
     Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis,

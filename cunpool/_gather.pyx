@@ -61,21 +61,25 @@ cdef cloned take_across(const char *from_plane, Py_ssize_t flat, item *values, c
 
 
 cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                            Py_ssize_t count, item *full, index *index_type) noexcept nogil:
-    """Some neighbours of a pooled row, in one plane or in all lanes."""
+                            Py_ssize_t rows, Py_ssize_t count, item *full, index *index_type) noexcept nogil:
+    """Some neighbours of a pooled row, in one plane or in all lanes; with codes, of some rows that are neighbours."""
     cdef index8[PART] cells
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef char *values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
                          + w * job.pooled.axis[2])
     cdef const char *indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
                                 + h * job.indices.axis[1] + w * job.indices.axis[2])
-    cdef Py_ssize_t i, part, first, some, outside = 0
+    cdef Py_ssize_t row, i, part, first, some, outside = 0
     if job.lanes == 1:
         if not job.code_size:
             return take_row(job, from_plane, values, job.pooled.axis[2], indices, job.indices.axis[2], count, full,
                             index_type)
-        decode(job, indices, job.indices.axis[2], d, h, w, False, count, cells)
-        return take_row(job, from_plane, values, job.pooled.axis[2], <const char *> cells, sizeof(index8), count, full,
+        must(rows * count <= PART)
+        for row in range(rows):
+            decode(job, indices + row * job.indices.axis[1], job.indices.axis[2], d, h + row, w, False, count,
+                   cells + row * count)
+        return take_row(job, from_plane, values, flat_stride(&job.pooled, job.g.pooled) if rows > 1
+                        else job.pooled.axis[2], <const char *> cells, sizeof(index8), rows * count, full,
                         <index8 *> NULL)
     for i in range(count):
         if not job.code_size:
@@ -94,22 +98,28 @@ cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
 
 
 cdef void gather(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
-    """One task: some parts of pooled rows; where rows follow each other in memory, planes are taken as one row."""
-    cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
-    cdef bint joined = (job.lanes == 1 and not job.code_size and flat_stride(&job.pooled, job.g.pooled) != 0
-                        and flat_stride(&job.pooled, job.g.pooled) == job.pooled.axis[2]
-                        and flat_stride(&job.indices, job.g.pooled) == job.indices.axis[2])
-    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, parts, units, unit, row, w
-    if joined:
-        width *= rows
-        rows = height = 1
+    """One task: some parts of pooled rows.
+
+    Where rows follow each other in memory, planes are taken as one row; with codes, some short rows go together.
+    """
+    cdef Py_ssize_t width = job.g.pooled[2], depth = job.g.pooled[0], height = job.g.pooled[1], together = 1
+    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, parts, blocks, units, unit, block, h, w
+    if job.lanes == 1 and flat_stride(&job.pooled, job.g.pooled):
+        if job.code_size:
+            together = clamp(PART // width, 1, height)
+        elif (flat_stride(&job.pooled, job.g.pooled) == job.pooled.axis[2]
+                and flat_stride(&job.indices, job.g.pooled) == job.indices.axis[2]):
+            width *= depth * height
+            depth = height = 1
     parts = (width + PART - 1) // PART
-    units = groups * rows * parts
+    blocks = (height + together - 1) // together
+    units = groups * depth * blocks * parts
     for unit in range(units * task // job.tasks, units * (task + 1) // job.tasks):
-        row = unit // parts % rows
+        block = unit // parts % (depth * blocks)
+        h = block % blocks * together
         w = unit % parts * PART
-        found.wrong += gather_part(job, unit // parts // rows * job.lanes, row // height, row % height, w,
-                                   min(width - w, <Py_ssize_t> PART), full, index_type)
+        found.wrong += gather_part(job, unit // parts // (depth * blocks) * job.lanes, block // blocks, h, w,
+                                   min(height - h, together), min(width - w, <Py_ssize_t> PART), full, index_type)
 
 
 cdef inlined pick_rows(int rows, bint further, bint codes, const item **source, const uint32_t *first,
@@ -210,9 +220,9 @@ cdef void pick(const Job *job, Py_ssize_t task, Found *found, item *full, index 
         if hits != count:
             found.strays += 1
             if job.code_size:  # the code's own type is not `index`
-                found.wrong += gather_part(job, plane, row // height, row % height, w, count, full, <index8 *> NULL)
+                found.wrong += gather_part(job, plane, row // height, row % height, w, 1, count, full, <index8 *> NULL)
             else:
-                found.wrong += gather_part(job, plane, row // height, row % height, w, count, full, index_type)
+                found.wrong += gather_part(job, plane, row // height, row % height, w, 1, count, full, index_type)
 
 
 cdef Kernel[5][2] GATHER   # by the logarithm of the item's size, and by whether an index has 8 bytes

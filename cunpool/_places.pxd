@@ -173,12 +173,15 @@ cdef inline void expect_codes(Job *job, int code_size) noexcept nogil:
     cdef Py_ssize_t known, code
     cdef int axis
     job.code_size = code_size
-    if code_size:
+    if code_size == 1:
         known = min(cells_of(g.kernel), <Py_ssize_t> 256)
         for code in range(known):
             job.offsets[code] = relative(g, code)
+            job.taps[code][0] = code // g.kernel[2] // g.kernel[1] * g.dilation[0]
+            job.taps[code][1] = code // g.kernel[2] % g.kernel[1] * g.dilation[1]
+            job.taps[code][2] = code % g.kernel[2] * g.dilation[2]
         for code in range(known, 256):
-            job.offsets[code] = -(<Py_ssize_t> 1 << 61)
+            job.offsets[code] = job.taps[code][0] = -(<Py_ssize_t> 1 << 61)
         for axis in range(3):
             job.inside_from[axis] = windows_before(g, axis, 0)
             job.inside_to[axis] = windows_before(g, axis, g.full[axis] - (g.kernel[axis] - 1) * g.dilation[axis])
@@ -202,40 +205,54 @@ cdef inline noinline decode(const Job *job, const char *codes, Py_ssize_t step, 
                               w * g.stride[2] - g.padding[2]]
     cdef Py_ssize_t stride = 0 if along_channels else g.stride[2], low = 0, high = 0, i
     cdef Py_ssize_t base = (start[0] * g.full[1] + start[1]) * g.full[2] + start[2]
-    if (job.code_size == 1 and job.inside_from[0] <= d < job.inside_to[0]
-            and job.inside_from[1] <= h < job.inside_to[1]):
+    if job.code_size > 1:
+        decode_wide(job, codes, step, start, stride, count, cells)
+        return
+    if job.inside_from[0] <= d < job.inside_to[0] and job.inside_from[1] <= h < job.inside_to[1]:
         if not along_channels:
             low = clamp(job.inside_from[2] - w, 0, count)
             high = clamp(job.inside_to[2] - w, low, count)
         elif job.inside_from[2] <= w < job.inside_to[2]:
             high = count
-    decode_any(job, codes, step, start, stride, 0, low, cells)
+    decode_edge(job, codes, step, start, stride, 0, low, cells)
     for i in range(low, high):
         cells[i] = base + i * stride + job.offsets[(<const item1 *> (codes + i * step))[0]]
-    decode_any(job, codes, step, start, stride, high, count, cells)
+    decode_edge(job, codes, step, start, stride, high, count, cells)
 
 
-cdef inline noinline decode_any(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,
-                                Py_ssize_t stride, Py_ssize_t low, Py_ssize_t high, index8 *cells) noexcept nogil:
-    """`decode` from number `low` to `high`, whatever the windows' size and whether they reach over an edge."""
+cdef inline noinline decode_edge(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,
+                                 Py_ssize_t stride, Py_ssize_t low, Py_ssize_t high, index8 *cells) noexcept nogil:
+    """`decode` from number `low` to `high`, of windows that may reach over an edge."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t i, code
+    cdef const Py_ssize_t *tap
+    cdef bint there
+    for i in range(low, high):
+        code = (<const item1 *> (codes + i * step))[0]
+        tap = job.taps[code]
+        # The code of no cell leads far outside.
+        there = (<size_t> (start[0] + tap[0]) < <size_t> g.full[0] and <size_t> (start[1] + tap[1]) < <size_t> g.full[1]
+                 and <size_t> (start[2] + i * stride + tap[2]) < <size_t> g.full[2])
+        cells[i] = (((start[0] + tap[0]) * g.full[1] + start[1] + tap[1]) * g.full[2] + start[2] + i * stride + tap[2]
+                    if there else -1)
+
+
+cdef inline noinline decode_wide(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,
+                                 Py_ssize_t stride, Py_ssize_t count, index8 *cells) noexcept nogil:
+    """`decode` of codes of two bytes, which are too many for a table."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t taps = cells_of(g.kernel), i, code, row, layer, d, h, w
     # Dividing takes several times as long. The half keeps what is rounded away from the wrong side.
     cdef double per_row = 1.0 / g.kernel[2], per_layer = 1.0 / g.kernel[1]
-    for i in range(low, high):
-        if job.code_size == 1:
-            code = (<const item1 *> (codes + i * step))[0]
-        else:
-            code = (<const item2 *> (codes + i * step))[0]
-        cells[i] = -1
-        if code >= taps:
-            continue
+    for i in range(count):
+        code = (<const item2 *> (codes + i * step))[0]
         row = <Py_ssize_t> ((code + 0.5) * per_row)
         layer = <Py_ssize_t> ((row + 0.5) * per_layer)
         d = start[0] + layer * g.dilation[0]
         h = start[1] + (row - layer * g.kernel[1]) * g.dilation[1]
         w = start[2] + i * stride + (code - row * g.kernel[2]) * g.dilation[2]
-        if 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]:
+        cells[i] = -1
+        if code < taps and 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]:
             cells[i] = (d * g.full[1] + h) * g.full[2] + w
 
 
