@@ -61,7 +61,7 @@ def test_memory_stays_flat_under_eight_threads():
         wrong, calls, stop = [], [0] * 8, time.monotonic() + 3
 
         def work(number):
-            while time.monotonic() < stop:
+            while time.monotonic() < stop or not calls[number]:  # where others keep the processors, it comes late
                 y, indices, expected = cases[(number + calls[number]) % 4]
                 result = cu.max_unpool2d(y, indices, 2, num_threads=1 + number % 2)
                 if calls[number] % 8 == 0 and result.tobytes() != expected:
@@ -242,7 +242,7 @@ def test_other_threads_run_while_much_is_done_for_a_small_result(call):
         while not beats:
             time.sleep(0.001)
         # On a busy machine the other thread may not have had a processor; if the GIL were held it never runs.
-        assert any(others_ran() for _ in range(4))
+        assert any(others_ran() for _ in range(10))
     finally:
         done.set()
         other.join()
