@@ -201,14 +201,17 @@ cdef inline noinline decode(const Job *job, const char *codes, Py_ssize_t step, 
     The codes are those of neighbours along the width, or of the same window in neighbouring channels.
     """
     cdef const Geometry *g = &job.g
+    cdef Py_ssize_t *at = [d, h]
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1],
                               w * g.stride[2] - g.padding[2]]
+    # Whoever is outside along the outermost axis is outside the plane's places in any case.
+    cdef int axis = 0 if g.full[0] == 1 else 1
     cdef Py_ssize_t stride = 0 if along_channels else g.stride[2], low = 0, high = 0, i
     cdef Py_ssize_t base = (start[0] * g.full[1] + start[1]) * g.full[2] + start[2]
     if job.code_size > 1:
         decode_wide(job, codes, step, start, stride, count, cells)
         return
-    if job.inside_from[0] <= d < job.inside_to[0] and job.inside_from[1] <= h < job.inside_to[1]:
+    if job.inside_from[axis] <= at[axis] < job.inside_to[axis]:
         if not along_channels:
             low = clamp(job.inside_from[2] - w, 0, count)
             high = clamp(job.inside_to[2] - w, low, count)

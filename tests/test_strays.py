@@ -146,6 +146,8 @@ def test_an_index_just_past_the_end_in_any_channel(channels, dtype):
         ((2, 2, 2), (4, 4, 4), (3, 2, 1)),
         ((2, 2, 3), (3, 3, 4), (2, 2, (1, 1, 1))),
         ((2, 2, 3), (4, 3, 6), (2, 2, 0)),
+        ((2, 4, 4), (1, 3, 3), (2, 1, 1)),  # over two edges at once: a layer before and a row behind
+        ((2, 2, 3), (3, 4, 6), (2, 2, (1, 0, 0))),
         ((7,), (12,), (3, 2, 1)),
         ((1, 2), (33, 14), ((33, 8), (1, 6), 0)),
         ((1, 1, 2), (4, 12, 13), ((2, 12, 11), (3, 1, 2), 0)),  # the first code beyond a window would be a place
