@@ -217,10 +217,12 @@ cdef inline noinline decode(const Job *job, const char *codes, Py_ssize_t step, 
             high = clamp(job.inside_to[2] - w, low, count)
         elif job.inside_from[2] <= w < job.inside_to[2]:
             high = count
-    decode_edge(job, codes, step, start, stride, 0, low, cells)
+    if low > 0:
+        decode_edge(job, codes, step, start, stride, 0, low, cells)
     for i in range(low, high):
         cells[i] = base + i * stride + job.offsets[(<const item1 *> (codes + i * step))[0]]
-    decode_edge(job, codes, step, start, stride, high, count, cells)
+    if high < count:
+        decode_edge(job, codes, step, start, stride, high, count, cells)
 
 
 cdef inline noinline decode_edge(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,
