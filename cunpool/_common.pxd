@@ -1,11 +1,7 @@
-# What the kernels share: element types, the geometry, an array as pointer and strides, and the job a task works on.
+# What the kernels share: element types, the geometry, an array as pointer and strides, and what one call is to do.
 # Everything here is inline, so that each extension module compiles its own copy.
-from cython.parallel cimport prange
-from libc.string cimport memset
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 cimport numpy as cnp
-
-from cunpool._runtime cimport begun, ended, now, rested
 
 cdef extern from *:
     """
@@ -98,14 +94,6 @@ cdef extern from *:
     #define cunpool_fence() ((void) 0)
     #endif
 
-    /* Whether somebody had this before; nobody else has it from now on. */
-    #if defined(_MSC_VER)
-    #include <intrin.h>
-    #define cunpool_taken(flag) (_InterlockedExchange8((char volatile *) (flag), 1) != 0)
-    #else
-    #define cunpool_taken(flag) (__atomic_exchange_n(flag, 1, __ATOMIC_RELAXED) != 0)
-    #endif
-
     /* A checked build ends the process where a block does not fit its buffer, and counts each condition that picks a
        way or sizes a block: how often it did not hold, and how often it did. A section of the module holds all of
        them, those that were never met too. */
@@ -152,31 +140,6 @@ cdef extern from *:
     #define cunpool_check(condition) ((void) 0)
     #endif
 
-    /* Whoever calls may have told the processor to take tiny numbers for zeros. Then they would compare as equal in the
-       caller's share and not in the others': every share computes exactly, and leaves things as they were. */
-    #if defined(__GNUC__) && defined(__x86_64__)
-    #define cunpool_exact() cunpool_control(0)
-    static inline unsigned cunpool_control(unsigned before) {
-        unsigned now = _mm_getcsr();
-        if (before ? before != now : (now & 0x8040) != 0)
-            _mm_setcsr(before ? before : now & ~0x8040u);
-        return now;
-    }
-    #elif defined(__GNUC__) && defined(__aarch64__)
-    #define cunpool_exact() cunpool_control(1)
-    static inline unsigned cunpool_control(unsigned before) {
-        uint64_t now, wanted;
-        __asm__ volatile("mrs %0, fpcr" : "=r"(now));
-        wanted = (now & ~(uint64_t) 0x01080000) | (before & 0x01080000);
-        if (wanted != now)
-            __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
-        return (unsigned) now;
-    }
-    #else
-    #define cunpool_exact() 0u
-    #define cunpool_control(before) ((void) (before))
-    #endif
-
     #if defined(__GNUC__)
     #define cunpool_prefetch(address) __builtin_prefetch(address)
     #define cunpool_prefetch_write(address) __builtin_prefetch(address, 1)
@@ -186,7 +149,6 @@ cdef extern from *:
     #endif
     """
     bint unlikely(bint) noexcept nogil  # Cython's own
-    bint cunpool_taken(uint8_t *flag) noexcept nogil
     struct cunpool_condition:
         const char *name
         long long times[2]
@@ -194,8 +156,6 @@ cdef extern from *:
     cunpool_condition condition_at "cunpool_condition"(long) noexcept nogil
     bint met "cunpool_met"(const char *what, bint condition) noexcept nogil
     void must "cunpool_check"(bint) noexcept nogil
-    unsigned cunpool_exact() noexcept nogil
-    void cunpool_control(unsigned before) noexcept nogil
     void cunpool_prefetch(const char *address) noexcept nogil
     void cunpool_prefetch_write(const char *address) noexcept nogil
     void cunpool_copy(char *to, const char *frm, size_t size) noexcept nogil
@@ -224,7 +184,6 @@ cdef extern from *:
 
 cdef enum:
     CACHE_LINE = 64
-    MOST_TASKS = 4096       # more than any caller makes of the 256 threads that there are at most
     AHEAD = 1 << 12         # large arrays are fetched so many bytes before they are needed,
     PIECE = 64              # for so many windows at a time
 
@@ -301,21 +260,6 @@ cdef struct Job:
     bint joined             # whether short rows of window codes are selected as one
     bint banded             # whether an index is expected among the rows of its own window
     const void *way         # what belongs to the way taken alone
-
-cdef struct Found:
-    # What a task met. Nobody raises inside a parallel region.
-    Py_ssize_t wrong        # indices outside their planes
-    Py_ssize_t strays       # indices outside their windows, where the kernel counted on windows
-    Py_ssize_t failed       # tasks that got no memory
-
-cdef struct Share:
-    # What the calling thread did of a parallel region: from when to when, in seconds, and how many tasks.
-    double begin, end
-    Py_ssize_t tasks
-
-# One task of a job. The last two are `full.data` and `indices.data`: they carry the element types of each instance.
-ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexcept nogil
-
 
 cdef inline Geometry geometry_of(tuple sizes):
     cdef Geometry g
@@ -432,65 +376,6 @@ cdef inline Py_ssize_t clamp(Py_ssize_t x, Py_ssize_t low, Py_ssize_t high) noex
 
 cdef inline Py_ssize_t cells_of(const Py_ssize_t *shape) noexcept nogil:
     return shape[0] * shape[1] * shape[2]
-
-
-cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
-    """Every task of the job."""
-    cdef uint8_t taken[MOST_TASKS]
-    cdef Found found
-    must(job.tasks <= MOST_TASKS)
-    threads = <int> min(<Py_ssize_t> threads, job.tasks)
-    memset(taken, 0, job.tasks)
-    begun()
-    if threads <= 1:
-        found = run_share(kernel, job, 0, 1, taken, NULL)
-    else:
-        found = run_together(kernel, job, threads, taken)
-    ended()
-    return found
-
-
-cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8_t *taken) noexcept nogil:
-    """The only parallel region there is, and what it lost."""
-    cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
-    cdef int share
-    cdef double start = now(), elapsed
-    cdef Share own
-    cdef Found found
-    for share in prange(threads, num_threads=threads, schedule="static"):  # the first share is the calling thread's
-        found = run_share(kernel, job, share, threads, taken, &own if share == 0 else NULL)
-        wrong += found.wrong
-        strays += found.strays
-        failed += found.failed
-    found.wrong = wrong
-    found.strays = strays
-    found.failed = failed
-    elapsed = now() - start
-    # Alone, the calling thread would have done all tasks as fast as its own. If it had none, a thread that was woken
-    # took its processor, and nothing was gained: half of the time counts as lost.
-    rested(elapsed - (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2)
-    return found
-
-
-cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, uint8_t *taken,
-                            Share *own) noexcept nogil:
-    """A thread's own tasks, the same in each call, for their arrays may be in its caches; then what others left."""
-    cdef Py_ssize_t first = job.tasks * share // shares, i, task, done = 0
-    cdef unsigned control = cunpool_exact()
-    cdef Found found
-    found.wrong = found.strays = found.failed = 0
-    if own:
-        own.begin = now()
-    for i in range(job.tasks):
-        task = first + i if first + i < job.tasks else first + i - job.tasks
-        if not cunpool_taken(taken + task):
-            kernel(job, task, &found, job.full.data, job.indices.data)
-            done += 1
-    cunpool_fence()
-    cunpool_control(control)
-    if own:
-        own.end, own.tasks = now(), done
-    return found
 
 
 cdef inline dict conditions_met():

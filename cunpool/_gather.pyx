@@ -6,6 +6,7 @@ cimport numpy as cnp
 
 from cunpool._common cimport *
 from cunpool._places cimport *
+from cunpool._tasks cimport *
 
 cnp.import_array()
 

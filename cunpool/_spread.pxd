@@ -13,6 +13,7 @@ from cunpool._common cimport *
 from cunpool._entries cimport *
 from cunpool._every cimport every
 from cunpool._spread_plan cimport *
+from cunpool._tasks cimport *
 
 
 cdef struct Block:

@@ -15,6 +15,7 @@ from cunpool._places cimport *
 from cunpool._select cimport *
 from cunpool._spread cimport spread
 from cunpool._spread_plan cimport Spread, spreadable
+from cunpool._tasks cimport *
 
 cnp.import_array()
 
