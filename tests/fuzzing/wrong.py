@@ -100,7 +100,7 @@ def refusals(rng) -> None:
         {"input": None},
         {"output_size": beyond},
         {"output_size": (0,) * n},
-        {"output_size": (*w.full, 1)},
+        {"output_size": (*w.full, 1, *(2 - len(w.shape)) * (1, 1))},  # C and the spatial ones may be a whole shape
         {"output_size": w.full[0]},
         {"output_size": [float(f) for f in w.full]},
         {"out": readonly},
