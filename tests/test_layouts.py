@@ -44,6 +44,7 @@ GEOMETRIES = [
     ((2, 2), (4, 9, 9), (2,)),
     ((1, 3), (3, 520, 5), ((1, 2, 2),)),
     ((1, 2), (4, 33), ((4, 3), 1)),  # rows of windows that reach over the whole plane
+    ((2, 3), (41, 3), (2,)),  # rows of one window
 ]
 
 
