@@ -142,7 +142,7 @@ def test_what_pages_link_to_and_run_is_there(page):
     extras = set(re.findall(r"^(\w+) = \[", PROJECT.split("[project.optional-dependencies]")[1], re.MULTILINE))
     assert set(re.findall(r"pip install (?:-e )?'(?:cunpool|\.)\[(\w+)", text)) <= extras
     if page.name != "CHANGELOG.md":  # which tells of what is no more
-        for path in re.findall(r"(?<![\w/])((?:examples|benchmarks|tests|docs)/[\w./-]*\.\w+|\.ci/\w+)", text):
+        for path in re.findall(r"(?<![\w/])((?:examples|benchmarks|tests|docs)/[\w./-]*\.\w+|\.ci/\w+(?:\.md)?)", text):
             assert "_build" in path or (ROOT / path).exists(), path
     for link in re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'(?:src|srcset)="([^"]+)"', text):
         if not link.startswith("http"):
