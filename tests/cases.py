@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -13,12 +14,13 @@ import reference
 POOL = {n: getattr(__import__("cunpool"), f"max_pool{n}d") for n in (1, 2, 3)}
 UNPOOL = {n: getattr(__import__("cunpool"), f"max_unpool{n}d") for n in (1, 2, 3)}
 
+OTHER = ">" if sys.byteorder == "little" else "<"  # the byte order that is not this machine's
 INTEGERS = [np.dtype(c) for c in "bBhHiIqQ"]
 FLOATS = [np.dtype(c) for c in "efd"] + [np.dtype(ml_dtypes.bfloat16)]
 MOVED = [
     *INTEGERS,
     *FLOATS,
-    *map(np.dtype, ("?", "F", "D", ">f4", ">i8", ">u2", "M8[s]", "m8[ms]", "V8", "i4,f4")),
+    *map(np.dtype, ("?", "F", "D", f"{OTHER}f4", f"{OTHER}i8", f"{OTHER}u2", "M8[s]", "m8[ms]", "V8", "i4,f4")),
     *map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)),
 ]
 if np.dtype("g").itemsize == 16:

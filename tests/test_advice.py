@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from cases import POOL, geometry, lead
+from cases import OTHER, POOL, geometry, lead
 
 import cunpool as cu
 from cunpool import _advice, _geometry
@@ -101,7 +101,7 @@ def test_no_more_sizes_are_tried_than_is_cheap():
     assert _advice.other_size(np.zeros((0, 2, 2), int), 2, sizes) is None
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", ">u2"])
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", f"{OTHER}u2"])
 def test_a_dtype_that_cannot_count_to_the_last_window(dtype):
     most = int(np.iinfo(dtype).max)
     for size, wide in ((most + 2, False), (most + 3, True)):  # the last of the windows of 2 begins two cells earlier
@@ -120,7 +120,7 @@ def test_a_dtype_that_cannot_count_to_the_last_window(dtype):
             cu.max_pool1d_backward(values, indices, (size,), 2, 1)
         cu.max_unpool1d(values, indices, 2, 1, index_format="window")
         cu.max_unpool1d(values, indices.astype(np.int32), 2, 1)
-        cu.max_unpool1d(values, indices.astype(">i8").tolist(), 2, 1)
+        cu.max_unpool1d(values, indices.astype(f"{OTHER}i8").tolist(), 2, 1)
         cu.max_unpool1d(values[:0], indices[:0], 2, 1)
 
 

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import reference
-from cases import FLOATS, MOVED, POOL, bits, geometry, layout, lead, random_items
+from cases import FLOATS, MOVED, OTHER, POOL, bits, geometry, layout, lead, random_items
 
 import cunpool as cu
 
@@ -168,10 +168,10 @@ def test_what_is_refused(error, call):
 
 
 def test_other_byte_orders(rng):
-    grad, indices = rng.standard_normal((1, 2, 6)).astype(">f4"), rng.integers(0, 12, (1, 2, 6))
+    grad, indices = rng.standard_normal((1, 2, 6)).astype(f"{OTHER}f4"), rng.integers(0, 12, (1, 2, 6))
     expected = cu.max_pool1d_backward(grad.astype("f4"), indices, (12,), 2)
-    out = np.empty(expected.shape, ">f4")
-    assert cu.max_pool1d_backward(grad, indices, (12,), 2).dtype == ">f4"
+    out = np.empty(expected.shape, f"{OTHER}f4")
+    assert cu.max_pool1d_backward(grad, indices, (12,), 2).dtype == f"{OTHER}f4"
     assert cu.max_pool1d_backward(grad, indices, (12,), 2, out=out) is out
     assert np.array_equal(out, expected)
     with pytest.raises(TypeError, match="out must have the dtype"):

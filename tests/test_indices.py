@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import reference
-from cases import INTEGERS, POOL, bits, geometry, layout, lead
+from cases import INTEGERS, OTHER, POOL, bits, geometry, layout, lead
 
 import cunpool as cu
 from cunpool import _arrays
@@ -73,7 +73,9 @@ def test_every_format_is_its_definition_and_back_again(rng, n):
             assert np.array_equal(result, expected[target]), (source, target, shape, window)
 
 
-@pytest.mark.parametrize("dtype", [*INTEGERS, *map(np.dtype, (">i2", ">u4", ">i8", ">u8"))], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [*INTEGERS, *map(np.dtype, (f"{OTHER}i2", f"{OTHER}u4", f"{OTHER}i8", f"{OTHER}u8"))], ids=str
+)
 def test_index_dtypes(rng, dtype):
     indices = np.array([[[[4, 7]], [[0, 6]]]])
     for source, target in itertools.product(FORMATS, FORMATS):
@@ -380,7 +382,7 @@ def test_the_indices_are_not_changed():
 
 def test_unpooling_knows_onnx_indices_when_it_sees_them():
     hint = "see cunpool.convert_indices(indices, 'onnx', 'plane', ...)"
-    for dtype in (np.int64, np.int32, np.uint8, np.uint64, ">i4"):
+    for dtype in (np.int64, np.int32, np.uint8, np.uint64, f"{OTHER}i4"):
         onnx = cu.convert_indices(GOOD, "plane", "onnx", **WHERE).astype(dtype)
         for indices in (onnx, onnx[0]):
             with pytest.raises(IndexError) as error:

@@ -10,12 +10,12 @@ from multiprocessing import shared_memory
 import numpy as np
 import pytest
 import reference
-from cases import FLOATS, INTEGERS, POOL, bits, geometry, layout, lead, random_numbers
+from cases import FLOATS, INTEGERS, OTHER, POOL, bits, geometry, layout, lead, random_numbers
 
 import cunpool as cu
 from cunpool import _pool
 
-DTYPES = [*INTEGERS, *FLOATS, *map(np.dtype, ("?", ">f4", ">i2"))]
+DTYPES = [*INTEGERS, *FLOATS, *map(np.dtype, ("?", f"{OTHER}f4", f"{OTHER}i2"))]
 X = np.arange(32, dtype=np.float32).reshape(2, 4, 4)
 
 
@@ -129,7 +129,7 @@ def test_int32_beyond_its_range_is_refused_before_anything_is_read():
         (ValueError, "one array without return_indices", {"out": (None, None)}),
         (TypeError, "out must be a numpy array, got list", {"out": results()[0].tolist()}),
         (TypeError, "out must have the dtype of the result, float32, got float64", {"out": results(values="f8")[0]}),
-        (TypeError, "dtype of the result", {"out": results(values=">f4")[0]}),
+        (TypeError, "dtype of the result", {"out": results(values=f"{OTHER}f4")[0]}),
         (ValueError, "out must have the shape", {"out": results((2, 2, 3))[0]}),
         (ValueError, "out must not overlap itself", {"out": np.lib.stride_tricks.as_strided(
             np.zeros(1, "f4"), (2, 2, 2), (0, 0, 0))}),
@@ -146,10 +146,10 @@ def test_int32_beyond_its_range_is_refused_before_anything_is_read():
             "out": (None, np.broadcast_to(np.int32(0), (2, 2, 2))), "return_indices": True}),
         (TypeError, r"out\[1\] must be a numpy array", {"out": (None, [[1]]), "return_indices": True}),
         *[(TypeError, r"dtype of out\[1\] must be int64 or int32", {
-            "out": results(indices=kind), "return_indices": True}) for kind in ("u8", "f8", "i2", ">i8", ">i4", "u1")],
+            "out": results(indices=kind), "return_indices": True}) for kind in ("u8", "f8", "i2", f"{OTHER}i8", f"{OTHER}i4", "u1")],
         *[(TypeError, r"out\[1\] must have the dtype of the result, uint8", {
             "out": results(indices=kind), "return_indices": True, "index_format": "window"})
-          for kind in ("i8", "i4", "i1", ">u2")],
+          for kind in ("i8", "i4", "i1", f"{OTHER}u2")],
         (TypeError, r"out\[1\] must have the dtype of the result, uint16, got uint8", {
             "out": results((2, 1, 1), indices="u1"), "return_indices": True, "index_format": "window",
             "kernel_size": (257, 1), "padding": (128, 0), "stride": 999}),
@@ -158,7 +158,7 @@ def test_int32_beyond_its_range_is_refused_before_anything_is_read():
         (TypeError, r"the result, int64, got int32", {
             "out": results(indices="i4"), "return_indices": True, "index_dtype": np.int64}),
         *[(TypeError, "index_dtype must be int64 or int32", {"index_dtype": kind, "return_indices": indices})
-          for kind in ("u4", "i2", float, bool, ">i4", object, "i4,i4") for indices in (False, True)],
+          for kind in ("u4", "i2", float, bool, f"{OTHER}i4", object, "i4,i4") for indices in (False, True)],
         (TypeError, None, {"index_dtype": "nonsense"}),
         *[(TypeError, "places in the plane", {"index_format": "window", "return_indices": indices, "index_dtype": kind})
           for kind in (np.int32, np.uint8) for indices in (False, True)],
@@ -182,7 +182,7 @@ def test_masked_arrays_are_no_place_for_results():
 
 
 def test_out_that_overlaps_the_input(rng):
-    for dtype in ("f4", "i8", ">f8", "?"):
+    for dtype in ("f4", "i8", f"{OTHER}f8", "?"):
         plain = random_numbers(rng, np.dtype(dtype).newbyteorder("="), (2, 60, 60)).astype(dtype)
         expected = cu.max_pool2d(plain, 1, return_indices=True)
         for back in (slice(None), slice(None, None, -1)):

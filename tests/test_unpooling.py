@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from cases import MOVED, POOL, UNPOOL, bits, geometry, layout, lead, random_items
+from cases import MOVED, OTHER, POOL, UNPOOL, bits, geometry, layout, lead, random_items
 
 import cunpool as cu
 
@@ -33,7 +33,10 @@ def test_unpooling_is_its_definition(rng, n, dtype):
         assert (bits(values), bits(indices)) == before
 
 
-@pytest.mark.parametrize("index_dtype", ["b", "B", "h", "H", "i", "I", "q", "Q", ">i4", ">i8", ">u8", ">u4", ">u2"])
+@pytest.mark.parametrize(
+    "index_dtype",
+    ["b", "B", "h", "H", "i", "I", "q", "Q", f"{OTHER}i4", f"{OTHER}i8", f"{OTHER}u8", f"{OTHER}u4", f"{OTHER}u2"],
+)
 def test_index_dtypes(rng, index_dtype):
     for n in (1, 2, 3):
         values, indices, arguments, full = random_case(rng, n, np.dtype("f4"), np.dtype(index_dtype))
@@ -219,7 +222,7 @@ def test_out_that_overlaps_an_input(rng):
 
 def test_out_that_overlaps_indices_which_are_converted():
     """Only the copy is read by the kernels, but an error is told from the indices themselves."""
-    for dtype, bad in (("u4", 4_000_000_000), (">i8", 99), ("u2", 999)):
+    for dtype, bad in (("u4", 4_000_000_000), (f"{OTHER}i8", 99), ("u2", 999)):
         memory = np.zeros((1, 4, 4), dtype)
         indices = memory[:, 2:, 2:]
         indices[...] = [[0, 1], [2, bad]]
@@ -318,7 +321,7 @@ def test_out_that_overlaps_the_indices_alone():
         (ValueError, np.lib.stride_tricks.as_strided(np.zeros(4), (1, 4, 4), (0, 0, 8))),
         (ValueError, np.lib.stride_tricks.as_strided(np.zeros(8), (1, 4, 4), (0, 8, 8))),
         (TypeError, np.zeros((1, 4, 4), np.float32)),
-        (TypeError, np.zeros((1, 4, 4), ">f8")),
+        (TypeError, np.zeros((1, 4, 4), f"{OTHER}f8")),
         (TypeError, [[[0.0] * 4] * 4]),
         (TypeError, "out"),
     ],
@@ -345,7 +348,7 @@ BAD = [-1, -2, -16, 64, 65, 2**31 - 1, -(2**31), 2**32, 2**32 + 3, -(2**32), 2**
 @pytest.mark.parametrize("shape", [(2, 3, 4, 4), (3, 4, 4), (1, 1, 4, 4)])
 def test_a_bad_index_is_named_and_nothing_is_written_out_of_place(rng, bad, shape):
     values = np.ones(shape, np.float32)
-    for index_dtype in (np.int64, np.int32, np.uint64, np.int8, ">i8"):
+    for index_dtype in (np.int64, np.int32, np.uint64, np.int8, f"{OTHER}i8"):
         if not np.iinfo(index_dtype).min <= bad <= np.iinfo(index_dtype).max:
             continue
         for position in (0, -1, 7):

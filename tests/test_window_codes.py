@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import reference
-from cases import POOL, UNPOOL, bits, geometry, layout, lead, random_items, random_numbers
+from cases import OTHER, POOL, UNPOOL, bits, geometry, layout, lead, random_items, random_numbers
 
 import cunpool as cu
 
@@ -118,7 +118,7 @@ def test_two_bytes_for_large_windows(rng):
         cu.max_unpool2d(np.zeros((1, 1, 1)), [[[0]]], 300, index_format="window")
 
 
-@pytest.mark.parametrize("dtype", ["b", "h", "i", "q", "B", "H", "Q", ">i4"])
+@pytest.mark.parametrize("dtype", ["b", "h", "i", "q", "B", "H", "Q", f"{OTHER}i4"])
 def test_codes_of_any_integer_dtype(dtype):
     codes = np.array([[3, 0], [1, 2]], dtype)[None]
     values = np.arange(1, 5).reshape(1, 2, 2)
