@@ -146,7 +146,8 @@ def test_int32_beyond_its_range_is_refused_before_anything_is_read():
             "out": (None, np.broadcast_to(np.int32(0), (2, 2, 2))), "return_indices": True}),
         (TypeError, r"out\[1\] must be a numpy array", {"out": (None, [[1]]), "return_indices": True}),
         *[(TypeError, r"dtype of out\[1\] must be int64 or int32", {
-            "out": results(indices=kind), "return_indices": True}) for kind in ("u8", "f8", "i2", f"{OTHER}i8", f"{OTHER}i4", "u1")],
+            "out": results(indices=kind), "return_indices": True})
+          for kind in ("u8", "f8", "i2", f"{OTHER}i8", f"{OTHER}i4", "u1")],
         *[(TypeError, r"out\[1\] must have the dtype of the result, uint8", {
             "out": results(indices=kind), "return_indices": True, "index_format": "window"})
           for kind in ("i8", "i4", "i1", f"{OTHER}u2")],
