@@ -230,7 +230,7 @@ cdef Kernel[5][2] GATHER   # by the logarithm of the item's size, and by whether
 GATHER[0] = [<Kernel> gather[item1, index4], <Kernel> gather[item1, index8]]
 GATHER[1] = [<Kernel> gather[item2, index4], <Kernel> gather[item2, index8]]
 GATHER[2] = [<Kernel> gather[item4, index4], <Kernel> gather[item4, index8]]
-GATHER[3] = [<Kernel> gather[item8, index4], <Kernel> gather[item8, index8]]
+GATHER[3] = [<Kernel> gather[item8, index4], <Kernel> gather[item8, index8]]  # unreached: Cython's own lines
 GATHER[4] = [<Kernel> gather[item16, index4], <Kernel> gather[item16, index8]]
 cdef Kernel[3][2] PICK     # of numbers of 2, 4 and 8 bytes; window codes go with the first
 PICK[0] = [<Kernel> pick[item2, index4], <Kernel> pick[item2, index8]]

@@ -246,7 +246,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, in
         if (job.lanes == 1 and job.flat == sizeof(entry) and job.full.even
                 and job.full.c == size * <Py_ssize_t> sizeof(entry)):
             together = CLEAR_SMALL if planes_bytes < CLEAR_LARGE else CLEAR_LARGE
-            if entry is half or entry is bhalf or entry is float4 or entry is float8:
+            if entry is half or entry is bhalf or entry is float4 or entry is float8:  # unreached: Cython's own lines
                 together = max(together, <Py_ssize_t> CLEAR_ADDED)
             together = max(together // job.full.c, 1)
         while group < end:
