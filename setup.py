@@ -32,6 +32,9 @@ SMALLER += ["-fno-align-labels", "-fno-align-functions"]
 ALIGNED = {"cunpool._unpool": ["-falign-loops=32"], "cunpool._gather": ["-falign-loops=32"]}
 # In the order of the source what is alike lies close together, and a wheel's compression sees 32 KB at a time.
 SMALLER += ["-fno-toplevel-reorder", "-ffunction-sections"]
+# Before a loop over more arrays than these pairs Clang would not look whether they overlap, and not vectorise it: pooling
+# with indices takes four times as long then.
+CLANG = ["-mllvm", "-runtime-memory-check-threshold=128"]
 STRIPPED = ["-Wl,--strip-all", "-Wl,--gc-sections"]
 # NEP 49's allocation hooks appeared in NumPy 1.22.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
@@ -99,10 +102,13 @@ class BuildExt(build_ext):
         if checks:
             compile_args = [*checks, "-DCUNPOOL_NO_CLONES"]
         link_args = self.link_args(openmp or []) + checks
-        smaller = not checks and self.compiler.compiler_type != "msvc" and self.links([*SMALLER, "-Werror"])
+        ordinary = not checks and self.compiler.compiler_type != "msvc"
+        smaller = ordinary and self.links([*SMALLER, "-Werror"])
         if smaller:
             compile_args += SMALLER
-        if not checks and self.compiler.compiler_type != "msvc" and self.links([], STRIPPED):
+        elif ordinary and self.links([*CLANG, "-Werror"]):
+            compile_args += CLANG
+        if ordinary and self.links([], STRIPPED):
             link_args += STRIPPED
         for extension in self.extensions:
             aligned = ALIGNED.get(extension.name, []) if smaller else []
