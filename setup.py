@@ -32,7 +32,7 @@ SMALLER += ["-fno-align-labels", "-fno-align-functions"]
 ALIGNED = {"cunpool._unpool": ["-falign-loops=32"], "cunpool._gather": ["-falign-loops=32"]}
 # In the order of the source what is alike lies close together, and a wheel's compression sees 32 KB at a time.
 SMALLER += ["-fno-toplevel-reorder", "-ffunction-sections"]
-# Before a loop over more arrays than these pairs Clang would not look whether they overlap, and not vectorise it: pooling
+# Without these Clang looks at few pairs of arrays whether they overlap, and does not vectorise loops over more: pooling
 # with indices takes four times as long then.
 CLANG = ["-mllvm", "-runtime-memory-check-threshold=128"]
 STRIPPED = ["-Wl,--strip-all", "-Wl,--gc-sections"]
