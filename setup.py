@@ -25,10 +25,10 @@ INSTALL = {
 OPENMP_PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
 # GCC would make a wheel of twice the size of loops for what is left of a vector; the kernels see to that themselves.
 SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-loops", "-fno-ipa-cp-clone"]
-# Nothing unwinds these frames, and loops need not begin where a cache line does,
+# Nothing unwinds these frames, and most loops need not begin where a cache line does.
 SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-fno-align-jumps"]
 SMALLER += ["-fno-align-labels", "-fno-align-functions"]
-# but for the shortest ones: scattering and gathering take 1.2 to 1.3 times as long where those lie badly.
+# The shortest ones do: where they lie badly, scattering and gathering take 1.2 to 1.3 times as long.
 ALIGNED = {"cunpool._unpool": ["-falign-loops=32"], "cunpool._gather": ["-falign-loops=32"]}
 # In the order of the source what is alike lies close together, and a wheel's compression sees 32 KB at a time.
 SMALLER += ["-fno-toplevel-reorder", "-ffunction-sections"]

@@ -70,15 +70,13 @@ cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
                          + w * job.pooled.axis[2])
     cdef const char *indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
                                 + h * job.indices.axis[1] + w * job.indices.axis[2])
-    cdef Py_ssize_t row, i, part, first, some, outside = 0
+    cdef Py_ssize_t i, part, first, some, outside = 0
     if job.lanes == 1:
         if not job.code_size:
             return take_row(job, from_plane, values, job.pooled.axis[2], indices, job.indices.axis[2], count, full,
                             index_type)
         must(rows * count <= PART)
-        for row in range(rows):
-            decode(job, indices + row * job.indices.axis[1], job.indices.axis[2], d, h + row, w, False, count,
-                   cells + row * count)
+        decode_rows(job, indices, d, h, w, rows, count, cells)
         return take_row(job, from_plane, values, flat_stride(&job.pooled, job.g.pooled) if rows > 1
                         else job.pooled.axis[2], <const char *> cells, sizeof(index8), rows * count, full,
                         <index8 *> NULL)

@@ -218,15 +218,16 @@ cdef inline noinline decode(const Job *job, const char *codes, Py_ssize_t step, 
         elif job.inside_from[2] <= w < job.inside_to[2]:
             high = count
     if low > 0:
-        decode_edge(job, codes, step, start, stride, 0, low, cells)
+        decode_edge(job, codes, step, start, base, stride, 0, low, cells)
     for i in range(low, high):
         cells[i] = base + i * stride + job.offsets[(<const item1 *> (codes + i * step))[0]]
     if high < count:
-        decode_edge(job, codes, step, start, stride, high, count, cells)
+        decode_edge(job, codes, step, start, base, stride, high, count, cells)
 
 
 cdef inline noinline decode_edge(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,
-                                 Py_ssize_t stride, Py_ssize_t low, Py_ssize_t high, index8 *cells) noexcept nogil:
+                                 Py_ssize_t base, Py_ssize_t stride, Py_ssize_t low, Py_ssize_t high,
+                                 index8 *cells) noexcept nogil:
     """`decode` from number `low` to `high`, of windows that may reach over an edge."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t i, code
@@ -238,8 +239,16 @@ cdef inline noinline decode_edge(const Job *job, const char *codes, Py_ssize_t s
         # The code of no cell leads far outside.
         there = (<size_t> (start[0] + tap[0]) < <size_t> g.full[0] and <size_t> (start[1] + tap[1]) < <size_t> g.full[1]
                  and <size_t> (start[2] + i * stride + tap[2]) < <size_t> g.full[2])
-        cells[i] = (((start[0] + tap[0]) * g.full[1] + start[1] + tap[1]) * g.full[2] + start[2] + i * stride + tap[2]
-                    if there else -1)
+        cells[i] = base + i * stride + job.offsets[code] if there else -1
+
+
+cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                             Py_ssize_t rows, Py_ssize_t count, index8 *cells) noexcept nogil:
+    """`decode` for `count` windows along the width, and as many in each of the next rows, one after the other."""
+    cdef Py_ssize_t row
+    for row in range(rows):
+        decode(job, codes + row * job.indices.axis[1], job.indices.axis[2], d, h + row, w, False, count,
+               cells + row * count)
 
 
 cdef inline noinline decode_wide(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,

@@ -18,6 +18,7 @@ cdef extern from *:
     /* Whoever calls may have told the processor to take tiny numbers for zeros. Then they would compare as equal in the
        caller's share and not in the others': every share computes exactly, and leaves things as they were. */
     #if defined(__GNUC__) && defined(__x86_64__)
+    #include <xmmintrin.h>
     #define cunpool_exact() cunpool_control(0)
     static inline unsigned cunpool_control(unsigned before) {
         unsigned now = _mm_getcsr();

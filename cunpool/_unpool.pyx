@@ -120,7 +120,7 @@ cdef Py_ssize_t put_decoded(const Job *job, char *out, const char *values, const
         for part in range((count + DECODED - 1) // DECODED):
             first = part * DECODED
             some = min(count - first, <Py_ssize_t> DECODED)
-            decode(job, codes + first * job.indices.axis[2], job.indices.axis[2], d, h, w + first, False, some, cells)
+            decode_rows(job, codes + first * job.indices.axis[2], d, h, w + first, 1, some, cells)
             outside += put_row(job, out, values + first * job.pooled.axis[2], job.pooled.axis[2], <const char *> cells,
                                sizeof(index8), some, low, high, band, band_end, full, <index8 *> NULL)
         return outside
@@ -140,16 +140,14 @@ cdef Py_ssize_t put_short_rows(const Job *job, char *out, const char *values, Py
                                entry *full) noexcept nogil:
     """`put` for the window codes of a whole plane of short rows, several at a time."""
     cdef index8[DECODED] cells
-    cdef Py_ssize_t width = job.g.pooled[2], most = DECODED // width, d, h = 0, row, rows, outside = 0
+    cdef Py_ssize_t width = job.g.pooled[2], most = DECODED // width, d, h = 0, rows, outside = 0
     cdef Py_ssize_t size = cells_of(job.g.full)
     for d in range(job.g.pooled[0]):
         h = 0
         while h < job.g.pooled[1]:
             rows = min(job.g.pooled[1] - h, most)
             must(rows * width <= DECODED)
-            for row in range(rows):
-                decode(job, codes + d * job.indices.axis[0] + (h + row) * job.indices.axis[1], job.indices.axis[2], d,
-                       h + row, 0, False, width, cells + row * width)
+            decode_rows(job, codes + d * job.indices.axis[0] + h * job.indices.axis[1], d, h, 0, rows, width, cells)
             outside += put_row(job, out, values + d * job.pooled.axis[0] + h * job.pooled.axis[1], value_step,
                                <const char *> cells, sizeof(index8), rows * width, 0, size, 0, size, full,
                                <index8 *> NULL)
