@@ -244,12 +244,6 @@ cdef struct Job:
     double per_height       # and by the rows of a layer
     int code_size           # bytes of a window code, 0 where indices are places in the plane
     int index_size          # bytes of an index that pooling writes, code or place
-    # From a window's first cell to each of its cells in raster order, and along each axis, for codes of one byte; for
-    # those of no cell so negative that no place comes of it.
-    Py_ssize_t offsets[256]
-    Py_ssize_t taps[256][3]
-    Py_ssize_t inside_from[3]   # the first window, per axis, that begins in the array,
-    Py_ssize_t inside_to[3]     # and the first one after it that reaches over its end
     Py_ssize_t place_steps[3]   # what an index grows by from one cell of a window to the next, per axis,
     Py_ssize_t raster[3]    # and how many cells, in raster order, that is where windows are not dilated
     int order[3]            # the axes in raster order, which another than the last may have been taken for the width of
@@ -259,7 +253,10 @@ cdef struct Job:
     bint cleared            # whether all planes of the result have been cleared together
     bint joined             # whether short rows of window codes are selected as one
     bint banded             # whether an index is expected among the rows of its own window
-    const void *way         # what belongs to the way taken alone
+    const void *moves       # the loops for items of this kind, chosen
+    bint wide               # by whether places have 64 bits
+    const void *codes       # how window codes are decoded, where indices are that,
+    const void *way         # and what belongs to the way taken alone
 
 cdef inline Geometry geometry_of(tuple sizes):
     cdef Geometry g
@@ -298,6 +295,11 @@ cdef inline char *plane_of(const View *view, Py_ssize_t channels, Py_ssize_t pla
     if view.even:
         return view.data + plane * view.c
     return view.data + plane // channels * view.n + plane % channels * view.c
+
+
+cdef inline char *cell_of(const View *view, Py_ssize_t channels, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h,
+                          Py_ssize_t w) noexcept nogil:
+    return plane_of(view, channels, plane) + d * view.axis[0] + h * view.axis[1] + w * view.axis[2]
 
 
 cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t item_size) noexcept nogil:

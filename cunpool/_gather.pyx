@@ -5,13 +5,14 @@ Valid input is assumed, indices apart.
 cimport numpy as cnp
 
 from cunpool._common cimport *
+from cunpool._decode cimport *
 from cunpool._places cimport *
 from cunpool._tasks cimport *
 
 cnp.import_array()
 
 cdef enum:
-    PART = 1024             # pooled cells that are taken together
+    PART = DECODED          # pooled cells that are taken together
     PICK_WIDTH = 24         # shorter rows are gathered cell by cell,
     PICK_BYTES = 1 << 25    # and smaller arrays too: in the caches that is faster; beyond, reading rows through is
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
@@ -34,10 +35,9 @@ cdef inlined take(const Job *job, const char *from_plane, Py_ssize_t flat, char 
 
 
 cdef Py_ssize_t take_row(const Job *job, const char *from_plane, char *values, Py_ssize_t value_step,
-                         const char *indices, Py_ssize_t index_step, Py_ssize_t count, item *full,
+                         const char *indices, Py_ssize_t index_step, Py_ssize_t count, uint64_t size, item *full,
                          index *index_type) noexcept nogil:
     """`take`, compiled apart for contiguous arrays."""
-    cdef uint64_t size = cells_of(job.g.full)
     cdef Py_ssize_t outside = 0
     if job.flat == sizeof(item) and value_step == sizeof(item) and index_step == sizeof(index):
         take(job, from_plane, sizeof(item), values, sizeof(item), indices, sizeof(index), count, size, full, index_type,
@@ -61,67 +61,124 @@ cdef cloned take_across(const char *from_plane, Py_ssize_t flat, item *values, c
             outside[0] += 1
 
 
-cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                            Py_ssize_t rows, Py_ssize_t count, item *full, index *index_type) noexcept nogil:
-    """Some neighbours of a pooled row, in one plane or in all lanes; with codes, of some rows that are neighbours."""
-    cdef index8[PART] cells
-    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
-    cdef char *values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
-                         + w * job.pooled.axis[2])
-    cdef const char *indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
-                                + h * job.indices.axis[1] + w * job.indices.axis[2])
-    cdef Py_ssize_t i, part, first, some, outside = 0
-    if job.lanes == 1:
-        if not job.code_size:
-            return take_row(job, from_plane, values, job.pooled.axis[2], indices, job.indices.axis[2], count, full,
-                            index_type)
-        must(rows * count <= PART)
-        decode_rows(job, indices, d, h, w, rows, count, cells)
-        return take_row(job, from_plane, values, flat_stride(&job.pooled, job.g.pooled) if rows > 1
-                        else job.pooled.axis[2], <const char *> cells, sizeof(index8), rows * count, full,
-                        <index8 *> NULL)
+cdef void take_there(const item *from_plane, item *values, const index4 *places, Py_ssize_t count) noexcept nogil:
+    """`take` where all places are known to lie in the plane."""
+    cdef Py_ssize_t i
     for i in range(count):
-        if not job.code_size:
-            take_across(from_plane, job.flat, <item *> values, <const index *> indices, job.lanes, cells_of(job.g.full),
-                        &outside)
-        else:
-            for part in range((job.lanes + PART - 1) // PART):
-                first = part * PART
-                some = min(job.lanes - first, <Py_ssize_t> PART)
-                decode(job, indices + first * job.code_size, job.code_size, d, h, w + i, True, some, cells)
-                take_across(from_plane + first * <Py_ssize_t> sizeof(item), job.flat, <item *> values + first,
-                            <const index8 *> cells, some, cells_of(job.g.full), &outside)
-        values += job.pooled.axis[2]
-        indices += job.indices.axis[2]
+        values[i] = from_plane[places[i]]
+
+
+ctypedef Py_ssize_t (*TakeRow)(const Job *, const char *, char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t,
+                               uint64_t, void *, void *) noexcept nogil
+ctypedef void (*TakeAcross)(const char *, Py_ssize_t, char *, const char *, Py_ssize_t, uint64_t,
+                            Py_ssize_t *) noexcept nogil
+ctypedef void (*TakeThere)(const char *, char *, const index4 *, Py_ssize_t) noexcept nogil
+
+
+cdef struct Take:
+    # The loops for items of one size. The first two by whether places have 64 bits.
+    TakeRow row[2]
+    TakeAcross across[2]
+    TakeThere there
+    Py_ssize_t item_size
+
+
+cdef Take taking(item *_) noexcept nogil:
+    cdef Take take
+    take.row = [<TakeRow> take_row[item, index4], <TakeRow> take_row[item, index8]]
+    take.across = [<TakeAcross> take_across[item, index4], <TakeAcross> take_across[item, index8]]
+    take.there = <TakeThere> take_there[item]
+    take.item_size = sizeof(item)
+    return take
+
+
+cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                            Py_ssize_t count) noexcept nogil:
+    """Some neighbours of a pooled row, in one plane or in all lanes."""
+    cdef const Take *take = <const Take *> job.moves
+    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef char *values = cell_of(&job.pooled, job.channels, plane, d, h, w)
+    cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
+    cdef Py_ssize_t size = cells_of(job.g.full), i, outside = 0
+    if job.lanes == 1:
+        return take.row[job.wide](job, from_plane, values, job.pooled.axis[2], indices, job.indices.axis[2], count, size,
+                                  NULL, NULL)
+    for i in range(count):
+        take.across[job.wide](from_plane, job.flat, values + i * job.pooled.axis[2],
+                              indices + i * job.indices.axis[2], job.lanes, size, &outside)
     return outside
 
 
-cdef void gather(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
-    """One task: some parts of pooled rows.
+cdef Py_ssize_t gather_codes(const Job *job, const Block *block) noexcept nogil:
+    """A block of windows, of some planes or of all lanes of one row, by their codes."""
+    cdef index8[DECODED] places  # or as many of half the size
+    cdef const Take *take = <const Take *> job.moves
+    cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
+    cdef Py_ssize_t step = step_of(&job.pooled, block, take.item_size), size = cells_of(job.g.full), outside = 0
+    cdef Py_ssize_t row, i, part, first
+    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
+    cdef const char *indices = cell_of(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
+    cdef Block window = block[0]
+    cdef bint all_there
+    if job.lanes == 1:
+        decode(job, indices, block, <char *> places, &all_there)
+        if all_there and job.flat == take.item_size and step == take.item_size:
+            take.there(from_plane, values, <const index4 *> places, windows_of(block))
+        elif step:
+            outside = take.row[job.wide](job, from_plane, values, step, <const char *> places, place_size,
+                                         windows_of(block), size * block.count[PLANES], NULL, NULL)
+        else:
+            for row in range(block.count[1] * block.count[2]):
+                outside += take.row[job.wide](job, from_plane, values + row_of(&job.pooled, block, row),
+                                              job.pooled.axis[2], <const char *> places + row * width * place_size,
+                                              place_size, width, size, NULL, NULL)
+        return outside
+    for i in range(width):
+        window.at[WIDTH] = block.at[WIDTH] + i
+        for part in range((job.lanes + DECODED - 1) // DECODED):
+            first = part * DECODED
+            window.count[WIDTH] = min(job.lanes - first, <Py_ssize_t> DECODED)
+            decode(job, indices + i * job.indices.axis[2] + first * job.code_size, &window, <char *> places, &all_there)
+            first *= take.item_size
+            take.across[job.wide](from_plane + first, job.flat, values + i * job.pooled.axis[2] + first,
+                                  <const char *> places, window.count[WIDTH], size, &outside)
+    return outside
 
-    Where rows follow each other in memory, planes are taken as one row; with codes, some short rows go together.
-    """
-    cdef Py_ssize_t width = job.g.pooled[2], depth = job.g.pooled[0], height = job.g.pooled[1], together = 1
-    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, parts, blocks, units, unit, block, h, w
-    if job.lanes == 1 and flat_stride(&job.pooled, job.g.pooled):
-        if job.code_size:
-            together = clamp(PART // width, 1, height)
-        elif (flat_stride(&job.pooled, job.g.pooled) == job.pooled.axis[2]
-                and flat_stride(&job.indices, job.g.pooled) == job.indices.axis[2]):
-            width *= depth * height
-            depth = height = 1
+
+cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
+    """`gather` by window codes, some of which are decoded together."""
+    cdef const Codes *codes = <const Codes *> job.codes
+    cdef Py_ssize_t blocks = blocks_of(codes), first = blocks * task // job.tasks
+    cdef Block block
+    find_block(codes, first, &block)
+    for _ in range(first, blocks * (task + 1) // job.tasks):
+        found.wrong += gather_codes(job, &block)
+        next_block(codes, &block)
+
+
+cdef void gather(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
+    """One task: some parts of pooled rows. Where rows follow each other in memory, planes are taken as one row."""
+    cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
+    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, parts, units, unit, row, w
+    if job.code_size:
+        gather_blocks(job, task, found)
+        return
+    if (job.lanes == 1 and flat_stride(&job.pooled, job.g.pooled)
+            and flat_stride(&job.pooled, job.g.pooled) == job.pooled.axis[2]
+            and flat_stride(&job.indices, job.g.pooled) == job.indices.axis[2]):
+        width *= rows
+        rows = height = 1
     parts = (width + PART - 1) // PART
-    blocks = (height + together - 1) // together
-    units = groups * depth * blocks * parts
+    units = groups * rows * parts
     for unit in range(units * task // job.tasks, units * (task + 1) // job.tasks):
-        block = unit // parts % (depth * blocks)
-        h = block % blocks * together
+        row = unit // parts
         w = unit % parts * PART
-        found.wrong += gather_part(job, unit // parts // (depth * blocks) * job.lanes, block // blocks, h, w,
-                                   min(height - h, together), min(width - w, <Py_ssize_t> PART), full, index_type)
+        found.wrong += gather_part(job, row // rows * job.lanes, row % rows // height, row % height, w,
+                                   min(width - w, <Py_ssize_t> PART))
 
 
-cdef inlined pick_rows(int rows, bint further, bint codes, const item **source, const uint32_t *first,
+cdef inlined pick_rows(int rows, bint further, const item **source, const uint32_t *first,
                        Py_ssize_t ahead, item *values, const index *indices, Py_ssize_t count,
                        Py_ssize_t *hits) noexcept nogil:
     """Values of windows of 2 side by side, as far as they lie in these 1 or 2 `rows`; of `further` rows, only these.
@@ -149,7 +206,7 @@ cdef inlined pick_rows(int rows, bint further, bint codes, const item **source, 
             seen |= indices[i]
             value = values[i] if further else row_source[0][2 * i]
             for row in range(rows):
-                cell = <uint32_t> indices[i] - row_first[row] - (0 if codes else 2 * <uint32_t> i)
+                cell = <uint32_t> indices[i] - row_first[row] - 2 * <uint32_t> i
                 # Loaded in any case, so that there is no branch.
                 left = row_source[row][2 * i]
                 right = row_source[row][2 * i + 1]
@@ -164,43 +221,28 @@ cdef inlined pick_rows(int rows, bint further, bint codes, const item **source, 
 
 
 cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
-                      Py_ssize_t *hits, item *full, index *index_type) noexcept nogil:
-    """Some neighbours of a pooled row."""
-    cdef index4 wide[PART]
+                      const char *indices, Py_ssize_t *hits, item *full, index *index_type) noexcept nogil:
+    """Some neighbours of a pooled row, whose places are at `indices`."""
     cdef const item *source[4]
     cdef uint32_t first[4]
     cdef const Geometry *g = &job.g
     cdef const item *from_plane = <const item *> plane_of(&job.full, job.channels, plane)
-    cdef item *values = <item *> (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0]
-                                  + h * job.pooled.axis[1]) + w
-    cdef const char *indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
-                                + h * job.indices.axis[1])
+    cdef item *values = <item *> cell_of(&job.pooled, job.channels, plane, d, h, w)
     cdef Py_ssize_t step = g.kernel[1] * g.full[2] * <Py_ssize_t> sizeof(item), ahead = 0, cell
-    cdef bint beyond = False  # such a code hits nothing either
     cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
     for k in range(rows):
         cell = (((d * g.kernel[0] + k // g.kernel[1]) * g.full[1] + h * g.kernel[1] + k % g.kernel[1]) * g.full[2]
                 + 2 * w)
-        first[k] = 2 * k if job.code_size else <uint32_t> cell
+        first[k] = <uint32_t> cell
         source[k] = from_plane + cell
     if count == g.pooled[2]:
         ahead = whole_steps(step)
-    if index is index4:
-        if job.code_size:
-            widen(job, <const item1 *> indices + w, count, wide, &beyond)
-            if rows == 1:
-                pick_rows(1, False, True, source, first, ahead, values, wide, count, hits)
-            else:
-                pick_rows(2, False, True, source, first, ahead, values, wide, count, hits)
-            if rows == 4:
-                pick_rows(2, True, True, source + 2, first + 2, ahead, values, wide, count, hits)
-    if not job.code_size:
-        if rows == 1:
-            pick_rows(1, False, False, source, first, ahead, values, <const index *> indices + w, count, hits)
-        else:
-            pick_rows(2, False, False, source, first, ahead, values, <const index *> indices + w, count, hits)
-        if rows == 4:
-            pick_rows(2, True, False, source + 2, first + 2, ahead, values, <const index *> indices + w, count, hits)
+    if rows == 1:
+        pick_rows(1, False, source, first, ahead, values, <const index *> indices, count, hits)
+    else:
+        pick_rows(2, False, source, first, ahead, values, <const index *> indices, count, hits)
+    if rows == 4:
+        pick_rows(2, True, source + 2, first + 2, ahead, values, <const index *> indices, count, hits)
 
 
 cdef void pick(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
@@ -208,28 +250,35 @@ cdef void pick(const Job *job, Py_ssize_t task, Found *found, item *full, index 
     cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
     cdef Py_ssize_t parts = (width + PART - 1) // PART, units = job.batch * job.channels * rows * parts
     cdef Py_ssize_t unit, plane, row, w, count, hits
+    cdef index4[PART] places
+    cdef const char *indices
+    cdef Block block
+    cdef bint all_there
     for unit in range(units * task // job.tasks, units * (task + 1) // job.tasks):
         row = unit // parts
         plane = row // rows
         row %= rows
         w = unit % parts * PART
         count = min(width - w, <Py_ssize_t> PART)
+        indices = cell_of(&job.indices, job.channels, plane, row // height, row % height, w)
+        if job.code_size:
+            block.at = [plane, row // height, row % height, w]
+            block.count = [1, 1, 1, count]
+            decode(job, indices, &block, <char *> places, &all_there)
+            indices = <const char *> places
         hits = 0
-        pick_part(job, plane, row // height, row % height, w, count, &hits, full, index_type)
+        pick_part(job, plane, row // height, row % height, w, count, indices, &hits, full, index_type)
         if hits != count:
             found.strays += 1
-            if job.code_size:  # the code's own type is not `index`
-                found.wrong += gather_part(job, plane, row // height, row % height, w, 1, count, full, <index8 *> NULL)
+            if job.code_size:
+                found.wrong += gather_codes(job, &block)
             else:
-                found.wrong += gather_part(job, plane, row // height, row % height, w, 1, count, full, index_type)
+                found.wrong += gather_part(job, plane, row // height, row % height, w, count)
 
 
-cdef Kernel[5][2] GATHER   # by the logarithm of the item's size, and by whether an index has 8 bytes
-GATHER[0] = [<Kernel> gather[item1, index4], <Kernel> gather[item1, index8]]
-GATHER[1] = [<Kernel> gather[item2, index4], <Kernel> gather[item2, index8]]
-GATHER[2] = [<Kernel> gather[item4, index4], <Kernel> gather[item4, index8]]
-GATHER[3] = [<Kernel> gather[item8, index4], <Kernel> gather[item8, index8]]  # unreached: Cython's own lines
-GATHER[4] = [<Kernel> gather[item16, index4], <Kernel> gather[item16, index8]]
+cdef Take[5] TAKE          # by the logarithm of the item's size
+TAKE = [taking(<item1 *> NULL), taking(<item2 *> NULL), taking(<item4 *> NULL), taking(<item8 *> NULL),
+        taking(<item16 *> NULL)]
 cdef Kernel[3][2] PICK     # of numbers of 2, 4 and 8 bytes; window codes go with the first
 PICK[0] = [<Kernel> pick[item2, index4], <Kernel> pick[item2, index8]]
 PICK[1] = [<Kernel> pick[item4, index4], <Kernel> pick[item4, index8]]
@@ -245,13 +294,19 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     cdef Job job
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
-    cdef Kernel kernel = GATHER[kind][codes or index_size == 8]
+    cdef Codes decoding
+    cdef Kernel kernel = <Kernel> gather
     cdef bint picking
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED
+    job.moves = &TAKE[kind]
+    job.wide = index_size == 8
+    if codes:
+        expect_codes(&job, &decoding, item_size)
+        job.wide = decoding.far
+        job.codes = &decoding
     picking = (met("the size of a real number", 2 <= item_size <= 8)
-               and met("no codes of two bytes", job.code_size < 2)
                and met("windows side by side", side_by_side(&job, item_size, index_size))
                and met("windows of two", of_two(&job.g)) and met("rows worth picking", job.g.pooled[2] >= PICK_WIDTH)
                and met("arrays worth reading through", cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES))

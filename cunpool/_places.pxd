@@ -1,4 +1,4 @@
-# Where indices point: window codes decoded, planes split, and the rows that can reach a stretch of one.
+# Where indices point: planes split, and the rows that can reach a stretch of one.
 from libc.string cimport memcpy, memset
 
 cimport numpy as cnp
@@ -29,7 +29,7 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
                     and job.indices.c == index_size)):
         job.lanes = job.channels
     job.banded = job.stream = job.cleared = False
-    expect_codes(job, index_size if codes else 0)
+    job.code_size = index_size if codes else 0
 
 
 cdef inline Py_ssize_t offset_of(const Job *job, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
@@ -161,135 +161,11 @@ cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation
     return start >= 0 and start + (kernel - 1) * dilation < size
 
 
-cdef inline Py_ssize_t windows_before(const Geometry *g, int axis, Py_ssize_t end) noexcept nogil:
-    """How many windows begin before `end` along an axis."""
-    cdef Py_ssize_t cells = end + g.padding[axis]
-    return min((cells - 1) // g.stride[axis] + 1, g.pooled[axis]) if cells > 0 else 0
-
-
-cdef inline void expect_codes(Job *job, int code_size) noexcept nogil:
-    """Say how wide window codes are, 0 for none, and note where each cell of a small window lies."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t known, code
-    cdef int axis
-    job.code_size = code_size
-    if code_size == 1:
-        known = min(cells_of(g.kernel), <Py_ssize_t> 256)
-        for code in range(known):
-            job.offsets[code] = relative(g, code)
-            job.taps[code][0] = code // g.kernel[2] // g.kernel[1] * g.dilation[0]
-            job.taps[code][1] = code // g.kernel[2] % g.kernel[1] * g.dilation[1]
-            job.taps[code][2] = code % g.kernel[2] * g.dilation[2]
-        for code in range(known, 256):
-            job.offsets[code] = job.taps[code][0] = -(<Py_ssize_t> 1 << 61)
-        for axis in range(3):
-            job.inside_from[axis] = windows_before(g, axis, 0)
-            job.inside_to[axis] = windows_before(g, axis, g.full[axis] - (g.kernel[axis] - 1) * g.dilation[axis])
-
-
 cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nogil:
     """How far a window's cell is from its first one in raster order."""
     cdef Py_ssize_t kw = code % g.kernel[2], kh = code // g.kernel[2] % g.kernel[1]
     cdef Py_ssize_t kd = code // g.kernel[2] // g.kernel[1]
     return (kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2] + kw * g.dilation[2]
-
-
-cdef inline noinline decode(const Job *job, const char *codes, Py_ssize_t step, Py_ssize_t d, Py_ssize_t h,
-                            Py_ssize_t w, bint along_channels, Py_ssize_t count, index8 *cells) noexcept nogil:
-    """The places that window codes name; one outside any plane for a code that names none in the plane.
-
-    The codes are those of neighbours along the width, or of the same window in neighbouring channels.
-    """
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t *at = [d, h]
-    cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1],
-                              w * g.stride[2] - g.padding[2]]
-    # Whoever is outside along the outermost axis is outside the plane's places in any case.
-    cdef int axis = 0 if g.full[0] == 1 else 1
-    cdef Py_ssize_t stride = 0 if along_channels else g.stride[2], low = 0, high = 0, i
-    cdef Py_ssize_t base = (start[0] * g.full[1] + start[1]) * g.full[2] + start[2]
-    if job.code_size > 1:
-        decode_wide(job, codes, step, start, stride, count, cells)
-        return
-    if job.inside_from[axis] <= at[axis] < job.inside_to[axis]:
-        if not along_channels:
-            low = clamp(job.inside_from[2] - w, 0, count)
-            high = clamp(job.inside_to[2] - w, low, count)
-        elif job.inside_from[2] <= w < job.inside_to[2]:
-            high = count
-    if low > 0:
-        decode_edge(job, codes, step, start, base, stride, 0, low, cells)
-    for i in range(low, high):
-        cells[i] = base + i * stride + job.offsets[(<const item1 *> (codes + i * step))[0]]
-    if high < count:
-        decode_edge(job, codes, step, start, base, stride, high, count, cells)
-
-
-cdef inline noinline decode_edge(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,
-                                 Py_ssize_t base, Py_ssize_t stride, Py_ssize_t low, Py_ssize_t high,
-                                 index8 *cells) noexcept nogil:
-    """`decode` from number `low` to `high`, of windows that may reach over an edge."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t i, code
-    cdef const Py_ssize_t *tap
-    cdef bint there
-    for i in range(low, high):
-        code = (<const item1 *> (codes + i * step))[0]
-        tap = job.taps[code]
-        # The code of no cell leads far outside.
-        there = (<size_t> (start[0] + tap[0]) < <size_t> g.full[0] and <size_t> (start[1] + tap[1]) < <size_t> g.full[1]
-                 and <size_t> (start[2] + i * stride + tap[2]) < <size_t> g.full[2])
-        cells[i] = base + i * stride + job.offsets[code] if there else -1
-
-
-cdef inline void decode_rows(const Job *job, const char *codes, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                             Py_ssize_t rows, Py_ssize_t count, index8 *cells) noexcept nogil:
-    """`decode` for `count` windows along the width, and as many in each of the next rows, one after the other."""
-    cdef Py_ssize_t row
-    for row in range(rows):
-        decode(job, codes + row * job.indices.axis[1], job.indices.axis[2], d, h + row, w, False, count,
-               cells + row * count)
-
-
-cdef inline noinline decode_wide(const Job *job, const char *codes, Py_ssize_t step, const Py_ssize_t *start,
-                                 Py_ssize_t stride, Py_ssize_t count, index8 *cells) noexcept nogil:
-    """`decode` of codes of two bytes, which are too many for a table."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t taps = cells_of(g.kernel), i, code, row, layer, d, h, w
-    # Dividing takes several times as long. The half keeps what is rounded away from the wrong side.
-    cdef double per_row = 1.0 / g.kernel[2], per_layer = 1.0 / g.kernel[1]
-    for i in range(count):
-        code = (<const item2 *> (codes + i * step))[0]
-        row = <Py_ssize_t> ((code + 0.5) * per_row)
-        layer = <Py_ssize_t> ((row + 0.5) * per_layer)
-        d = start[0] + layer * g.dilation[0]
-        h = start[1] + (row - layer * g.kernel[1]) * g.dilation[1]
-        w = start[2] + i * stride + (code - row * g.kernel[2]) * g.dilation[2]
-        cells[i] = -1
-        if code < taps and 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]:
-            cells[i] = (d * g.full[1] + h) * g.full[2] + w
-
-
-cdef inline cloned widen(const Job *job, const item1 *codes, Py_ssize_t count, index4 *wide,
-                         bint *beyond) noexcept nogil:
-    """Copy window codes to a buffer of whole vectors; a loop over bytes would do short rows one by one.
-
-    `beyond` becomes true if one is too large.
-    """
-    cdef item1 bytes[64]
-    cdef Py_ssize_t whole = count // 64 * 64, i
-    cdef item1 largest = 0
-    for i in range(whole):
-        wide[i] = codes[i]
-        largest = max(largest, codes[i])
-    if count > whole:
-        memset(bytes, 0, 64)
-        memcpy(bytes, codes + whole, count - whole)
-        for i in range(64):
-            wide[whole + i] = bytes[i]
-            largest = max(largest, bytes[i])
-    if largest >= cells_of(job.g.kernel):
-        beyond[0] = True
 
 
 cdef inline bint beside_each_other(const Geometry *g) noexcept nogil:

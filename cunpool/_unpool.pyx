@@ -10,6 +10,7 @@ it is scattered after all. `plan` says which is taken when.
 cimport numpy as cnp
 
 from cunpool._common cimport *
+from cunpool._decode cimport *
 from cunpool._entries cimport *
 from cunpool._places cimport *
 from cunpool._select cimport *
@@ -21,7 +22,6 @@ cnp.import_array()
 
 cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
-    DECODED = 256           # window codes that are decoded together
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     KEPT = 3 << 22          # and of these so many are kept, where several threads write what codes say
@@ -110,107 +110,6 @@ cdef Py_ssize_t put_lanes(const Job *job, char *out, const char *values, const c
     return outside
 
 
-cdef Py_ssize_t put_decoded(const Job *job, char *out, const char *values, const char *codes, Py_ssize_t d,
-                            Py_ssize_t h, Py_ssize_t w, Py_ssize_t count, Py_ssize_t low, Py_ssize_t high,
-                            Py_ssize_t band, Py_ssize_t band_end, entry *full) noexcept nogil:
-    """`put` for window codes: of `count` neighbours along the width, and of all lanes of each."""
-    cdef index8[DECODED] cells
-    cdef Py_ssize_t i, part, first, some, outside = 0
-    if job.lanes == 1:
-        for part in range((count + DECODED - 1) // DECODED):
-            first = part * DECODED
-            some = min(count - first, <Py_ssize_t> DECODED)
-            decode_rows(job, codes + first * job.indices.axis[2], d, h, w + first, 1, some, cells)
-            outside += put_row(job, out, values + first * job.pooled.axis[2], job.pooled.axis[2], <const char *> cells,
-                               sizeof(index8), some, low, high, band, band_end, full, <index8 *> NULL)
-        return outside
-    for i in range(count):
-        for part in range((job.lanes + DECODED - 1) // DECODED):
-            first = part * DECODED
-            some = min(job.lanes - first, <Py_ssize_t> DECODED)
-            decode(job, codes + i * job.indices.axis[2] + first * job.code_size, job.code_size, d, h, w + i, True, some,
-                   cells)
-            first *= sizeof(entry)
-            outside += put_lanes(job, out + first, values + i * job.pooled.axis[2] + first, <const char *> cells, some,
-                                 low, high, band, band_end, full, <index8 *> NULL)
-    return outside
-
-
-cdef Py_ssize_t put_short_rows(const Job *job, char *out, const char *values, Py_ssize_t value_step, const char *codes,
-                               entry *full) noexcept nogil:
-    """`put` for the window codes of a whole plane of short rows, several at a time."""
-    cdef index8[DECODED] cells
-    cdef Py_ssize_t width = job.g.pooled[2], most = DECODED // width, d, h = 0, rows, outside = 0
-    cdef Py_ssize_t size = cells_of(job.g.full)
-    for d in range(job.g.pooled[0]):
-        h = 0
-        while h < job.g.pooled[1]:
-            rows = min(job.g.pooled[1] - h, most)
-            must(rows * width <= DECODED)
-            decode_rows(job, codes + d * job.indices.axis[0] + h * job.indices.axis[1], d, h, 0, rows, width, cells)
-            outside += put_row(job, out, values + d * job.pooled.axis[0] + h * job.pooled.axis[1], value_step,
-                               <const char *> cells, sizeof(index8), rows * width, 0, size, 0, size, full,
-                               <index8 *> NULL)
-            h += rows
-    return outside
-
-
-cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high, bint clearing,
-                              entry *full, index *index_type) noexcept nogil:
-    """Clear the cells from `low` to `high` of a plane, or of all lanes, and put there, in raster order, what belongs.
-
-    Where the job is banded, only the rows whose windows reach these cells are read. Then the count that comes back is
-    of the indices read that lie outside the rows of their own windows: if any task meets one, other tasks may have
-    missed it, and the job has to run again without bands. Else it is of the indices outside the plane.
-    """
-    cdef const Geometry *g = &job.g
-    cdef char *out = plane_of(&job.full, job.channels, plane)
-    cdef const char *values = plane_of(&job.pooled, job.channels, plane)
-    cdef const char *indices = plane_of(&job.indices, job.channels, plane)
-    cdef const char *row_values
-    cdef const char *row_indices
-    cdef Py_ssize_t width = g.pooled[2], height = g.pooled[1]
-    cdef Py_ssize_t value_step = flat_stride(&job.pooled, g.pooled), index_step = flat_stride(&job.indices, g.pooled)
-    cdef Py_ssize_t d, h, w, i, part, count, outside = 0
-    cdef Py_ssize_t band[2]
-    band[0] = 0
-    band[1] = cells_of(g.full)
-    if high <= low:
-        return 0
-    if clearing:
-        clear(job, out, low, high, sizeof(entry))
-    if not job.banded and job.lanes == 1 and value_step and index_step and not job.code_size:
-        return put_row(job, out, values, value_step, indices, index_step, cells_of(g.pooled), low, high, 0, band[1],
-                       full, index_type)
-    if (job.splits == 1 and job.lanes == 1 and value_step and job.code_size and width
-            and met("rows of codes to be decoded together", width < DECODED // 2)):
-        return put_short_rows(job, out, values, value_step, indices, full)
-    for d in range(g.pooled[0]):
-        for h in range(height):
-            for part in range((width + CHUNK - 1) // CHUNK):
-                w = part * CHUNK
-                count = min(width - w, <Py_ssize_t> CHUNK)
-                if job.banded:
-                    band_of(g, d, h, w, w + count, band)
-                    # An empty band is read as well, by the task that it lies in, for it makes every index a stray.
-                    if (band[1] <= low and band[0] < low) or (band[0] >= high and high < cells_of(g.full)):
-                        continue
-                row_values = values + d * job.pooled.axis[0] + h * job.pooled.axis[1] + w * job.pooled.axis[2]
-                row_indices = indices + d * job.indices.axis[0] + h * job.indices.axis[1] + w * job.indices.axis[2]
-                if job.code_size:
-                    outside += put_decoded(job, out, row_values, row_indices, d, h, w, count, low, high, band[0],
-                                           band[1], full)
-                elif job.lanes == 1:
-                    outside += put_row(job, out, row_values, job.pooled.axis[2], row_indices, job.indices.axis[2],
-                                       count, low, high, band[0], band[1], full, index_type)
-                else:
-                    for i in range(count):
-                        outside += put_lanes(job, out, row_values + i * job.pooled.axis[2],
-                                             row_indices + i * job.indices.axis[2], job.lanes, low, high, band[0],
-                                             band[1], full, index_type)
-    return outside
-
-
 cdef Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t end, entry *full,
                            index *index_type) noexcept nogil:
     """`put` for contiguous planes that have been cleared: small ones want few instructions around the loop."""
@@ -227,36 +126,188 @@ cdef Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t end, ent
     return outside
 
 
-cdef void scatter(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
+cdef void put_there(entry *out, const entry *values, const index4 *places, Py_ssize_t count) noexcept nogil:
+    """`put` where all places are known to lie in the plane."""
+    cdef Py_ssize_t i
+    for i in range(count):
+        place_entry(out + places[i], values + i)
+
+
+ctypedef Py_ssize_t (*PutRow)(const Job *, char *, const char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t,
+                              Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
+ctypedef Py_ssize_t (*PutLanes)(const Job *, char *, const char *, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                                Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
+ctypedef Py_ssize_t (*PutPlanes)(const Job *, Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
+ctypedef void (*PutThere)(char *, const char *, const index4 *, Py_ssize_t) noexcept nogil
+
+
+cdef struct Put:
+    # The loops for entries of one kind. The first three by whether places have 64 bits.
+    PutRow row[2]
+    PutLanes lanes[2]
+    PutPlanes planes[2]
+    PutThere there
+    Py_ssize_t item_size
+    bint adding
+
+
+cdef Put putting(entry *_) noexcept nogil:
+    cdef Put put
+    put.row = [<PutRow> put_row[entry, index4], <PutRow> put_row[entry, index8]]
+    put.lanes = [<PutLanes> put_lanes[entry, index4], <PutLanes> put_lanes[entry, index8]]
+    put.planes = [<PutPlanes> put_planes[entry, index4], <PutPlanes> put_planes[entry, index8]]
+    put.there = <PutThere> put_there[entry]
+    put.item_size = sizeof(entry)
+    put.adding = entry is half or entry is bhalf or entry is float4 or entry is float8
+    return put
+
+
+cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
+                          Py_ssize_t band_end) noexcept nogil:
+    """`put` for a block of windows, of some planes or of all lanes of one row, by their codes."""
+    cdef index8[DECODED] places  # or as many of half the size
+    cdef const Put *put = <const Put *> job.moves
+    cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
+    cdef Py_ssize_t step = step_of(&job.pooled, block, put.item_size), outside = 0, row, i, part, first
+    cdef char *out = plane_of(&job.full, job.channels, plane)
+    cdef const char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
+    cdef const char *indices = cell_of(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
+    cdef Block window = block[0]
+    cdef bint all_there
+    if job.lanes == 1:
+        decode(job, indices, block, <char *> places, &all_there)
+        if all_there and job.splits == 1 and job.flat == put.item_size and step == put.item_size:
+            put.there(out, values, <const index4 *> places, windows_of(block))
+        elif step:
+            outside = put.row[job.wide](job, out, values, step, <const char *> places, place_size, windows_of(block),
+                                        low, high, band, band_end, NULL, NULL)
+        else:
+            for row in range(block.count[1] * block.count[2]):
+                outside += put.row[job.wide](job, out, values + row_of(&job.pooled, block, row), job.pooled.axis[2],
+                                             <const char *> places + row * width * place_size, place_size, width, low,
+                                             high, band, band_end, NULL, NULL)
+        return outside
+    for i in range(width):
+        window.at[WIDTH] = block.at[WIDTH] + i
+        for part in range((job.lanes + DECODED - 1) // DECODED):
+            first = part * DECODED
+            window.count[WIDTH] = min(job.lanes - first, <Py_ssize_t> DECODED)
+            decode(job, indices + i * job.indices.axis[2] + first * job.code_size, &window, <char *> places, &all_there)
+            first *= put.item_size
+            outside += put.lanes[job.wide](job, out + first, values + i * job.pooled.axis[2] + first,
+                                           <const char *> places, window.count[WIDTH], low, high, band, band_end, NULL,
+                                           NULL)
+    return outside
+
+
+cdef Py_ssize_t put_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
+                         Py_ssize_t low, Py_ssize_t high, const Py_ssize_t *band) noexcept nogil:
+    """`put` for some neighbours of a pooled row, in one plane or in all lanes."""
+    cdef const Put *put = <const Put *> job.moves
+    cdef char *out = plane_of(&job.full, job.channels, plane)
+    cdef const char *values = cell_of(&job.pooled, job.channels, plane, d, h, w)
+    cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
+    cdef Py_ssize_t i, outside = 0
+    cdef Block block
+    if job.code_size:
+        block.at = [plane // job.lanes, d, h, w]
+        block.count = [1, 1, 1, count]
+        return put_codes(job, &block, low, high, band[0], band[1])
+    if job.lanes == 1:
+        return put.row[job.wide](job, out, values, job.pooled.axis[2], indices, job.indices.axis[2], count, low, high,
+                                 band[0], band[1], NULL, NULL)
+    for i in range(count):
+        outside += put.lanes[job.wide](job, out, values + i * job.pooled.axis[2], indices + i * job.indices.axis[2],
+                                       job.lanes, low, high, band[0], band[1], NULL, NULL)
+    return outside
+
+
+cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high,
+                              bint clearing) noexcept nogil:
+    """Clear the cells from `low` to `high` of a plane, or of all lanes, and put there, in raster order, what belongs.
+
+    Where the job is banded, only the rows whose windows reach these cells are read. Then the count that comes back is
+    of the indices read that lie outside the rows of their own windows: if any task meets one, other tasks may have
+    missed it, and the job has to run again without bands. Else it is of the indices outside the plane.
+    """
+    cdef const Geometry *g = &job.g
+    cdef const Put *put = <const Put *> job.moves
+    cdef char *out = plane_of(&job.full, job.channels, plane)
+    cdef Py_ssize_t width = g.pooled[2], most = DECODED if job.code_size else CHUNK
+    cdef Py_ssize_t value_step = flat_stride(&job.pooled, g.pooled), index_step = flat_stride(&job.indices, g.pooled)
+    cdef Py_ssize_t d, h, w, part, count, outside = 0
+    cdef Py_ssize_t *band = [0, cells_of(g.full)]
+    cdef Block block
+    if high <= low:
+        return 0
+    if clearing:
+        clear(job, out, low, high, put.item_size)
+    if not job.banded and job.code_size:
+        first_block(<const Codes *> job.codes, plane // job.lanes, &block)
+        while block.at[PLANES] == plane // job.lanes:
+            outside += put_codes(job, &block, low, high, 0, band[1])
+            next_block(<const Codes *> job.codes, &block)
+        return outside
+    if not job.banded and job.lanes == 1 and value_step and index_step:
+        return put.row[job.wide](job, out, plane_of(&job.pooled, job.channels, plane), value_step,
+                                 plane_of(&job.indices, job.channels, plane), index_step, cells_of(g.pooled), low, high,
+                                 0, band[1], NULL, NULL)
+    for d in range(g.pooled[0]):
+        for h in range(g.pooled[1]):
+            for part in range((width + most - 1) // most):
+                w = part * most
+                count = min(width - w, most)
+                if job.banded:
+                    band_of(g, d, h, w, w + count, band)
+                    # An empty band is read as well, by the task that it lies in, for it makes every index a stray.
+                    if (band[1] <= low and band[0] < low) or (band[0] >= high and high < cells_of(g.full)):
+                        continue
+                outside += put_part(job, plane, d, h, w, count, low, high, band)
+    return outside
+
+
+cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nogil:
+    """How many planes are cleared, and filled, at once."""
+    cdef const Put *put = <const Put *> job.moves
+    cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.c < CLEAR_LARGE else CLEAR_LARGE
+    if (job.lanes > 1 or job.flat != put.item_size or not job.full.even
+            or job.full.c != cells_of(job.g.full) * put.item_size):
+        return 1
+    if job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
+        return (<const Codes *> job.codes).together[PLANES]
+    return max(max(bytes, CLEAR_ADDED if put.adding else 0) // job.full.c, 1)
+
+
+cdef void scatter(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
     """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
+    cdef const Put *put = <const Put *> job.moves
     cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, size = cells_of(job.g.full)
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
-    cdef Py_ssize_t part, together = 1, outside = 0, planes_bytes = groups * job.full.c
+    cdef Py_ssize_t part, together, outside = 0
+    cdef Block block
     cdef bint simple = (not job.code_size and job.pooled.even and job.indices.even
-                        and flat_stride(&job.pooled, job.g.pooled) == sizeof(entry)
-                        and flat_stride(&job.indices, job.g.pooled) == sizeof(index))
+                        and flat_stride(&job.pooled, job.g.pooled) == put.item_size
+                        and flat_stride(&job.indices, job.g.pooled) == (8 if job.wide else 4))
     if job.splits > 1:
         part = task % job.splits
         must(cut(job, part) <= cut(job, part + 1))
         outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1),
-                                not job.cleared, full, index_type)
+                                not job.cleared)
     else:
-        if (job.lanes == 1 and job.flat == sizeof(entry) and job.full.even
-                and job.full.c == size * <Py_ssize_t> sizeof(entry)):
-            together = CLEAR_SMALL if planes_bytes < CLEAR_LARGE else CLEAR_LARGE
-            if entry is half or entry is bhalf or entry is float4 or entry is float8:  # unreached: Cython's own lines
-                together = max(together, <Py_ssize_t> CLEAR_ADDED)
-            together = max(together // job.full.c, 1)
+        together = cleared_together(job, groups)
         while group < end:
             together = min(together, end - group)
             if met("planes cleared together", together > 1):
-                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, sizeof(entry))
+                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, put.item_size)
             if together > 1 and simple:
-                outside += put_planes(job, group, group + together, full, index_type)
-            else:  # unreached: counted below
+                outside += put.planes[job.wide](job, group, group + together, NULL, NULL)
+            elif together > 1 and job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
+                first_block(<const Codes *> job.codes, group, &block)
+                block.count[PLANES] = together
+                outside += put_codes(job, &block, 0, together * size, 0, together * size)
+            else:
                 for part in range(group, group + together):
-                    outside += scatter_plane(job, part * job.lanes, 0, size, together == 1 and not job.cleared, full,
-                                         index_type)
+                    outside += scatter_plane(job, part * job.lanes, 0, size, together == 1 and not job.cleared)
             group += together
     if job.banded:
         found.strays += outside
@@ -280,22 +331,16 @@ cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, ind
     for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
         if not select_rows(job, plane, 0, rows, 0, width, full, index_type):
             found.strays += 1
-            found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True, full, index_type)
+            found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True)
 
 
 # By kind: items by the logarithm of their size, then the numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
-cdef Kernel[9][2] SCATTER  # and by whether an index has 8 bytes
-SCATTER[0] = [<Kernel> scatter[item1, index4], <Kernel> scatter[item1, index8]]
-SCATTER[1] = [<Kernel> scatter[item2, index4], <Kernel> scatter[item2, index8]]
-SCATTER[2] = [<Kernel> scatter[item4, index4], <Kernel> scatter[item4, index8]]
-SCATTER[3] = [<Kernel> scatter[item8, index4], <Kernel> scatter[item8, index8]]
-SCATTER[4] = [<Kernel> scatter[item16, index4], <Kernel> scatter[item16, index8]]
-SCATTER[5] = [<Kernel> scatter[half, index4], <Kernel> scatter[half, index8]]
-SCATTER[6] = [<Kernel> scatter[bhalf, index4], <Kernel> scatter[bhalf, index8]]
-SCATTER[7] = [<Kernel> scatter[float4, index4], <Kernel> scatter[float4, index8]]
-SCATTER[8] = [<Kernel> scatter[float8, index4], <Kernel> scatter[float8, index8]]
-cdef Kernel[9][2] SELECT   # of entries of 4 and 8 bytes
+cdef Put[9] PUT
+PUT = [putting(<item1 *> NULL), putting(<item2 *> NULL), putting(<item4 *> NULL), putting(<item8 *> NULL),
+       putting(<item16 *> NULL), putting(<half *> NULL), putting(<bhalf *> NULL), putting(<float4 *> NULL),
+       putting(<float8 *> NULL)]
+cdef Kernel[9][2] SELECT   # of entries of 4 and 8 bytes, and by whether an index has 8 bytes
 SELECT[2] = [<Kernel> select[item4, index4], <Kernel> select[item4, index8]]
 SELECT[3] = [<Kernel> select[item8, index4], <Kernel> select[item8, index8]]
 SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8]]
@@ -331,6 +376,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
     cdef Job job  # unreached: a declaration
     cdef Spread way  # unreached: a declaration
+    cdef Codes decoding  # unreached: a declaration
     cdef Found found  # unreached: a declaration
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Py_ssize_t results = cnp.PyArray_SIZE(full) * item_size
@@ -339,34 +385,39 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if results == 0:
         return SCATTERED_TAKEN
+    job.moves = &PUT[kind]
+    job.wide = index_size == 8
     ways = plan(&job, &way, results, inputs, item_size, index_size, kind, threads)
+    if codes and ways & SCATTERED_TAKEN:
+        expect_codes(&job, &decoding, item_size)
+        job.codes = &decoding
+        job.wide = decoding.far
     if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= GIL_BYTES:
-        found = unpool_job(&job, ways, kind, codes or index_size == 8, item_size, threads)
+        found = unpool_job(&job, ways, kind, item_size, threads)
     else:
         with nogil:
-            found = unpool_job(&job, ways, kind, codes or index_size == 8, item_size, threads)
+            found = unpool_job(&job, ways, kind, item_size, threads)
     return 0 if found.wrong else ways + STRAYED_TAKEN * (found.strays > 0)
 
 
-cdef Found scatter_all(Job *job, int kind, bint long_indices, Py_ssize_t item_size, int threads) noexcept nogil:
+cdef Found scatter_all(Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
     """Scatter. Planes that share their cache lines, as those of interleaved channels, are cleared together before."""
     job.cleared = (job.flat != job.lanes * item_size and not dense(job, job.lanes * item_size, 1, 1)
                    and met("planes that share their cache lines", dense(job, item_size, job.batch, job.channels)))
     if job.cleared:
         memset(job.full.data, 0, job.batch * job.channels * cells_of(job.g.full) * item_size)
-    return run(SCATTER[kind][long_indices], job, threads)
+    return run(<Kernel> scatter, job, threads)
 
 
-cdef Found unpool_job(Job *job, int ways, int kind, bint long_indices, Py_ssize_t item_size,
-                      int threads) noexcept nogil:
+cdef Found unpool_job(Job *job, int ways, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
     """Go this way, and scatter without any expectation if that meets a stray that it cannot see to itself."""
     cdef Found found
     if ways & SELECTED_TAKEN:
-        found = run(SELECT[kind][long_indices], job, threads)
+        found = run(SELECT[kind][job.wide], job, threads)
     elif ways & SPREAD_TAKEN:
         found = run(<Kernel> spread, job, threads)
     else:
-        found = scatter_all(job, kind, long_indices, item_size, threads)
+        found = scatter_all(job, item_size, threads)
     if not found.strays or (ways & SELECTED_TAKEN and job.splits == 1):
         return found
     if job.code_size:
@@ -374,7 +425,7 @@ cdef Found unpool_job(Job *job, int ways, int kind, bint long_indices, Py_ssize_
         return found
     split(job, threads)
     job.banded = False
-    found.wrong = scatter_all(job, kind, long_indices, item_size, threads).wrong
+    found.wrong = scatter_all(job, item_size, threads).wrong
     return found
 
 

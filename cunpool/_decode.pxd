@@ -1,0 +1,247 @@
+# Window codes decoded: each says which cell of its window is meant, and becomes a place in the plane.
+from libc.string cimport memset
+
+from cunpool._common cimport *
+
+cdef enum:
+    DECODED = 512           # codes that are decoded together at most,
+    DECODED_AT_ONCE = 64    # and always so many of them, that no loop ends in part of a vector
+    PLANES = 0              # the axes of a block
+    WIDTH = 3
+    SHIFT = 20
+
+
+cdef struct Codes:
+    # What is known of a call's window codes before its tasks begin.
+    # Windows, per axis, whose codes are decoded together: some planes, some layers of one, some rows, or part of a row.
+    Py_ssize_t together[4]
+    Py_ssize_t end[4]       # and how many there are
+    bint deep               # whether windows have layers, or lie beyond some
+    bint far                # whether 32 bits are not enough for where a window's cells are: places have 64 then
+    uint32_t per_row        # a code's row and layer are a quotient, that is a product and a shift
+    uint32_t per_layer
+    # Where each of the windows of a block begins, seen from the first of them: along each axis, and in raster order from
+    # the first plane on. Where channels go together they all have the same one.
+    int32_t d[DECODED]
+    int32_t h[DECODED]
+    int32_t w[DECODED]
+    int32_t place[DECODED]
+
+
+cdef struct Block:
+    # Windows whose codes are decoded together: the first of them, and how many along each axis.
+    Py_ssize_t at[4]
+    Py_ssize_t count[4]
+
+
+cdef inline Py_ssize_t windows_of(const Block *block) noexcept nogil:
+    return block.count[0] * block.count[1] * block.count[2] * block.count[3]
+
+
+cdef inline Py_ssize_t whole_codes(Py_ssize_t count) noexcept nogil:
+    return (count + DECODED_AT_ONCE - 1) // DECODED_AT_ONCE * DECODED_AT_ONCE
+
+
+cdef inline bint reaches_far(const Geometry *g) noexcept nogil:
+    """Whether a window has cells, if only in the padding, that 32 bits are not enough for, or too many to divide."""
+    cdef int axis
+    for axis in range(3):
+        if (g.padding[axis] >> 29 or (g.kernel[axis] - 1) * g.dilation[axis] >> 29
+                or g.pooled[axis] * g.stride[axis] >> 30):
+            return True
+    return (cells_of(g.full) > 0x7FFFFFFF or g.kernel[0] * g.kernel[1] >> 32 - SHIFT
+            or cells_of(g.kernel) * g.kernel[1] * g.kernel[2] >> SHIFT)
+
+
+cdef inline void expect_codes(const Job *job, Codes *codes, Py_ssize_t item_size) noexcept nogil:
+    """Fill `codes`: how a call's window codes are decoded."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t size = cells_of(g.full), left = DECODED, plane, d, h, w, i = 0
+    cdef int axis
+    codes.end = [job.batch * job.channels // job.lanes, g.pooled[0], g.pooled[1], g.pooled[2]]
+    for axis in range(WIDTH, PLANES - 1, -1):
+        codes.together[axis] = min(left, codes.end[axis])
+        # Rows go together if they are whole, and so do layers; there may be none at all.
+        left = left // codes.end[axis] if 0 < codes.end[axis] <= left and job.lanes == 1 else 1
+    codes.deep = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
+    codes.far = met("windows that reach far", reaches_far(g))
+    if not all_follow(job, item_size, job.code_size) or codes.far or size * codes.together[PLANES] > 0x7FFFFFFF:
+        codes.together[PLANES] = 1
+    codes.per_row = <uint32_t> ((1 << SHIFT) // g.kernel[2] + 1)
+    codes.per_layer = <uint32_t> ((1 << SHIFT) // (g.kernel[1] * g.kernel[2]) + 1)
+    if job.lanes == 1:
+        for plane in range(codes.together[PLANES]):
+            for d in range(codes.together[1]):
+                for h in range(codes.together[2]):
+                    for w in range(codes.together[WIDTH]):
+                        codes.d[i] = <int32_t> (d * g.stride[0])
+                        codes.h[i] = <int32_t> (h * g.stride[1])
+                        codes.w[i] = <int32_t> (w * g.stride[2])
+                        codes.place[i] = <int32_t> (plane * size + (d * g.stride[0] * g.full[1] + h * g.stride[1])
+                                                    * g.full[2] + w * g.stride[2])
+                        i += 1
+    for i in range(i, whole_codes(max(i, min(job.lanes, <Py_ssize_t> DECODED)))):
+        codes.d[i] = codes.h[i] = codes.w[i] = codes.place[i] = 0
+
+
+cdef inline Py_ssize_t parts_of(const Codes *codes, int axis) noexcept nogil:
+    return (codes.end[axis] + codes.together[axis] - 1) // codes.together[axis]
+
+
+cdef inline Py_ssize_t blocks_of(const Codes *codes) noexcept nogil:
+    return parts_of(codes, 0) * parts_of(codes, 1) * parts_of(codes, 2) * parts_of(codes, 3)
+
+
+cdef inline void find_block(const Codes *codes, Py_ssize_t number, Block *block) noexcept nogil:
+    cdef int axis
+    for axis in range(WIDTH, PLANES - 1, -1):
+        block.at[axis] = number % parts_of(codes, axis) * codes.together[axis]
+        block.count[axis] = min(codes.together[axis], codes.end[axis] - block.at[axis])
+        number //= parts_of(codes, axis)
+
+
+cdef inline void first_block(const Codes *codes, Py_ssize_t plane, Block *block) noexcept nogil:
+    """The first windows of one plane."""
+    block.at = [plane, 0, 0, 0]
+    block.count = codes.together
+    block.count[PLANES] = 1
+
+
+cdef inline void next_block(const Codes *codes, Block *block) noexcept nogil:
+    """Go on with the windows behind these, in raster order."""
+    cdef int axis = WIDTH
+    block.at[WIDTH] += block.count[WIDTH]
+    while axis > PLANES and block.at[axis] == codes.end[axis]:
+        block.at[axis] = 0
+        block.count[axis] = codes.together[axis]
+        axis -= 1
+        block.at[axis] += block.count[axis]
+    block.count[axis] = min(codes.together[axis], codes.end[axis] - block.at[axis])
+
+
+cdef inline Py_ssize_t step_of(const View *view, const Block *block, Py_ssize_t item_size) noexcept nogil:
+    """Bytes between neighbours of a block where that is the same for all of them, else 0."""
+    # Only planes that follow each other are decoded together.
+    return item_size if block.count[PLANES] > 1 else flat_stride(view, &block.count[1])
+
+
+cdef inline Py_ssize_t row_of(const View *view, const Block *block, Py_ssize_t row) noexcept nogil:
+    """Bytes from the first row of a block to another."""
+    return row // block.count[2] * view.axis[0] + row % block.count[2] * view.axis[1]
+
+
+cdef inline void collect_codes(const Job *job, const char *codes, const Block *block, char *into) noexcept nogil:
+    """Copy the codes of a block's windows, or of neighbouring channels, one after the other."""
+    cdef Py_ssize_t size = job.code_size, step = job.indices.axis[2], width = block.count[WIDTH], row, w
+    cdef const char *first
+    if job.lanes > 1 or step_of(&job.indices, block, size) == size:
+        cunpool_copy(into, codes, windows_of(block) * size)
+        return
+    for row in range(block.count[1] * block.count[2]):
+        first = codes + row_of(&job.indices, block, row)
+        if step == size:
+            cunpool_copy(into, first, width * size)
+        elif size == 1:
+            for w in range(width):
+                into[w] = first[w * step]
+        else:
+            for w in range(width):
+                (<item2 *> into)[w] = (<const item2 *> (first + w * step))[0]
+        into += width * size
+
+
+cdef inline inlined decode_vectors(bint deep, const Geometry *g, const Codes *codes, const uint16_t *code,
+                                   const int32_t *start, Py_ssize_t count, index4 *places,
+                                   bint *all_there) noexcept nogil:
+    # Copies, because the compiler has to fear that writing results changes these.
+    cdef int32_t depth = <int32_t> g.full[0], height = <int32_t> g.full[1], width = <int32_t> g.full[2]
+    cdef int32_t last = <int32_t> cells_of(g.kernel) - 1, rows = <int32_t> g.kernel[1]
+    cdef int32_t step_d = <int32_t> g.dilation[0], step_h = <int32_t> g.dilation[1], step_w = <int32_t> g.dilation[2]
+    cdef int32_t back_w = <int32_t> g.kernel[2] * step_w, back_h = rows * step_h
+    cdef int32_t start_d = start[0], start_h = start[1], start_w = start[2]
+    cdef int32_t base = (start_d * height + start_h) * width + start_w
+    cdef int32_t next_row = step_h * width - back_w, next_layer = (step_d * height - back_h) * width
+    cdef uint32_t per_row = codes.per_row, per_layer = codes.per_layer
+    cdef const int32_t *from_d = codes.d
+    cdef const int32_t *from_h = codes.h
+    cdef const int32_t *from_w = codes.w
+    cdef const int32_t *from_place = codes.place
+    cdef int32_t i, row, layer, along, d, h, w, place, outside, any_outside = 0
+    for i in range(<int32_t> whole_codes(count)):
+        # Rows and layers are counted from the window's first one: layers of rows, and rows of cells, are taken back.
+        row = <int32_t> (code[i] * per_row >> SHIFT)
+        along = <int32_t> code[i] * step_w
+        h = start_h + from_h[i] + row * step_h
+        w = start_w + from_w[i] + along - row * back_w
+        place = base + from_place[i] + along + row * next_row
+        outside = last - <int32_t> code[i]
+        if deep:
+            layer = <int32_t> (code[i] * per_layer >> SHIFT)
+            h -= layer * back_h
+            d = start_d + from_d[i] + layer * step_d
+            place += layer * next_layer
+            outside |= d | (depth - 1 - d)
+        # The sign of any of these says that the cell is beyond some side, or that the window has no such cell.
+        outside |= h | (height - 1 - h) | w | (width - 1 - w)
+        places[i] = place | (outside >> 31)
+        any_outside |= outside & (i - <int32_t> count)
+    all_there[0] = any_outside >= 0
+
+
+cdef inline cloned decode_near(const Geometry *g, const Codes *codes, const char *collected, int code_size,
+                               const int32_t *start, Py_ssize_t count, index4 *places, bint *all_there) noexcept nogil:
+    """The places of some codes, and of as many more as fill a vector; -1 for those that name none."""
+    cdef uint16_t code[DECODED]
+    cdef Py_ssize_t i
+    if code_size == 1:
+        for i in range(whole_codes(count)):
+            code[i] = (<const item1 *> collected)[i]
+    else:
+        for i in range(whole_codes(count)):
+            code[i] = (<const item2 *> collected)[i]
+    if codes.deep:
+        decode_vectors(True, g, codes, code, start, count, places, all_there)
+    else:
+        decode_vectors(False, g, codes, code, start, count, places, all_there)
+
+
+cdef inline void decode_far(const Job *job, const char *collected, const Block *block, index8 *places) noexcept nogil:
+    """`decode` one by one, for the rare windows that reach so far that 32 bits are not enough."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t count = windows_of(block), i, code, window, d, h, w
+    for i in range(count):
+        code = (<const item1 *> collected)[i] if job.code_size == 1 else (<const item2 *> collected)[i]
+        window = 0 if job.lanes > 1 else i
+        w = block.at[3] + window % block.count[3]
+        h = block.at[2] + window // block.count[3] % block.count[2]
+        d = block.at[1] + window // block.count[3] // block.count[2]
+        w = w * g.stride[2] - g.padding[2] + code % g.kernel[2] * g.dilation[2]
+        h = h * g.stride[1] - g.padding[1] + code // g.kernel[2] % g.kernel[1] * g.dilation[1]
+        d = d * g.stride[0] - g.padding[0] + code // g.kernel[2] // g.kernel[1] * g.dilation[0]
+        places[i] = -1
+        if code < cells_of(g.kernel) and 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]:
+            places[i] = (d * g.full[1] + h) * g.full[2] + w
+
+
+cdef inline noinline decode(const Job *job, const char *indices, const Block *block, char *places,
+                            bint *all_there) noexcept nogil:
+    """The places that the window codes of a block name; one outside any plane for a code that names none in the plane.
+
+    They are counted from the first plane of the block on. Where channels go together the block is one window of so
+    many channels instead. Where `all_there` becomes true, none is outside.
+    """
+    cdef const Codes *codes = <const Codes *> job.codes
+    cdef item2 collected[DECODED]
+    cdef int32_t start[3]
+    cdef int axis
+    cdef Py_ssize_t count = windows_of(block)
+    must(whole_codes(count) <= DECODED)
+    memset(<char *> collected + count * job.code_size, 0, (whole_codes(count) - count) * job.code_size)
+    collect_codes(job, indices, block, <char *> collected)
+    if codes.far:
+        decode_far(job, <const char *> collected, block, <index8 *> places)
+        all_there[0] = False
+        return
+    for axis in range(3):
+        start[axis] = <int32_t> (block.at[axis + 1] * job.g.stride[axis] - job.g.padding[axis])
+    decode_near(&job.g, codes, <const char *> collected, job.code_size, start, count, <index4 *> places, all_there)
