@@ -20,8 +20,8 @@ cdef struct Codes:
     bint far                # whether 32 bits are not enough for where a window's cells are: places have 64 then
     uint32_t per_row        # a code's row and layer are a quotient, that is a product and a shift
     uint32_t per_layer
-    # Where each of the windows of a block begins, seen from the first of them: along each axis, and in raster order from
-    # the first plane on. Where channels go together they all have the same one.
+    # Where the window of each code of a block begins, seen from the first of them: along each axis, and in raster order
+    # from the first plane on. Where channels go together so many follow each other that have the same one.
     int32_t d[DECODED]
     int32_t h[DECODED]
     int32_t w[DECODED]
@@ -32,10 +32,11 @@ cdef struct Block:
     # Windows whose codes are decoded together: the first of them, and how many along each axis.
     Py_ssize_t at[4]
     Py_ssize_t count[4]
+    Py_ssize_t lanes        # codes of each of them, which are neighbours
 
 
-cdef inline Py_ssize_t windows_of(const Block *block) noexcept nogil:
-    return block.count[0] * block.count[1] * block.count[2] * block.count[3]
+cdef inline Py_ssize_t codes_in(const Block *block) noexcept nogil:
+    return block.count[0] * block.count[1] * block.count[2] * block.count[3] * block.lanes
 
 
 cdef inline Py_ssize_t whole_codes(Py_ssize_t count) noexcept nogil:
@@ -56,7 +57,8 @@ cdef inline bint reaches_far(const Geometry *g) noexcept nogil:
 cdef inline void expect_codes(const Job *job, Codes *codes, Py_ssize_t item_size) noexcept nogil:
     """Fill `codes`: how a call's window codes are decoded."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t size = cells_of(g.full), left = DECODED, plane, d, h, w, i = 0
+    cdef Py_ssize_t size = cells_of(g.full), lanes = min(job.lanes, <Py_ssize_t> DECODED), left = DECODED // lanes
+    cdef Py_ssize_t plane, d, h, w, i = 0
     cdef int axis
     codes.end = [job.batch * job.channels // job.lanes, g.pooled[0], g.pooled[1], g.pooled[2]]
     for axis in range(WIDTH, PLANES - 1, -1):
@@ -69,18 +71,18 @@ cdef inline void expect_codes(const Job *job, Codes *codes, Py_ssize_t item_size
         codes.together[PLANES] = 1
     codes.per_row = <uint32_t> ((1 << SHIFT) // g.kernel[2] + 1)
     codes.per_layer = <uint32_t> ((1 << SHIFT) // (g.kernel[1] * g.kernel[2]) + 1)
-    if job.lanes == 1:
-        for plane in range(codes.together[PLANES]):
-            for d in range(codes.together[1]):
-                for h in range(codes.together[2]):
-                    for w in range(codes.together[WIDTH]):
+    for plane in range(codes.together[PLANES]):
+        for d in range(codes.together[1]):
+            for h in range(codes.together[2]):
+                for w in range(codes.together[WIDTH]):
+                    for _ in range(lanes):
                         codes.d[i] = <int32_t> (d * g.stride[0])
                         codes.h[i] = <int32_t> (h * g.stride[1])
                         codes.w[i] = <int32_t> (w * g.stride[2])
                         codes.place[i] = <int32_t> (plane * size + (d * g.stride[0] * g.full[1] + h * g.stride[1])
                                                     * g.full[2] + w * g.stride[2])
                         i += 1
-    for i in range(i, whole_codes(max(i, min(job.lanes, <Py_ssize_t> DECODED)))):
+    for i in range(i, whole_codes(i)):
         codes.d[i] = codes.h[i] = codes.w[i] = codes.place[i] = 0
 
 
@@ -92,23 +94,35 @@ cdef inline Py_ssize_t blocks_of(const Codes *codes) noexcept nogil:
     return parts_of(codes, 0) * parts_of(codes, 1) * parts_of(codes, 2) * parts_of(codes, 3)
 
 
-cdef inline void find_block(const Codes *codes, Py_ssize_t number, Block *block) noexcept nogil:
+cdef inline void find_block(const Job *job, Py_ssize_t number, Block *block) noexcept nogil:
+    cdef const Codes *codes = <const Codes *> job.codes
     cdef int axis
+    block.lanes = job.lanes
     for axis in range(WIDTH, PLANES - 1, -1):
         block.at[axis] = number % parts_of(codes, axis) * codes.together[axis]
         block.count[axis] = min(codes.together[axis], codes.end[axis] - block.at[axis])
         number //= parts_of(codes, axis)
 
 
-cdef inline void first_block(const Codes *codes, Py_ssize_t plane, Block *block) noexcept nogil:
-    """The first windows of one plane."""
-    block.at = [plane, 0, 0, 0]
-    block.count = codes.together
+cdef inline void first_block(const Job *job, Py_ssize_t plane, Block *block) noexcept nogil:
+    """The first windows of one plane, or of all lanes."""
+    block.lanes = job.lanes
+    block.at = [plane // job.lanes, 0, 0, 0]
+    block.count = (<const Codes *> job.codes).together
     block.count[PLANES] = 1
 
 
-cdef inline void next_block(const Codes *codes, Block *block) noexcept nogil:
+cdef inline void row_block(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
+                           Block *block) noexcept nogil:
+    """Some windows of a row."""
+    block.lanes = job.lanes
+    block.at = [plane // job.lanes, d, h, w]
+    block.count = [1, 1, 1, count]
+
+
+cdef inline void next_block(const Job *job, Block *block) noexcept nogil:
     """Go on with the windows behind these, in raster order."""
+    cdef const Codes *codes = <const Codes *> job.codes
     cdef int axis = WIDTH
     block.at[WIDTH] += block.count[WIDTH]
     while axis > PLANES and block.at[axis] == codes.end[axis]:
@@ -131,23 +145,27 @@ cdef inline Py_ssize_t row_of(const View *view, const Block *block, Py_ssize_t r
 
 
 cdef inline void collect_codes(const Job *job, const char *codes, const Block *block, char *into) noexcept nogil:
-    """Copy the codes of a block's windows, or of neighbouring channels, one after the other."""
-    cdef Py_ssize_t size = job.code_size, step = job.indices.axis[2], width = block.count[WIDTH], row, w
+    """Copy the codes of a block one after the other."""
+    cdef Py_ssize_t size = job.code_size, step = job.indices.axis[2], lanes = block.lanes, width = block.count[WIDTH]
+    cdef Py_ssize_t row, w
     cdef const char *first
-    if job.lanes > 1 or step_of(&job.indices, block, size) == size:
-        cunpool_copy(into, codes, windows_of(block) * size)
+    if lanes == 1 and step_of(&job.indices, block, size) == size:
+        cunpool_copy(into, codes, codes_in(block) * size)
         return
     for row in range(block.count[1] * block.count[2]):
         first = codes + row_of(&job.indices, block, row)
-        if step == size:
-            cunpool_copy(into, first, width * size)
+        if step == lanes * size:
+            cunpool_copy(into, first, width * lanes * size)
+        elif lanes > 1:
+            for w in range(width):
+                cunpool_copy(into + w * lanes * size, first + w * step, lanes * size)
         elif size == 1:
             for w in range(width):
                 into[w] = first[w * step]
         else:
             for w in range(width):
                 (<item2 *> into)[w] = (<const item2 *> (first + w * step))[0]
-        into += width * size
+        into += width * lanes * size
 
 
 cdef inline inlined decode_vectors(bint deep, const Geometry *g, const Codes *codes, const uint16_t *code,
@@ -208,10 +226,10 @@ cdef inline cloned decode_near(const Geometry *g, const Codes *codes, const char
 cdef inline void decode_far(const Job *job, const char *collected, const Block *block, index8 *places) noexcept nogil:
     """`decode` one by one, for the rare windows that reach so far that 32 bits are not enough."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t count = windows_of(block), i, code, window, d, h, w
+    cdef Py_ssize_t count = codes_in(block), i, code, window, d, h, w
     for i in range(count):
         code = (<const item1 *> collected)[i] if job.code_size == 1 else (<const item2 *> collected)[i]
-        window = 0 if job.lanes > 1 else i
+        window = i // block.lanes
         w = block.at[3] + window % block.count[3]
         h = block.at[2] + window // block.count[3] % block.count[2]
         d = block.at[1] + window // block.count[3] // block.count[2]
@@ -227,14 +245,13 @@ cdef inline noinline decode(const Job *job, const char *indices, const Block *bl
                             bint *all_there) noexcept nogil:
     """The places that the window codes of a block name; one outside any plane for a code that names none in the plane.
 
-    They are counted from the first plane of the block on. Where channels go together the block is one window of so
-    many channels instead. Where `all_there` becomes true, none is outside.
+    They are counted from the first plane of the block on. Where `all_there` becomes true, none is outside.
     """
     cdef const Codes *codes = <const Codes *> job.codes
     cdef item2 collected[DECODED]
     cdef int32_t start[3]
     cdef int axis
-    cdef Py_ssize_t count = windows_of(block)
+    cdef Py_ssize_t count = codes_in(block)
     must(whole_codes(count) <= DECODED)
     memset(<char *> collected + count * job.code_size, 0, (whole_codes(count) - count) * job.code_size)
     collect_codes(job, indices, block, <char *> collected)

@@ -109,40 +109,43 @@ cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
     return outside
 
 
-cdef Py_ssize_t gather_codes(const Job *job, const Block *block) noexcept nogil:
-    """A block of windows, of some planes or of all lanes of one row, by their codes."""
+cdef Py_ssize_t gather_codes(const Job *job, const Block *block, Py_ssize_t lane) noexcept nogil:
+    """A block of windows by their codes, of some planes or of lanes from one on."""
     cdef index8[DECODED] places  # or as many of half the size
     cdef const Take *take = <const Take *> job.moves
     cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
     cdef Py_ssize_t step = step_of(&job.pooled, block, take.item_size), size = cells_of(job.g.full), outside = 0
-    cdef Py_ssize_t row, i, part, first
+    cdef Py_ssize_t row, w
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
-    cdef Block window = block[0]
     cdef bint all_there
-    if job.lanes == 1:
-        decode(job, indices, block, <char *> places, &all_there)
-        if all_there and job.flat == take.item_size and step == take.item_size:
-            take.there(from_plane, values, <const index4 *> places, windows_of(block))
-        elif step:
-            outside = take.row[job.wide](job, from_plane, values, step, <const char *> places, place_size,
-                                         windows_of(block), size * block.count[PLANES], NULL, NULL)
-        else:
-            for row in range(block.count[1] * block.count[2]):
-                outside += take.row[job.wide](job, from_plane, values + row_of(&job.pooled, block, row),
-                                              job.pooled.axis[2], <const char *> places + row * width * place_size,
-                                              place_size, width, size, NULL, NULL)
-        return outside
-    for i in range(width):
-        window.at[WIDTH] = block.at[WIDTH] + i
-        for part in range((job.lanes + DECODED - 1) // DECODED):
-            first = part * DECODED
-            window.count[WIDTH] = min(job.lanes - first, <Py_ssize_t> DECODED)
-            decode(job, indices + i * job.indices.axis[2] + first * job.code_size, &window, <char *> places, &all_there)
-            first *= take.item_size
-            take.across[job.wide](from_plane + first, job.flat, values + i * job.pooled.axis[2] + first,
-                                  <const char *> places, window.count[WIDTH], size, &outside)
+    from_plane += lane * take.item_size
+    values += lane * take.item_size
+    decode(job, indices + lane * job.code_size, block, <char *> places, &all_there)
+    if job.lanes > 1:
+        for w in range(width):
+            take.across[job.wide](from_plane, job.flat, values + w * job.pooled.axis[2],
+                                  <const char *> places + w * block.lanes * place_size, block.lanes, size, &outside)
+    elif all_there and job.flat == take.item_size and step == take.item_size:
+        take.there(from_plane, values, <const index4 *> places, codes_in(block))
+    elif step:
+        outside = take.row[job.wide](job, from_plane, values, step, <const char *> places, place_size, codes_in(block),
+                                     size * block.count[PLANES], NULL, NULL)
+    else:
+        for row in range(block.count[1] * block.count[2]):
+            outside += take.row[job.wide](job, from_plane, values + row_of(&job.pooled, block, row),
+                                          job.pooled.axis[2], <const char *> places + row * width * place_size,
+                                          place_size, width, size, NULL, NULL)
+    return outside
+
+
+cdef Py_ssize_t gather_block(const Job *job, Block *block) noexcept nogil:
+    """`gather_codes`, of so many lanes at a time as are decoded together."""
+    cdef Py_ssize_t part, outside = 0
+    for part in range((job.lanes + DECODED - 1) // DECODED):
+        block.lanes = min(job.lanes - part * DECODED, <Py_ssize_t> DECODED)
+        outside += gather_codes(job, block, part * DECODED)
     return outside
 
 
@@ -151,10 +154,10 @@ cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept 
     cdef const Codes *codes = <const Codes *> job.codes
     cdef Py_ssize_t blocks = blocks_of(codes), first = blocks * task // job.tasks
     cdef Block block
-    find_block(codes, first, &block)
+    find_block(job, first, &block)
     for _ in range(first, blocks * (task + 1) // job.tasks):
-        found.wrong += gather_codes(job, &block)
-        next_block(codes, &block)
+        found.wrong += gather_block(job, &block)
+        next_block(job, &block)
 
 
 cdef void gather(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
@@ -262,8 +265,7 @@ cdef void pick(const Job *job, Py_ssize_t task, Found *found, item *full, index 
         count = min(width - w, <Py_ssize_t> PART)
         indices = cell_of(&job.indices, job.channels, plane, row // height, row % height, w)
         if job.code_size:
-            block.at = [plane, row // height, row % height, w]
-            block.count = [1, 1, 1, count]
+            row_block(job, plane, row // height, row % height, w, count, &block)
             decode(job, indices, &block, <char *> places, &all_there)
             indices = <const char *> places
         hits = 0
@@ -271,7 +273,7 @@ cdef void pick(const Job *job, Py_ssize_t task, Found *found, item *full, index 
         if hits != count:
             found.strays += 1
             if job.code_size:
-                found.wrong += gather_codes(job, &block)
+                found.wrong += gather_block(job, &block)
             else:
                 found.wrong += gather_part(job, plane, row // height, row % height, w, count)
 

@@ -162,41 +162,45 @@ cdef Put putting(entry *_) noexcept nogil:
     return put
 
 
-cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
-                          Py_ssize_t band_end) noexcept nogil:
-    """`put` for a block of windows, of some planes or of all lanes of one row, by their codes."""
+cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t lane, Py_ssize_t low, Py_ssize_t high,
+                          Py_ssize_t band, Py_ssize_t band_end) noexcept nogil:
+    """`put` for a block of windows by their codes, of some planes or of lanes from one on."""
     cdef index8[DECODED] places  # or as many of half the size
     cdef const Put *put = <const Put *> job.moves
     cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
-    cdef Py_ssize_t step = step_of(&job.pooled, block, put.item_size), outside = 0, row, i, part, first
+    cdef Py_ssize_t step = step_of(&job.pooled, block, put.item_size), outside = 0, row, w
     cdef char *out = plane_of(&job.full, job.channels, plane)
     cdef const char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
-    cdef Block window = block[0]
     cdef bint all_there
-    if job.lanes == 1:
-        decode(job, indices, block, <char *> places, &all_there)
-        if all_there and job.splits == 1 and job.flat == put.item_size and step == put.item_size:
-            put.there(out, values, <const index4 *> places, windows_of(block))
-        elif step:
-            outside = put.row[job.wide](job, out, values, step, <const char *> places, place_size, windows_of(block),
-                                        low, high, band, band_end, NULL, NULL)
-        else:
-            for row in range(block.count[1] * block.count[2]):
-                outside += put.row[job.wide](job, out, values + row_of(&job.pooled, block, row), job.pooled.axis[2],
-                                             <const char *> places + row * width * place_size, place_size, width, low,
-                                             high, band, band_end, NULL, NULL)
-        return outside
-    for i in range(width):
-        window.at[WIDTH] = block.at[WIDTH] + i
-        for part in range((job.lanes + DECODED - 1) // DECODED):
-            first = part * DECODED
-            window.count[WIDTH] = min(job.lanes - first, <Py_ssize_t> DECODED)
-            decode(job, indices + i * job.indices.axis[2] + first * job.code_size, &window, <char *> places, &all_there)
-            first *= put.item_size
-            outside += put.lanes[job.wide](job, out + first, values + i * job.pooled.axis[2] + first,
-                                           <const char *> places, window.count[WIDTH], low, high, band, band_end, NULL,
-                                           NULL)
+    out += lane * put.item_size
+    values += lane * put.item_size
+    decode(job, indices + lane * job.code_size, block, <char *> places, &all_there)
+    if job.lanes > 1:
+        for w in range(width):
+            outside += put.lanes[job.wide](job, out, values + w * job.pooled.axis[2],
+                                           <const char *> places + w * block.lanes * place_size, block.lanes, low, high,
+                                           band, band_end, NULL, NULL)
+    elif all_there and job.splits == 1 and job.flat == put.item_size and step == put.item_size:
+        put.there(out, values, <const index4 *> places, codes_in(block))
+    elif step:
+        outside = put.row[job.wide](job, out, values, step, <const char *> places, place_size, codes_in(block), low,
+                                    high, band, band_end, NULL, NULL)
+    else:
+        for row in range(block.count[1] * block.count[2]):
+            outside += put.row[job.wide](job, out, values + row_of(&job.pooled, block, row), job.pooled.axis[2],
+                                         <const char *> places + row * width * place_size, place_size, width, low, high,
+                                         band, band_end, NULL, NULL)
+    return outside
+
+
+cdef Py_ssize_t put_block(const Job *job, Block *block, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
+                          Py_ssize_t band_end) noexcept nogil:
+    """`put_codes`, of so many lanes at a time as are decoded together."""
+    cdef Py_ssize_t part, outside = 0
+    for part in range((job.lanes + DECODED - 1) // DECODED):
+        block.lanes = min(job.lanes - part * DECODED, <Py_ssize_t> DECODED)
+        outside += put_codes(job, block, part * DECODED, low, high, band, band_end)
     return outside
 
 
@@ -210,9 +214,8 @@ cdef Py_ssize_t put_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssiz
     cdef Py_ssize_t i, outside = 0
     cdef Block block
     if job.code_size:
-        block.at = [plane // job.lanes, d, h, w]
-        block.count = [1, 1, 1, count]
-        return put_codes(job, &block, low, high, band[0], band[1])
+        row_block(job, plane, d, h, w, count, &block)
+        return put_block(job, &block, low, high, band[0], band[1])
     if job.lanes == 1:
         return put.row[job.wide](job, out, values, job.pooled.axis[2], indices, job.indices.axis[2], count, low, high,
                                  band[0], band[1], NULL, NULL)
@@ -233,7 +236,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     cdef const Geometry *g = &job.g
     cdef const Put *put = <const Put *> job.moves
     cdef char *out = plane_of(&job.full, job.channels, plane)
-    cdef Py_ssize_t width = g.pooled[2], most = DECODED if job.code_size else CHUNK
+    cdef Py_ssize_t width = g.pooled[2], most = max(DECODED // job.lanes, 1) if job.code_size else CHUNK
     cdef Py_ssize_t value_step = flat_stride(&job.pooled, g.pooled), index_step = flat_stride(&job.indices, g.pooled)
     cdef Py_ssize_t d, h, w, part, count, outside = 0
     cdef Py_ssize_t *band = [0, cells_of(g.full)]
@@ -243,10 +246,10 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     if clearing:
         clear(job, out, low, high, put.item_size)
     if not job.banded and job.code_size:
-        first_block(<const Codes *> job.codes, plane // job.lanes, &block)
+        first_block(job, plane, &block)
         while block.at[PLANES] == plane // job.lanes:
-            outside += put_codes(job, &block, low, high, 0, band[1])
-            next_block(<const Codes *> job.codes, &block)
+            outside += put_block(job, &block, low, high, 0, band[1])
+            next_block(job, &block)
         return outside
     if not job.banded and job.lanes == 1 and value_step and index_step:
         return put.row[job.wide](job, out, plane_of(&job.pooled, job.channels, plane), value_step,
@@ -302,9 +305,9 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
             if together > 1 and simple:
                 outside += put.planes[job.wide](job, group, group + together, NULL, NULL)
             elif together > 1 and job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
-                first_block(<const Codes *> job.codes, group, &block)
+                first_block(job, group, &block)
                 block.count[PLANES] = together
-                outside += put_codes(job, &block, 0, together * size, 0, together * size)
+                outside += put_block(job, &block, 0, together * size, 0, together * size)
             else:
                 for part in range(group, group + together):
                     outside += scatter_plane(job, part * job.lanes, 0, size, together == 1 and not job.cleared)
