@@ -101,8 +101,8 @@ cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
     cdef Py_ssize_t size = cells_of(job.g.full), i, outside = 0
     if job.lanes == 1:
-        return take.row[job.wide](job, from_plane, values, job.pooled.axis[2], indices, job.indices.axis[2], count, size,
-                                  NULL, NULL)
+        return take.row[job.wide](job, from_plane, values, job.pooled.axis[2], indices, job.indices.axis[2], count,
+                                  size, NULL, NULL)
     for i in range(count):
         take.across[job.wide](from_plane, job.flat, values + i * job.pooled.axis[2],
                               indices + i * job.indices.axis[2], job.lanes, size, &outside)

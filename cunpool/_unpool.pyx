@@ -13,6 +13,7 @@ from cunpool._common cimport *
 from cunpool._decode cimport *
 from cunpool._entries cimport *
 from cunpool._places cimport *
+from cunpool._put cimport *
 from cunpool._select cimport *
 from cunpool._spread cimport spread
 from cunpool._spread_plan cimport Spread, spreadable
@@ -40,126 +41,6 @@ cdef enum:
     SPREAD_TAKEN = 64
 SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, SPREAD = (
     SCATTERED_TAKEN, SELECTED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, SPREAD_TAKEN)
-
-
-cdef inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat, const char *values,
-                 Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count,
-                 uint64_t low, uint64_t span, uint64_t band, uint64_t band_span, entry *full,
-                 index *index_type, Py_ssize_t *strangers) noexcept nogil:
-    """Put `count` values where their indices say, as far as that is from `low` on for `span` cells.
-
-    Value number i belongs to the plane that starts `i * out_step` bytes after `out`. Counts the indices that are not
-    from `band` on for `band_span` cells. One unsigned comparison, in 64 bits whatever the index type, is both bounds
-    at once.
-    """
-    cdef Py_ssize_t i, at, cell_or_low, outside = 0
-    cdef uint64_t cell
-    cdef bint inside
-    cdef entry elsewhere = zero_of(full)
-    cdef entry *target
-    if low <= band and band + band_span <= low + span:
-        low = band
-        span = band_span
-    if low == band and span == band_span:
-        for i in range(count):
-            cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
-            if unlikely(cell - low >= span):
-                outside += 1
-            else:
-                at = <Py_ssize_t> cell * flat if even else offset_of(job, flat, <Py_ssize_t> cell)
-                place_entry(<entry *> (out + i * out_step + at), <const entry *> (values + i * value_step))
-        strangers[0] += outside
-        return
-    for i in range(count):
-        cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
-        # Without a branch: next to where a plane is split, nobody can predict on which side an index lies.
-        inside = cell - low < span
-        cell_or_low = <Py_ssize_t> (cell if inside else low)
-        at = cell_or_low * flat if even else offset_of(job, flat, cell_or_low)
-        target = <entry *> (out + i * out_step + at)
-        target = target if inside else &elsewhere
-        place_entry(target, <const entry *> (values + i * value_step))
-        outside += cell - band >= band_span
-    strangers[0] += outside
-
-
-cdef Py_ssize_t put_row(const Job *job, char *out, const char *values, Py_ssize_t value_step, const char *indices,
-                        Py_ssize_t index_step, Py_ssize_t count, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
-                        Py_ssize_t band_end, entry *full, index *index_type) noexcept nogil:
-    """`put` for neighbours in a plane, compiled apart for contiguous ones and for whole planes of them."""
-    cdef Py_ssize_t outside = 0
-    if job.flat != sizeof(entry) or value_step != sizeof(entry) or index_step != sizeof(index):
-        put(job, out, 0, False, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
-            band_end - band, full, index_type, &outside)
-    elif low == 0 and band == 0 and high == band_end:
-        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, high, 0, high,
-            full, index_type, &outside)
-    else:
-        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low, high - low,
-            band, band_end - band, full, index_type, &outside)
-    return outside
-
-
-cdef Py_ssize_t put_lanes(const Job *job, char *out, const char *values, const char *indices, Py_ssize_t count,
-                          Py_ssize_t low, Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, entry *full,
-                          index *index_type) noexcept nogil:
-    """`put` for one cell of each channel."""
-    cdef Py_ssize_t outside = 0
-    put(job, out, sizeof(entry), True, job.flat, values, sizeof(entry), indices, sizeof(index), count, low, high - low,
-        band, band_end - band, full, index_type, &outside)
-    return outside
-
-
-cdef Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t end, entry *full,
-                           index *index_type) noexcept nogil:
-    """`put` for contiguous planes that have been cleared: small ones want few instructions around the loop."""
-    cdef Py_ssize_t count = cells_of(job.g.pooled), size = cells_of(job.g.full), outside = 0
-    cdef char *out = job.full.data + plane * job.full.c
-    cdef const char *values = job.pooled.data + plane * job.pooled.c
-    cdef const char *indices = job.indices.data + plane * job.indices.c
-    for _ in range(plane, end):
-        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, size, 0, size,
-            full, index_type, &outside)
-        out += job.full.c
-        values += job.pooled.c
-        indices += job.indices.c
-    return outside
-
-
-cdef void put_there(entry *out, const entry *values, const index4 *places, Py_ssize_t count) noexcept nogil:
-    """`put` where all places are known to lie in the plane."""
-    cdef Py_ssize_t i
-    for i in range(count):
-        place_entry(out + places[i], values + i)
-
-
-ctypedef Py_ssize_t (*PutRow)(const Job *, char *, const char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t,
-                              Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
-ctypedef Py_ssize_t (*PutLanes)(const Job *, char *, const char *, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                                Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
-ctypedef Py_ssize_t (*PutPlanes)(const Job *, Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
-ctypedef void (*PutThere)(char *, const char *, const index4 *, Py_ssize_t) noexcept nogil
-
-
-cdef struct Put:
-    # The loops for entries of one kind. The first three by whether places have 64 bits.
-    PutRow row[2]
-    PutLanes lanes[2]
-    PutPlanes planes[2]
-    PutThere there
-    Py_ssize_t item_size
-    bint adding
-
-
-cdef Put putting(entry *_) noexcept nogil:
-    cdef Put put
-    put.row = [<PutRow> put_row[entry, index4], <PutRow> put_row[entry, index8]]
-    put.lanes = [<PutLanes> put_lanes[entry, index4], <PutLanes> put_lanes[entry, index8]]
-    put.planes = [<PutPlanes> put_planes[entry, index4], <PutPlanes> put_planes[entry, index8]]
-    put.there = <PutThere> put_there[entry]
-    put.item_size = sizeof(entry)
-    put.adding = entry is half or entry is bhalf or entry is float4 or entry is float8
-    return put
 
 
 cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t lane, Py_ssize_t low, Py_ssize_t high,
@@ -339,7 +220,7 @@ cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, ind
 
 # By kind: items by the logarithm of their size, then the numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
-cdef Put[9] PUT
+cdef Put[9] PUT            # what scattering does with each
 PUT = [putting(<item1 *> NULL), putting(<item2 *> NULL), putting(<item4 *> NULL), putting(<item8 *> NULL),
        putting(<item16 *> NULL), putting(<half *> NULL), putting(<bhalf *> NULL), putting(<float4 *> NULL),
        putting(<float8 *> NULL)]
