@@ -43,15 +43,16 @@ cdef inline Py_ssize_t whole_codes(Py_ssize_t count) noexcept nogil:
     return (count + DECODED_AT_ONCE - 1) // DECODED_AT_ONCE * DECODED_AT_ONCE
 
 
-cdef inline bint reaches_far(const Geometry *g) noexcept nogil:
+cdef inline bint reaches_far(const Geometry *g, bint deep) noexcept nogil:
     """Whether a window has cells, if only in the padding, that 32 bits are not enough for, or too many to divide."""
+    cdef Py_ssize_t taps = cells_of(g.kernel), row = g.kernel[2]
     cdef int axis
     for axis in range(3):
         if (g.padding[axis] >> 29 or (g.kernel[axis] - 1) * g.dilation[axis] >> 29
                 or g.pooled[axis] * g.stride[axis] >> 30):
             return True
     return (cells_of(g.full) > 0x7FFFFFFF or g.kernel[0] * g.kernel[1] >> 32 - SHIFT
-            or cells_of(g.kernel) * g.kernel[1] * g.kernel[2] >> SHIFT)
+            or taps * (row * g.kernel[1] if deep else row) >> SHIFT)
 
 
 cdef inline void expect_codes(const Job *job, Codes *codes, Py_ssize_t item_size) noexcept nogil:
@@ -66,7 +67,7 @@ cdef inline void expect_codes(const Job *job, Codes *codes, Py_ssize_t item_size
         # Rows go together if they are whole, and so do layers; there may be none at all.
         left = left // codes.end[axis] if 0 < codes.end[axis] <= left and job.lanes == 1 else 1
     codes.deep = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
-    codes.far = met("windows that reach far", reaches_far(g))
+    codes.far = met("windows that reach far", reaches_far(g, codes.deep))
     if not all_follow(job, item_size, job.code_size) or codes.far or size * codes.together[PLANES] > 0x7FFFFFFF:
         codes.together[PLANES] = 1
     codes.per_row = <uint32_t> ((1 << SHIFT) // g.kernel[2] + 1)

@@ -305,10 +305,11 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     job.moves = &TAKE[kind]
     job.wide = index_size == 8
     if codes:
+        job.codes = &decoding
         expect_codes(&job, &decoding, item_size)
         job.wide = decoding.far
-        job.codes = &decoding
-    picking = (met("the size of a real number", 2 <= item_size <= 8)
+    # Codes are picked by places of 32 bits, which only windows that reach far have not.
+    picking = (not (codes and job.wide) and met("the size of a real number", 2 <= item_size <= 8)
                and met("windows side by side", side_by_side(&job, item_size, index_size))
                and met("windows of two", of_two(&job.g)) and met("rows worth picking", job.g.pooled[2] >= PICK_WIDTH)
                and met("arrays worth reading through", cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES))

@@ -273,8 +273,8 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     job.wide = index_size == 8
     ways = plan(&job, &way, results, inputs, item_size, index_size, kind, threads)
     if codes and ways & SCATTERED_TAKEN:
-        expect_codes(&job, &decoding, item_size)
         job.codes = &decoding
+        expect_codes(&job, &decoding, item_size)
         job.wide = decoding.far
     if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= GIL_BYTES:
         found = unpool_job(&job, ways, kind, item_size, threads)

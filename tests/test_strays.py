@@ -153,6 +153,13 @@ def test_an_index_just_past_the_end_in_any_channel(channels, dtype):
         ((1, 1, 2), (4, 12, 13), ((2, 12, 11), (3, 1, 2), 0)),  # the first code beyond a window would be a place
         ((1, 2), (6, 97), ((6, 49), (1, 49), 0)),  # 49 times one by 49 is less than one
         ((1, 1, 2), (2, 49, 5), ((2, 49, 3), (1, 1, 3), (0, 0, 1))),
+        # Windows of so many cells, rows and layers that a code is no longer divided in 32 bits, and of just fewer.
+        ((2,), (1080,), (1050, 50, 12)),
+        ((2,), (1060,), (1023, 50, 12)),
+        ((1, 1, 2), (64, 65, 2), ((64, 65, 1), 1, 0)),
+        ((1, 2, 1), (15, 18, 17), (17, 1, (1, 0, 0))),
+        ((2, 1, 1), (12, 11, 11), (11, 1, 0)),
+        ((2, 1), (70, 64), ((64, 64), (6, 1), 0)),
     ],
     ids=str,
 )
@@ -164,7 +171,7 @@ def test_every_code_of_every_window(pooled, full, window, threads):
     dtype = np.uint8 if cells <= 256 else np.uint16
     starts = [np.arange(size) * s - p for size, s, p in zip(pooled, stride, padding, strict=True)]
     taps = np.array(list(np.ndindex(kernel)))
-    chosen_codes = range(cells + 2)
+    chosen_codes = range(cells + 2) if cells < 600 else [*range(0, cells, 97), *range(cells - 70, cells + 2)]
     keywords = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation,
                 "index_format": "window", "num_threads": threads}  # fmt: skip
     for channels in (1, 9):  # one plane after the other, or all at once
