@@ -48,8 +48,8 @@ cdef inline bint reaches_far(const Geometry *g, bint deep) noexcept nogil:
     cdef Py_ssize_t taps = cells_of(g.kernel), row = g.kernel[2]
     cdef int axis
     for axis in range(3):
-        if (g.padding[axis] >> 29 or (g.kernel[axis] - 1) * g.dilation[axis] >> 29
-                or g.pooled[axis] * g.stride[axis] >> 30):
+        # Padding is at most half of this.
+        if (g.kernel[axis] - 1) * g.dilation[axis] >> 29 or g.pooled[axis] * g.stride[axis] >> 30:
             return True
     return (cells_of(g.full) > 0x7FFFFFFF or g.kernel[0] * g.kernel[1] >> 32 - SHIFT
             or taps * (row * g.kernel[1] if deep else row) >> SHIFT)

@@ -97,6 +97,22 @@ def test_windows_that_reach_far_into_the_padding(ways):
     assert set(ways) == {_pool.LARGE}
 
 
+@pytest.mark.parametrize("far", [2**28, 2**29, 2**31, 2**32, 2**33, 2**40])
+@pytest.mark.parametrize("channels", [1, 9])
+def test_codes_that_reach_far_into_the_padding(far, channels):
+    """Cut to 32 bits, such a dilation would be none, and the first and the last cell of a window the one in between."""
+    window = {"kernel_size": 3, "stride": 1, "padding": far, "dilation": far, "index_format": "window"}
+    codes = np.moveaxis(np.ones((5, channels), np.uint8), -1, 0)
+    values = np.moveaxis(np.arange(1.0, 5 * channels + 1).reshape(5, channels), -1, 0)
+    assert np.array_equal(cu.max_unpool1d(values, codes, **window), values)
+    assert np.array_equal(cu.max_unpool1d_backward(values, codes, **window), values)
+    for code in (0, 2, 3, 255):
+        codes[-1, 3] = code
+        for call in (cu.max_unpool1d, cu.max_unpool1d_backward):
+            with pytest.raises(IndexError, match=rf"window code {code} at position \({channels - 1}, 3\)"):
+                call(values, codes, **window)
+
+
 def test_how_far_a_window_may_span():
     x = np.broadcast_to(np.int8(7), (1, 2**31 + 1, 2**30))
     window = {"kernel_size": (2, 1), "stride": 2**32}

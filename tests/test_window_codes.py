@@ -254,6 +254,20 @@ def test_codes_in_the_padding_or_past_the_output():
         cu.max_unpool2d(np.ones(wide.shape), wide, 2, index_format="window", output_size=(2, 59))
 
 
+@pytest.mark.parametrize("channels", [1, 9])
+def test_codes_of_windows_of_one_layer_past_the_output(channels):
+    """There all codes name a cell behind the last layer, whose place would be that of the first layer of a next plane."""
+    window = {"kernel_size": (1, 2, 2), "stride": 2, "index_format": "window"}
+    codes = np.moveaxis(np.zeros((2, 2, 2, channels), np.uint8), -1, 0)
+    values = np.ones(codes.shape, np.float32)
+    assert cu.max_unpool3d(values, codes, **window).sum() == 8 * channels
+    with pytest.raises(IndexError, match=r"window code 0 at position \(0, 1, 0, 0\) .* past the output"):
+        cu.max_unpool3d(values, codes, **window, output_size=(2, 4, 4))
+    grad = np.moveaxis(np.ones((2, 4, 4, channels), np.float32), -1, 0)
+    with pytest.raises(IndexError, match=r"window code 0 at position \(0, 1, 0, 0\) .* past the"):
+        cu.max_unpool3d_backward(grad, codes, **window)
+
+
 def test_duplicates_and_threads(rng):
     shape, full = (1, 1, 500, 499), (1001, 999)
     codes = rng.integers(0, 9, shape, np.uint8)
