@@ -45,10 +45,10 @@ cdef inline Py_ssize_t whole_codes(Py_ssize_t count) noexcept nogil:
 
 cdef inline bint reaches_far(const Geometry *g, bint deep) noexcept nogil:
     """Whether a window has cells, if only in the padding, that 32 bits are not enough for, or too many to divide."""
-    cdef Py_ssize_t taps = cells_of(g.kernel), row = g.kernel[2]
+    cdef int64_t taps = cells_of(g.kernel), row = g.kernel[2]
     cdef int axis
     for axis in range(3):
-        # Padding is at most half of this.
+        # Padding is less than these together, for the array has cells.
         if (g.kernel[axis] - 1) * g.dilation[axis] >> 29 or g.pooled[axis] * g.stride[axis] >> 30:
             return True
     return (cells_of(g.full) > 0x7FFFFFFF or g.kernel[0] * g.kernel[1] >> 32 - SHIFT

@@ -160,7 +160,7 @@ cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept 
         next_block(job, &block)
 
 
-cdef void gather(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
+cdef void gather(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some parts of pooled rows. Where rows follow each other in memory, planes are taken as one row."""
     cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
     cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, parts, units, unit, row, w
@@ -297,7 +297,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Codes decoding
-    cdef Kernel kernel = <Kernel> gather
+    cdef Kernel kernel = gather
     cdef bint picking
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:

@@ -92,11 +92,14 @@ cdef Py_ssize_t put_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssiz
     cdef char *out = plane_of(&job.full, job.channels, plane)
     cdef const char *values = cell_of(&job.pooled, job.channels, plane, d, h, w)
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
-    cdef Py_ssize_t i, outside = 0
+    cdef Py_ssize_t i, part, most, outside = 0
     cdef Block block
     if job.code_size:
-        row_block(job, plane, d, h, w, count, &block)
-        return put_block(job, &block, low, high, band[0], band[1])
+        most = max(DECODED // job.lanes, 1)
+        for part in range((count + most - 1) // most):
+            row_block(job, plane, d, h, w + part * most, min(count - part * most, most), &block)
+            outside += put_block(job, &block, low, high, band[0], band[1])
+        return outside
     if job.lanes == 1:
         return put.row[job.wide](job, out, values, job.pooled.axis[2], indices, job.indices.axis[2], count, low, high,
                                  band[0], band[1], NULL, NULL)
@@ -117,7 +120,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     cdef const Geometry *g = &job.g
     cdef const Put *put = <const Put *> job.moves
     cdef char *out = plane_of(&job.full, job.channels, plane)
-    cdef Py_ssize_t width = g.pooled[2], most = max(DECODED // job.lanes, 1) if job.code_size else CHUNK
+    cdef Py_ssize_t width = g.pooled[2]
     cdef Py_ssize_t value_step = flat_stride(&job.pooled, g.pooled), index_step = flat_stride(&job.indices, g.pooled)
     cdef Py_ssize_t d, h, w, part, count, outside = 0
     cdef Py_ssize_t *band = [0, cells_of(g.full)]
@@ -126,6 +129,8 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
         return 0
     if clearing:
         clear(job, out, low, high, put.item_size)
+    if cells_of(g.pooled) == 0:
+        return 0
     if not job.banded and job.code_size:
         first_block(job, plane, &block)
         while block.at[PLANES] == plane // job.lanes:
@@ -138,9 +143,9 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
                                  0, band[1], NULL, NULL)
     for d in range(g.pooled[0]):
         for h in range(g.pooled[1]):
-            for part in range((width + most - 1) // most):
-                w = part * most
-                count = min(width - w, most)
+            for part in range((width + CHUNK - 1) // CHUNK):
+                w = part * CHUNK
+                count = min(width - w, <Py_ssize_t> CHUNK)
                 if job.banded:
                     band_of(g, d, h, w, w + count, band)
                     # An empty band is read as well, by the task that it lies in, for it makes every index a stray.
@@ -162,7 +167,7 @@ cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nog
     return max(max(bytes, CLEAR_ADDED if put.adding else 0) // job.full.c, 1)
 
 
-cdef void scatter(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
+cdef void scatter(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
     cdef const Put *put = <const Put *> job.moves
     cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, size = cells_of(job.g.full)
@@ -290,7 +295,7 @@ cdef Found scatter_all(Job *job, Py_ssize_t item_size, int threads) noexcept nog
                    and met("planes that share their cache lines", dense(job, item_size, job.batch, job.channels)))
     if job.cleared:
         memset(job.full.data, 0, job.batch * job.channels * cells_of(job.g.full) * item_size)
-    return run(<Kernel> scatter, job, threads)
+    return run(scatter, job, threads)
 
 
 cdef Found unpool_job(Job *job, int ways, int kind, Py_ssize_t item_size, int threads) noexcept nogil:

@@ -254,6 +254,25 @@ def test_codes_in_the_padding_or_past_the_output():
         cu.max_unpool2d(np.ones(wide.shape), wide, 2, index_format="window", output_size=(2, 59))
 
 
+def test_channels_without_windows():
+    """Slices without any row, for a pooled array made without one has no strides, and into neighbouring channels."""
+
+    def neighbours(shape, dtype):
+        return np.moveaxis(np.full((*shape[:1], *shape[2:], shape[1]), 1, dtype), -1, 1)
+
+    values = neighbours((1, 8, 3, 5), np.float32)[:, :, :0]
+    codes = neighbours((1, 8, 3, 5), np.uint8)[:, :, :0]
+    out = neighbours((1, 8, 2, 10), np.float32)
+    assert not cu.max_unpool2d(values, codes, (3, 2), (1, 2), index_format="window", out=out).any()
+    values = neighbours((1, 8, 3, 4, 5), np.float32)[:, :, :0]
+    codes = neighbours((1, 8, 3, 4, 5), np.uint8)[:, :, :0]
+    out = neighbours((1, 8, 2, 8, 10), np.float32)
+    for threads in (1, 3):
+        out[...] = 1
+        window = {"kernel_size": (3, 2, 2), "stride": (1, 2, 2), "index_format": "window", "num_threads": threads}
+        assert not cu.max_unpool3d(values, codes, **window, out=out).any()
+
+
 @pytest.mark.parametrize("channels", [1, 9])
 def test_codes_of_windows_of_one_layer_past_the_output(channels):
     """There all codes name a cell behind the last layer, whose place would be that of the first layer of a next plane."""
