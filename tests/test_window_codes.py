@@ -275,7 +275,7 @@ def test_channels_without_windows():
 
 @pytest.mark.parametrize("channels", [1, 9])
 def test_codes_of_windows_of_one_layer_past_the_output(channels):
-    """There all codes name a cell behind the last layer, whose place would be that of the first layer of a next plane."""
+    """There all codes name a cell behind the last layer, whose place would be one of the next plane."""
     window = {"kernel_size": (1, 2, 2), "stride": 2, "index_format": "window"}
     codes = np.moveaxis(np.zeros((2, 2, 2, channels), np.uint8), -1, 0)
     values = np.ones(codes.shape, np.float32)
