@@ -8,7 +8,7 @@ cdef enum:
     DECODED_AT_ONCE = 64    # and always so many of them, that no loop ends in part of a vector
     PLANES = 0              # the axes of a block
     WIDTH = 3
-    SHIFT = 20
+    SHIFT = 20              # of the products by which codes are divided
 
 
 cdef struct Codes:
