@@ -251,7 +251,6 @@ cdef struct Job:
     bint stream             # whether results are so large that they go past the caches,
     Py_ssize_t kept         # all but so many bytes of them
     bint cleared            # whether all planes of the result have been cleared together
-    bint joined             # whether short rows of window codes are selected as one
     bint banded             # whether an index is expected among the rows of its own window
     const void *moves       # the loops for items of this kind, chosen
     bint wide               # by whether places have 64 bits

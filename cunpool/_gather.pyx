@@ -164,12 +164,14 @@ cdef void gather(const Job *job, Py_ssize_t task, Found *found, void *_, void *_
     """One task: some parts of pooled rows. Where rows follow each other in memory, planes are taken as one row."""
     cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
     cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, parts, units, unit, row, w
+    cdef Py_ssize_t value_step = flat_stride(&job.pooled, job.g.pooled)
+    cdef Py_ssize_t index_step = flat_stride(&job.indices, job.g.pooled)
     if job.code_size:
         gather_blocks(job, task, found)
         return
-    if (job.lanes == 1 and flat_stride(&job.pooled, job.g.pooled)
-            and flat_stride(&job.pooled, job.g.pooled) == job.pooled.axis[2]
-            and flat_stride(&job.indices, job.g.pooled) == job.indices.axis[2]):
+    # It is 0 where rows do not follow each other, and so is a row's own step where one index is repeated all along.
+    if (job.lanes == 1 and value_step and index_step and value_step == job.pooled.axis[2]
+            and index_step == job.indices.axis[2]):
         width *= rows
         rows = height = 1
     parts = (width + PART - 1) // PART

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -76,9 +77,9 @@ def orders(axes):
 class Case:
     """A pooling and what follows from it, by the definitions."""
 
-    def __init__(self, rng, lead, full, window):
+    def __init__(self, rng, lead, full, window, x=None):
         self.n, self.full, self.window = len(full), full, window
-        self.x = random_numbers(rng, np.dtype("f4"), lead + full)
+        self.x = random_numbers(rng, np.dtype("f4"), lead + full) if x is None else x
         self.values, self.indices = vectorised.max_pool(self.x, self.n, *window)
         small = np.prod(reference.each(window[0], self.n)) <= 256
         self.codes = reference.codes(self.indices, full, self.n, *window).astype(np.uint8 if small else np.uint16)
@@ -177,6 +178,33 @@ def test_any_order_of_the_axes_in_memory(rng, split, geometry, threads):
             call(given, places, out, num_threads=threads)
             assert bits(out) == bits(expected), order
         check_pooling(case, in_order(case.x, order), threads)
+
+
+def held_once(array, axes):
+    """The first entries of these axes in the place of all others, and in memory but once."""
+    first = array[tuple(slice(1) if axis in axes else slice(None) for axis in range(array.ndim))]
+    return np.broadcast_to(first, array.shape)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=ids)
+def test_entries_that_any_axes_repeat(rng, split, geometry, threads):
+    """A stride is zero then, which says nothing of how rows follow each other."""
+    case = Case(rng, *geometry)
+    axes = range(case.x.ndim)
+    for some in itertools.chain.from_iterable(itertools.combinations(axes, count) for count in axes[1:]):
+        for call, given, places, _ in case.calls():
+            for arguments in ((held_once(given, some), places), (given, held_once(places, some)),
+                              (held_once(given, some), held_once(places, some))):  # fmt: skip
+                try:
+                    expected = bits(call(*map(np.array, arguments), None, num_threads=1))
+                except IndexError as error:  # a code of another window names a cell of the padding in this one
+                    with pytest.raises(IndexError, match=re.escape(str(error))):
+                        call(*arguments, None, num_threads=threads)
+                else:
+                    assert bits(call(*arguments, None, num_threads=threads)) == expected, some
+        again = Case(rng, *geometry, x=np.array(held_once(case.x, some)))
+        check_pooling(again, held_once(case.x, some), threads)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cases import INTEGERS, LARGEST, layout, random_items, random_numbers
+from cases import INTEGERS, LARGEST, bits, layout, random_items, random_numbers
 
 from fuzzing.judge import Difference, in_parts
 
@@ -91,8 +91,32 @@ def some_order(rng, w) -> list[int] | None:
     return rng.permutation(axes).tolist() if rng.random() < 0.3 else None
 
 
+def repeated(rng, array, axes: int | None = None) -> np.ndarray:
+    """Now and then with the same entries along some axes (of the first so many), for `strided` to hold them once."""
+    if rng.random() < 0.85 or not array.size:
+        return array
+    for axis in rng.permutation(array.ndim if axes is None else axes)[: int(rng.choice([1, 1, 2, array.ndim]))]:
+        array = np.repeat(np.take(array, [0], axis), array.shape[axis], axis)
+    return array
+
+
+def once(array) -> np.ndarray:
+    """The part of it that all its entries repeat, along the axes whose entries are all the same."""
+    for axis, size in enumerate(array.shape):
+        first = np.take(array, [0], axis) if size > 1 and array.size else array
+        if size > 1 and all(bits(np.take(array, [i], axis)) == bits(first) for i in range(size)):
+            array = first
+    return array
+
+
 def strided(rng, array, order: list[int] | None = None) -> np.ndarray:
-    """The same numbers in some layout, or in this order with perhaps a gap."""
+    """The same numbers in some layout, or in this order with perhaps a gap; what repeats is held once or as often."""
+    part = once(array) if rng.random() < 0.8 else array
+    result = placed(rng, part, order)
+    return result if part is array else np.broadcast_to(result, array.shape)
+
+
+def placed(rng, array, order: list[int] | None = None) -> np.ndarray:
     if rng.random() < 0.5:
         if order is None:
             return layout(rng, array)
@@ -134,5 +158,5 @@ def narrowed(rng, places):
 
 
 def some_numbers(rng, dtype, shape) -> np.ndarray:
-    """Numbers with many ties, or of any bits."""
-    return random_items(rng, dtype, shape) if rng.random() < 0.15 else random_numbers(rng, dtype, shape)
+    """Numbers with many ties, or of any bits; some of them the same along some axes."""
+    return repeated(rng, (random_items if rng.random() < 0.15 else random_numbers)(rng, dtype, shape))

@@ -8,7 +8,7 @@ import vectorised
 from cases import FLOATS, INTEGERS, MOVED, POOL, UNPOOL, random_items
 
 import cunpool as cu
-from fuzzing.arrays import INDICES, narrowed, one_of, some_numbers, some_order, some_out, strided, threads
+from fuzzing.arrays import INDICES, narrowed, one_of, repeated, some_numbers, some_order, some_out, strided, threads
 from fuzzing.judge import hold, refused, same, same_numbers
 from fuzzing.sizes import Window
 
@@ -108,6 +108,9 @@ def unpool_arguments(rng, item_size: int, large: bool = False):
         if rng.random() < 0.2:
             dtype = one_of(rng, INDICES)
             codes = codes.astype(dtype) if codes.max(initial=0) <= np.iinfo(dtype).max else codes
+    places, given = repeated(rng, places), places
+    if places is not given:  # cells of the plane all the same, though of other windows
+        codes = None
     if places.size and rng.random() < 0.3:  # a stray, often a near one
         position = int(rng.integers(places.size))
         near = places.flat[position] + int(one_of(rng, (1, -1, 2, strides[-1], full[-1], -full[-1], w.axes()[0][-1])))
@@ -124,7 +127,7 @@ def in_format(rng, places, codes):
 def unpool(rng, large: bool = False) -> None:
     dtype = one_of(rng, MOVED)
     w, size, places, codes = unpool_arguments(rng, dtype.itemsize, large)
-    plain = random_items(rng, dtype, places.shape)
+    plain = repeated(rng, random_items(rng, dtype, places.shape))
     expected = judge(places.size).max_unpool(plain, places, w.n, w.full)
     chosen, given = in_format(rng, places, codes)
     order = some_order(rng, w)
@@ -147,7 +150,7 @@ def unpool(rng, large: bool = False) -> None:
 def unpool_backward(rng, large: bool = False) -> None:
     dtype = one_of(rng, MOVED)
     w, _, places, codes = unpool_arguments(rng, dtype.itemsize, large)
-    plain = random_items(rng, dtype, w.shape + w.full)
+    plain = repeated(rng, random_items(rng, dtype, w.shape + w.full))
     expected = vectorised.max_unpool_backward(plain, places, w.n)
     chosen, given = in_format(rng, places, codes)
     order = some_order(rng, w)
@@ -169,7 +172,7 @@ def pool_backward(rng, large: bool = False) -> None:
     places = w.places(rng) if rng.random() < 0.7 else None
     codes = None
     if places is None:
-        places = rng.integers(0, int(np.prod(w.full)), w.shape + w.pooled)
+        places = repeated(rng, rng.integers(0, int(np.prod(w.full)), w.shape + w.pooled))
     elif w.taps <= 1 << 16:
         codes = w.codes(places)[0]
     plain = some_numbers(rng, native, places.shape)

@@ -8,6 +8,8 @@ import numpy as np
 import reference
 import vectorised
 
+from fuzzing.arrays import repeated
+
 # What the kernels hold sizes against, and what their buffers hold: widths, rows, channels, cells of windows, planes.
 DECISIVE = (2, 3, 4, 8, 9, 10, 16, 24, 32, 40, 64, 128, 256, 512, 1024, 2048, 4096)
 MOST_CHANNELS = 3000
@@ -231,7 +233,7 @@ class Window:
                 return None
             tap = rng.integers(self.along(axis, low), self.along(axis, high), places.shape)
             places = places * size + self.along(axis, starts) + tap * d
-        return places
+        return repeated(rng, places, len(self.shape))
 
     def codes_in_padding(self) -> np.ndarray:
         """For each window a code of a cell that lies outside the plane, -1 where it has none."""
