@@ -5,6 +5,8 @@
 #
 # In whatever order numbers are compared, the highest is the same, but for NaN, and for zeros of either sign: blocks
 # that have a NaN or a negative zero are reached instead, in raster order (`_reach.pxd`).
+from libc.string cimport memcpy
+
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._every cimport every
@@ -14,6 +16,7 @@ from cunpool._pack cimport *
 cdef enum:
     FILTERED_MORE = 4       # times the cells of a block that is reached, for what it sees stays where it is
     IN_TURN = 32            # rows of a window, or cells along a row, that are held against each other at once
+    SCATTERED = 5           # strides from which on `every` takes cells one by one, as it takes wide ones always
     SHORT_ROW = 1 << 9      # bytes of a row that is not worth a loop of its own
     STAGE = 1 << 13         # bytes of the rows that go along their windows together, unless a single one has more
 
@@ -43,7 +46,9 @@ cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item
     # Of windows one by one a stride means nothing, and may be anything.
     filter.stride = g.stride[2] if most[2] > 1 else 1
     filter.rows_in_turn = g.kernel[0] > 1 or pays_in_turn(g.kernel[1], g.stride[1])
-    filter.cells_in_turn = pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
+    filter.cells_in_turn = (pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
+                            and (met("strides by which vectors bring cells together", filter.stride < SCATTERED)
+                                 or item_size == 8 or g.kernel[2] < 3))
     filter.row = whole_vectors(width * filter.unit, min(item_size, 2))  # four bytes may be two, unpacked
     filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
     filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(filter, width))
@@ -67,26 +72,31 @@ cdef inline int next_step(Py_ssize_t kernel, Py_ssize_t *reached, Py_ssize_t *sh
 
 
 cdef inline void check_rows(const Job *job, const Run *run, const Numbers *numbers, Py_ssize_t depth, Py_ssize_t first,
-                            Py_ssize_t last, const char *corner, Py_ssize_t cells, bint *odd) noexcept nogil:
+                            Py_ssize_t last, const char *corner, Py_ssize_t cells, const char *limit,
+                            bint *odd) noexcept nogil:
     """Look at some rows of a block, in all layers that its windows see, for what has to be reached instead."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t d, k, rows
+    cdef Py_ssize_t pitch = job.full.axis[1], d, k, rows, whole
     cdef const char *row
     if numbers.look_for_odd == NULL:
         return
     first = max(run.start[1] + first, 0)
     rows = min(run.start[1] + last, g.full[1]) - first
+    if rows <= 0:
+        return
+    # As one row, with what no window sees behind each, where that is the array's and little.
+    if pitch == job.full.axis[2] * g.full[2] and pitch - cells * numbers.size <= pitch // 8:
+        cells += (rows - 1) * (pitch // numbers.size)
+        rows = 1
+    whole = whole_vectors(cells, numbers.size)
     for k in range(g.kernel[0]):
         d = depth + k * g.dilation[0]
         if not 0 <= d < g.full[0]:
             continue
-        row = corner + d * job.full.axis[0] + first * job.full.axis[1]
-        if job.full.axis[1] == cells * numbers.size:  # as one row
-            numbers.look_for_odd(row, rows * cells, odd)
-            continue
+        row = corner + d * job.full.axis[0] + first * pitch
         for _ in range(rows):
-            numbers.look_for_odd(row, cells, odd)
-            row += job.full.axis[1]
+            numbers.look_for_odd(row, whole if rows == 1 and row + whole * numbers.size <= limit else cells, odd)
+            row += pitch
 
 
 cdef inline void reach_rows(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
@@ -211,7 +221,7 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
     """The windows of a block in one layer of the results, unless there is something odd among their cells."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = numbers.size, unit = filter.unit, pitch = stage_pitch(filter, run.size[2])
-    cdef Py_ssize_t most = max(<Py_ssize_t> 1, filter.stage // pitch), seen = 0, row = 0, rows, first, last, i
+    cdef Py_ssize_t most = max(<Py_ssize_t> 1, filter.stage // pitch), seen = 0, row = 0, rows, first, last, i, k
     # Cells of the padding before a row, and of the array.
     cdef Py_ssize_t low = clamp(-run.start[2], 0, run.size[2]) * unit
     cdef Py_ssize_t cells = clamp(g.full[2] - run.start[2], low // unit, run.size[2]) * unit - low
@@ -227,18 +237,19 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
                        and job.full.axis[1] == cells * size)
     if short:
         most = max(<Py_ssize_t> 1, most // g.stride[1])
+    must(whole_vectors(pitch - cells, size) <= filter.row)
+    numbers.fill_lowest(padding, filter.row if not filter.rows_in_turn else whole_vectors(pitch - cells, size))
     if not filter.rows_in_turn:
         seen = run.size[1]
-        check_rows(job, run, numbers, depth, 0, seen, corner, cells, odd)
+        check_rows(job, run, numbers, depth, 0, seen, corner, cells, limit, odd)
         if odd[0]:
             return
-        numbers.fill_lowest(padding, filter.row)
         reach_rows(job, run, filter, numbers, corner + depth * job.full.axis[0], cells, limit, padding, levels)
     while row < run.count[1]:
         rows = min(most, run.count[1] - row)
         must(rows * pitch <= filter.stage)
         i = span_of(g, 1, row + rows)
-        check_rows(job, run, numbers, depth, seen, i, corner, cells, odd)
+        check_rows(job, run, numbers, depth, seen, i, corner, cells, limit, odd)
         if odd[0]:
             return
         seen = max(seen, i)
@@ -254,13 +265,14 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
                 must(i <= filter.stage)
                 highest_rows(job, run, filter, numbers, corner, depth, first * g.stride[1], i, limit, levels, other)
         for i in range(row, row + rows):
-            if first <= i < last:
-                cunpool_copy(to, other + (i - first) * g.stride[1] * cells * size, cells * size)
-            else:
+            if not first <= i < last:
                 highest_rows(job, run, filter, numbers, corner, depth, i * g.stride[1], cells, limit, levels, to)
-            # Behind this row, and before the next.
-            numbers.fill_lowest(to + cells * size, pitch - cells - (low if i == row + rows - 1 else 0))
+            # Behind this row, and before the next: in whole vectors, whose rest the next row overwrites.
+            for k in range(0, (pitch - cells - (low if i == row + rows - 1 else 0)) * size, 16):
+                memcpy(to + cells * size + k, padding + k, 16)
             to += pitch * size
+        copy_rows(stage + (low + (first - row) * pitch) * size, pitch * size, other, g.stride[1] * cells * size,
+                  last - first, cells * size)
         if filter.cells_in_turn:
             cells_in_turn(g, filter, numbers, rows * pitch, &stage, &other)
         else:

@@ -106,22 +106,25 @@ cdef inline cloned highest_of_halves(const char **runs, int count, int2 *into, P
 
 cdef inline cloned look_for_odd(const number *row, Py_ssize_t count, bint *odd) noexcept nogil:
     """Whether there is a NaN or a negative zero."""
-    cdef item2 found_2 = 0, infinity = 0x7F80
-    cdef item4 found_4 = 0
+    # As unsigned integers NaN of the first sign and negative zero follow each other, and those of the other come last.
+    cdef item2 infinity = 0x7C00 if number is half else 0x7F80, near_2 = 0xFFFF, last_2 = 0
+    cdef item4 near_4 = 0xFFFFFFFF, last_4 = 0
     cdef item8 found_8 = 0
     cdef Py_ssize_t i
-    if number is half:
-        infinity = 0x7C00
     if number is half or number is bhalf:
         for i in range(count):
-            found_2 |= <item2> ((row[i].bits & 0x7FFF) > infinity) | <item2> (row[i].bits == 0x8000)
+            near_2 = min(near_2, <item2> (row[i].bits - infinity - 1))
+            last_2 = max(last_2, row[i].bits)
+        odd[0] |= (near_2 < 0x8000 - infinity) | (last_2 > 0x8000 + infinity)
     elif number is float4:
         for i in range(count):
-            found_4 |= <item4> (row[i] != row[i]) | <item4> ((<const item4 *> row)[i] == <item4> 1 << 31)
+            near_4 = min(near_4, <item4> ((<const item4 *> row)[i] - <item4> 0x7F800001))
+            last_4 = max(last_4, (<const item4 *> row)[i])
+        odd[0] |= (near_4 < <item4> 0x800000) | (last_4 > <item4> 0xFF800000)
     elif number is float8:
         for i in range(count):
             found_8 |= <item8> (row[i] != row[i]) | <item8> ((<const item8 *> row)[i] == <item8> 1 << 63)
-    odd[0] |= (found_2 | found_4 | found_8) != 0
+        odd[0] |= found_8 != 0
 
 
 cdef inline Numbers numbers_of(number *_) noexcept nogil:

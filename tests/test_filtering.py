@@ -39,6 +39,8 @@ GEOMETRIES = [
     *[((1, 2, 50, 90), (k, 3, k // 2, 2)) for k in (2, 3, 5, 13)],
     ((1, 2, 70, 90), (5, (2, 4), 2, (3, 6))),
     ((1, 2, 70, 90), (7, (1, 6), 3, (2, 4))),
+    *[((1, 3, 55, 100), (k, (2, s), k // 2)) for k in (2, 3, 5, 10) for s in (4, 5, 8)],
+    ((1, 3, 55, 100), (5, 5, 2, 2)),
     ((1, 2, 70, 90), ((33, 3), 1, (16, 1))),
     ((1, 2, 70, 90), ((33, 2), (9, 30))),
     ((1, 2, 30, 200), ((2, 40), (1, 9), (1, 20))),
@@ -159,6 +161,39 @@ def test_something_odd_anywhere(rng, ways, kernel, dtype, odd):
         assert bits(cu.max_pool2d(channels_last(x), kernel, 1, kernel // 2)) == bits(values)
         changed.append(bits(values) != bits(of_plain))
     assert sum(changed) >= 2
+    assert set(ways) == {FILTERED}
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_the_first_and_the_last_odd_number(dtype):
+    """By their bits: NaN of either sign, negative zero, and what comes right before and after these."""
+    size = 8 * dtype.itemsize
+    infinity = int(np.array(np.inf, dtype).view(f"u{dtype.itemsize}"))
+    sign = 1 << size - 1
+    near = [infinity, infinity + 1, sign - 1, sign, sign + 1, sign + infinity, sign + infinity + 1, 2 * sign - 1, 1, 0]
+    for number in near:
+        for behind in range(9):
+            x = np.zeros((1, 1, 30, 30), f"u{dtype.itemsize}")
+            x[0, 0, 20 + behind // 3, 11 + behind % 3] = number
+            x = x.view(dtype)
+            assert bits(cu.max_pool2d(x, 3, 3, 1)) == bits(vectorised.max_pool(x, 2, 3, 3, 1)[0])
+
+
+@pytest.mark.parametrize("odd", [np.nan, -0.0])
+@pytest.mark.parametrize("arguments", [(3, 3, 1), (3, 1), (5, 5, 2), (9, 4)])
+def test_odd_cells_of_rows_that_windows_see_in_part(rng, ways, arguments, odd):
+    """In the first and the last rows and columns, seen and not."""
+    plain = -np.abs(plain_numbers(rng, np.dtype("f4"), (2, 2, 54, 54)))
+    plain[plain == 0] = -1
+    changed = 0
+    for h in (0, 1, 30, 51, 52, 53):
+        for w in (0, 1, 51, 52, 53):
+            x = plain.copy()
+            x[1, 0, h, w] = odd
+            values = vectorised.max_pool(x, 2, *arguments)[0]
+            assert bits(cu.max_pool2d(x, *arguments)) == bits(values)
+            changed += np.any(values == 0) or np.any(np.isnan(values))
+    assert changed >= 6
     assert set(ways) == {FILTERED}
 
 
