@@ -21,6 +21,22 @@ cdef enum:
     STAGE = 1 << 13         # bytes of the rows that go along their windows together, unless a single one has more
 
 
+cdef struct Layer:
+    # The rows that a layer of a block's windows sees, and where they are brought.
+    Py_ssize_t depth        # the first cell along the depth,
+    const char *corner      # and that of a row, in the plane's first one
+    const char *limit       # where the plane's memory ends
+    Py_ssize_t low          # cells of the padding before a row,
+    Py_ssize_t cells        # of the array,
+    Py_ssize_t pitch        # and from one row to the next on the stage, where windows of all begin in step
+    Py_ssize_t most         # so many rows go along their windows together
+    bint short              # whether rows follow each other, and are too short for a loop of their own
+    char *padding           # a row of it
+    char *levels            # rows that are reached
+    char *stage
+    char *other             # the stage when that is read
+
+
 cdef inline bint pays_in_turn(Py_ssize_t kernel, Py_ssize_t stride) noexcept nogil:
     """Whether so many neighbours are looked at in turn, four of them at once, and not in steps that reach ever more."""
     return kernel <= IN_TURN and (met("so few neighbours", kernel <= 5) or met("strides of neighbours",
@@ -71,12 +87,11 @@ cdef inline int next_step(Py_ssize_t kernel, Py_ssize_t *reached, Py_ssize_t *sh
     return 4
 
 
-cdef inline void check_rows(const Job *job, const Run *run, const Numbers *numbers, Py_ssize_t depth, Py_ssize_t first,
-                            Py_ssize_t last, const char *corner, Py_ssize_t cells, const char *limit,
-                            bint *odd) noexcept nogil:
+cdef inline void check_rows(const Job *job, const Run *run, const Numbers *numbers, const Layer *layer,
+                            Py_ssize_t first, Py_ssize_t last, bint *odd) noexcept nogil:
     """Look at some rows of a block, in all layers that its windows see, for what has to be reached instead."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t pitch = job.full.axis[1], d, k, rows, whole
+    cdef Py_ssize_t pitch = job.full.axis[1], cells = layer.cells, d, k, rows, whole
     cdef const char *row
     if numbers.look_for_odd == NULL:
         return
@@ -90,27 +105,27 @@ cdef inline void check_rows(const Job *job, const Run *run, const Numbers *numbe
         rows = 1
     whole = whole_vectors(cells, numbers.size)
     for k in range(g.kernel[0]):
-        d = depth + k * g.dilation[0]
+        d = layer.depth + k * g.dilation[0]
         if not 0 <= d < g.full[0]:
             continue
-        row = corner + d * job.full.axis[0] + first * pitch
+        row = layer.corner + d * job.full.axis[0] + first * pitch
         for _ in range(rows):
-            numbers.look_for_odd(row, whole if rows == 1 and row + whole * numbers.size <= limit else cells, odd)
+            numbers.look_for_odd(row, whole if rows == 1 and row + whole * numbers.size <= layer.limit else cells, odd)
             row += pitch
 
 
 cdef inline void reach_rows(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
-                            const char *layer, Py_ssize_t cells, const char *limit, const char *padding,
-                            char *levels) noexcept nogil:
+                            const Layer *layer) noexcept nogil:
     """All steps along the height but the last."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t rows = run.size[1], reached = 1, before, whole = whole_vectors(cells, numbers.size), r, h
+    cdef Py_ssize_t rows = run.size[1], reached = 1, before, whole = whole_vectors(layer.cells, numbers.size), r, h
     cdef Py_ssize_t pitch = filter.row * numbers.size
     cdef Py_ssize_t shift[4]
     cdef const char *runs[4]
     cdef int count, i
     cdef bint overrun
     must(rows * filter.row <= filter.levels and whole <= filter.row)
+    numbers.fill_lowest(layer.padding, filter.row)
     while True:
         before = reached
         count = next_step(g.kernel[1], &reached, shift)
@@ -120,14 +135,14 @@ cdef inline void reach_rows(const Job *job, const Run *run, const Filter *filter
         for r in range(rows):
             overrun = True
             for i in range(count):
-                runs[i] = levels + (r + shift[i] * g.dilation[1]) * pitch
+                runs[i] = layer.levels + (r + shift[i] * g.dilation[1]) * pitch
                 if before == 1:
                     h = run.start[1] + r + shift[i] * g.dilation[1]
-                    runs[i] = padding
+                    runs[i] = layer.padding
                     if 0 <= h < g.full[1]:
-                        runs[i] = layer + h * job.full.axis[1]
-                        overrun &= runs[i] + whole * numbers.size <= limit
-            numbers.highest_of(runs, count, levels + r * pitch, whole if overrun else cells)
+                        runs[i] = layer.corner + layer.depth * job.full.axis[0] + h * job.full.axis[1]
+                        overrun &= runs[i] + whole * numbers.size <= layer.limit
+            numbers.highest_of(runs, count, layer.levels + r * pitch, whole if overrun else layer.cells)
 
 
 cdef inline int last_step(Py_ssize_t kernel, Py_ssize_t *shift) noexcept nogil:
@@ -188,8 +203,7 @@ cdef inline void reach_cells(const Geometry *g, const Filter *filter, const Numb
 
 
 cdef inline void highest_rows(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
-                              const char *corner, Py_ssize_t depth, Py_ssize_t row, Py_ssize_t cells,
-                              const char *limit, const char *levels, char *into) noexcept nogil:
+                              const Layer *layer, Py_ssize_t row, Py_ssize_t cells, char *into) noexcept nogil:
     """The highest of the rows that one row of windows sees; where `cells` are more than a row's, also of those that the
     rows of windows behind it see, were they next to each other."""
     cdef const Geometry *g = &job.g
@@ -201,84 +215,99 @@ cdef inline void highest_rows(const Job *job, const Run *run, const Filter *filt
     if filter.rows_in_turn:
         for kd in range(g.kernel[0]):
             for kh in range(g.kernel[1]):
-                d = depth + kd * g.dilation[0]
+                d = layer.depth + kd * g.dilation[0]
                 h = run.start[1] + row + kh * g.dilation[1]
                 if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
-                    runs[count] = corner + d * job.full.axis[0] + h * job.full.axis[1]
-                    overrun &= runs[count] + whole * numbers.size <= limit
+                    runs[count] = layer.corner + d * job.full.axis[0] + h * job.full.axis[1]
+                    overrun &= runs[count] + whole * numbers.size <= layer.limit
                     count += 1
     else:
         count = last_step(g.kernel[1], shift)
         for i in range(count):
-            runs[i] = levels + (row + shift[i] * g.dilation[1]) * filter.row * numbers.size
+            runs[i] = layer.levels + (row + shift[i] * g.dilation[1]) * filter.row * numbers.size
     must(0 < count <= IN_TURN)
     # What is looked at beyond a row is in the array, and is overwritten by what follows here.
     numbers.highest_of(runs, count, into, whole if overrun else cells)
+
+
+cdef inline void plan_layer(const Job *job, const Run *run, const Filter *filter, Py_ssize_t size, const char *plane,
+                            Py_ssize_t depth, char *room, Layer *layer) noexcept nogil:
+    """Which rows of a plane these windows see, and where in the `room` they are brought."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t unit = filter.unit
+    layer.depth = depth
+    layer.low = clamp(-run.start[2], 0, run.size[2]) * unit
+    layer.cells = clamp(g.full[2] - run.start[2], layer.low // unit, run.size[2]) * unit - layer.low
+    layer.corner = plane + (run.start[2] * unit + layer.low) * size
+    layer.limit = end_of(job, plane, unit * size)
+    layer.pitch = stage_pitch(filter, run.size[2])
+    layer.padding = room
+    layer.levels = layer.padding + filter.row * size
+    layer.stage = <char *> aligned(layer.levels + filter.levels * size)
+    layer.other = <char *> aligned(layer.stage + filter.stage * size + SPARE * size)
+    layer.short = (filter.rows_in_turn and g.kernel[0] * g.kernel[1] > 1
+                   and met("short rows that follow each other", layer.cells * size <= SHORT_ROW // g.stride[1])
+                   and job.full.axis[1] == layer.cells * size)
+    layer.most = max(<Py_ssize_t> 1, filter.stage // layer.pitch // (g.stride[1] if layer.short else 1))
+
+
+cdef inline void bring_rows(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
+                            const Layer *layer, Py_ssize_t row, Py_ssize_t rows) noexcept nogil:
+    """Bring the highest of what some rows of windows see to the stage, with the padding between."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t size = numbers.size, pitch = layer.pitch, gap = pitch - layer.cells, first = row, last = row, i, k
+    cdef char *to = layer.stage + layer.low * size
+    must(rows * pitch <= filter.stage and whole_vectors(gap, size) <= filter.row)
+    numbers.fill_lowest(layer.padding, whole_vectors(gap, size))
+    numbers.fill_lowest(layer.stage, layer.low)
+    if layer.short:
+        first = clamp(first_tap(run.start[1], g.stride[1]), row, row + rows)
+        last = clamp(first_tap(run.start[1] + (g.kernel[1] - 1) * g.dilation[1] - g.full[1], g.stride[1]), first,
+                     row + rows)
+        if first < last:  # at once, and with them those that a stride leaves out
+            i = ((last - first - 1) * g.stride[1] + 1) * layer.cells
+            must(i <= filter.stage)
+            highest_rows(job, run, filter, numbers, layer, first * g.stride[1], i, layer.other)
+    for i in range(rows):
+        if not first <= row + i < last:
+            highest_rows(job, run, filter, numbers, layer, (row + i) * g.stride[1], layer.cells, to)
+        if i == rows - 1:
+            gap -= layer.low
+        # Behind this row, and before the next: in whole vectors, whose rest the next row overwrites.
+        for k in range(0, gap * size, 16):
+            memcpy(to + layer.cells * size + k, layer.padding + k, 16)
+        to += pitch * size
+    copy_rows(layer.stage + (layer.low + (first - row) * pitch) * size, pitch * size, layer.other,
+              g.stride[1] * layer.cells * size, last - first, layer.cells * size)
 
 
 cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
                               const char *plane, Py_ssize_t depth, char *room, char *into, bint *odd) noexcept nogil:
     """The windows of a block in one layer of the results, unless there is something odd among their cells."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t size = numbers.size, unit = filter.unit, pitch = stage_pitch(filter, run.size[2])
-    cdef Py_ssize_t most = max(<Py_ssize_t> 1, filter.stage // pitch), seen = 0, row = 0, rows, first, last, i, k
-    # Cells of the padding before a row, and of the array.
-    cdef Py_ssize_t low = clamp(-run.start[2], 0, run.size[2]) * unit
-    cdef Py_ssize_t cells = clamp(g.full[2] - run.start[2], low // unit, run.size[2]) * unit - low
-    cdef const char *corner = plane + (run.start[2] * unit + low) * size
-    cdef const char *limit = end_of(job, plane, unit * size)
-    cdef char *padding = room
-    cdef char *levels = padding + filter.row * size
-    cdef char *stage = <char *> aligned(levels + filter.levels * size)
-    cdef char *other = <char *> aligned(stage + filter.stage * size + SPARE * size)
-    cdef char *to
-    cdef bint short = (filter.rows_in_turn and g.kernel[0] * g.kernel[1] > 1
-                       and met("short rows that follow each other", cells * size <= SHORT_ROW // g.stride[1])
-                       and job.full.axis[1] == cells * size)
-    if short:
-        most = max(<Py_ssize_t> 1, most // g.stride[1])
-    must(whole_vectors(pitch - cells, size) <= filter.row)
-    numbers.fill_lowest(padding, filter.row if not filter.rows_in_turn else whole_vectors(pitch - cells, size))
+    cdef Py_ssize_t size = numbers.size, step = job.pooled.axis[1], seen = 0, row = 0, rows, last
+    cdef Layer layer
+    plan_layer(job, run, filter, size, plane, depth, room, &layer)
     if not filter.rows_in_turn:
         seen = run.size[1]
-        check_rows(job, run, numbers, depth, 0, seen, corner, cells, limit, odd)
+        check_rows(job, run, numbers, &layer, 0, seen, odd)
         if odd[0]:
             return
-        reach_rows(job, run, filter, numbers, corner + depth * job.full.axis[0], cells, limit, padding, levels)
+        reach_rows(job, run, filter, numbers, &layer)
     while row < run.count[1]:
-        rows = min(most, run.count[1] - row)
-        must(rows * pitch <= filter.stage)
-        i = span_of(g, 1, row + rows)
-        check_rows(job, run, numbers, depth, seen, i, corner, cells, limit, odd)
+        rows = min(layer.most, run.count[1] - row)
+        last = span_of(g, 1, row + rows)
+        check_rows(job, run, numbers, &layer, seen, last, odd)
         if odd[0]:
             return
-        seen = max(seen, i)
-        numbers.fill_lowest(stage, low)
-        to = stage + low * size
-        first = last = row
-        if short:
-            first = clamp(first_tap(run.start[1], g.stride[1]), row, row + rows)
-            last = clamp(first_tap(run.start[1] + (g.kernel[1] - 1) * g.dilation[1] - g.full[1], g.stride[1]), first,
-                         row + rows)
-            if first < last:  # at once, and with them those that a stride leaves out
-                i = ((last - first - 1) * g.stride[1] + 1) * cells
-                must(i <= filter.stage)
-                highest_rows(job, run, filter, numbers, corner, depth, first * g.stride[1], i, limit, levels, other)
-        for i in range(row, row + rows):
-            if not first <= i < last:
-                highest_rows(job, run, filter, numbers, corner, depth, i * g.stride[1], cells, limit, levels, to)
-            # Behind this row, and before the next: in whole vectors, whose rest the next row overwrites.
-            for k in range(0, (pitch - cells - (low if i == row + rows - 1 else 0)) * size, 16):
-                memcpy(to + cells * size + k, padding + k, 16)
-            to += pitch * size
-        copy_rows(stage + (low + (first - row) * pitch) * size, pitch * size, other, g.stride[1] * cells * size,
-                  last - first, cells * size)
+        seen = max(seen, last)
+        bring_rows(job, run, filter, numbers, &layer, row, rows)
         if filter.cells_in_turn:
-            cells_in_turn(g, filter, numbers, rows * pitch, &stage, &other)
+            cells_in_turn(g, filter, numbers, rows * layer.pitch, &layer.stage, &layer.other)
         else:
-            reach_cells(g, filter, numbers, rows * pitch, &stage, &other)
-        copy_rows(into + row * job.pooled.axis[1], job.pooled.axis[1], stage, pitch // filter.stride * size, rows,
-                  run.count[2] * unit * size)
+            reach_cells(g, filter, numbers, rows * layer.pitch, &layer.stage, &layer.other)
+        copy_rows(into + row * step, step, layer.stage, layer.pitch // filter.stride * size, rows,
+                  run.count[2] * filter.unit * size)
         row += rows
 
 
