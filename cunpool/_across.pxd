@@ -27,6 +27,23 @@ cdef inline void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
     write(&target, base_of(job, d, h, w), stride, lines, best, place)
 
 
+cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """How many windows of a row are compared in `count` channels, and written, at once: if their results follow each
+    other, as many as the buffers hold."""
+    cdef const Geometry *g = &job.g
+    if (g.pooled[2] == 1 or job.full.c != size or job.pooled.c != size
+            or not met("values of all channels that follow each other", job.pooled.axis[2] == count * size)):
+        return 1
+    if job.indices.data != NULL and not met("indices of all channels that follow each other",
+                                            job.indices.c == job.index_size
+                                            and job.indices.axis[2] == count * job.index_size):
+        return 1
+    if not met("places of 32 bits in windows together", place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
+               <= 0x7FFFFFFF - LINE * g.stride[2]):
+        return 1
+    return max(LINE // count, <Py_ssize_t> 1)
+
+
 cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
                              number *full) noexcept nogil:
     """Pool a row of windows in `count` neighbouring channels."""
@@ -37,47 +54,49 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef number *best = <number *> aligned(best_room)
     cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef Taps taps
-    cdef Taps dealt
     cdef const Geometry *g = &job.g
     cdef Target target = target_of(job, plane, d, h, 0, True)
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
-    cdef Py_ssize_t w, i, base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2]
+    cdef Py_ssize_t base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2], w = 0, windows, i
+    cdef Py_ssize_t next_place = 0 if job.code_size else g.stride[2]
+    cdef Py_ssize_t ahead = 0  # bytes from the last taps to these, where both are whole windows'
+    cdef bint within
+    cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
     # In whole vectors, but at the end of the array: what they make of the cells behind the channels is not used.
     cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
     cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
-    cdef bint after_inside = False, fits
-    must(count <= LINE)
-    for w in range(g.pooled[2]):
-        if inside(start[2], g.kernel[2], g.dilation[2], g.full[2]):
-            if after_inside:
-                for i in range(taps.count):
-                    taps.cells[i] += next_window
-            else:
-                find_taps(job, from_plane, start, &taps)
-            after_inside = True
+    must(count * most <= LINE)
+    while w < g.pooled[2]:
+        windows = 1
+        within = inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
+        if within:
+            windows = min(most, min(g.pooled[2] - w, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2]))
+        if within and ahead:
+            for i in range(taps.count):
+                taps.cells[i] += ahead
         else:
             find_taps(job, from_plane, start, &taps)
-            after_inside = False
+        ahead = windows * next_window if within else 0
         if taps.count == 0:
             pool_large(job, plane, d, h, w, count, True, full)
-        elif job.full.c == sizeof(number):
-            fits = whole == count or ends_before(&taps, whole * sizeof(number), limit)
-            compare_window(&taps, whole if fits else count, best, place)
-            write(&target, base, 0, count, best, place)
         else:
-            must(taps.count * count <= CELLS)
-            dealt = taps
-            for i in range(taps.count):
-                copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.c, count, sizeof(number))
-                dealt.cells[i] = <const char *> (cells + i * count)
-            compare_window(&dealt, whole, best, place)
-            write(&target, base, 0, count, best, place)
-        start[2] += g.stride[2]
-        base += g.stride[2]
-        target.values += job.pooled.axis[2]
+            if job.full.c != sizeof(number):
+                must(taps.count * count <= CELLS)
+                for i in range(taps.count):
+                    copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.c, count, sizeof(number))
+                    taps.cells[i] = <const char *> (cells + i * count)
+                ahead = 0
+            elif not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
+                whole = count
+            compare_windows(&taps, windows, next_window, next_place, count, whole, best, place)
+            write(&target, base, 0, windows * count, best, place)
+        start[2] += windows * g.stride[2]
+        base += windows * g.stride[2]
+        target.values += windows * job.pooled.axis[2]
         if target.indices != NULL:
-            target.indices += job.indices.axis[2]
+            target.indices += windows * job.indices.axis[2]
+        w += windows
 
 
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:

@@ -152,9 +152,11 @@ cdef struct Taps:
     int32_t places[TAPS]
 
 
-cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, int first, int count, Py_ssize_t lines,
-                                 number *best, int32_t *place) noexcept nogil:
+cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, Py_ssize_t ahead, int32_t further, int first,
+                                 int count, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
     """Hold `count` cells, the taps from `first` on, against the best so far of `lines` windows, if they do not `begin`.
+
+    Each cell is so many bytes `ahead` of its tap, and its place so much `further`.
 
     It vectorises where `begin` and `looks` are constants: with more looks than cells the last cell is looked at again,
     which changes nothing.
@@ -167,8 +169,8 @@ cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, int fi
     cdef number highest
     cdef int32_t there
     for tap in range(looks):
-        cells[tap] = <const number *> taps.cells[first + min(tap, count - 1)]
-        places[tap] = taps.places[first + min(tap, count - 1)]
+        cells[tap] = <const number *> (taps.cells[first + min(tap, count - 1)] + ahead)
+        places[tap] = taps.places[first + min(tap, count - 1)] + further
     for i in range(lines):
         highest = cells[0][i] if begin else best[i]
         there = places[0] if begin else place[i]
@@ -178,19 +180,24 @@ cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, int fi
         place[i] = there
 
 
-cdef inline cloned compare_window(const Taps *taps, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
-    """The maxima of `lines` windows and their places: the taps by fours, for so many fit the registers."""
-    cdef int tap = (taps.count - 1) % 4 + 1
+cdef inline cloned compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
+                                   Py_ssize_t pitch, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """The maxima of `lines` windows and their places: the taps by fours, for so many fit the registers. The same for
+    those `next` bytes ahead, `windows` in all, whose places are so much further, with `pitch` results for each."""
+    cdef int first = (taps.count - 1) % 4 + 1, tap
+    cdef Py_ssize_t window
     must(taps.count > 0)
-    if tap == 1:
-        compare_taps(True, 1, taps, 0, 1, lines, best, place)
-    elif tap <= 3:
-        compare_taps(True, 3, taps, 0, tap, lines, best, place)
-    else:
-        compare_taps(True, 4, taps, 0, tap, lines, best, place)
-    while tap < taps.count:
-        compare_taps(False, 4, taps, tap, 4, lines, best, place)
-        tap += 4
+    for window in range(windows):
+        if first == 1:
+            compare_taps(True, 1, taps, window * next, <int32_t> (window * next_place), 0, 1, lines, best, place)
+        elif first <= 3:
+            compare_taps(True, 3, taps, window * next, <int32_t> (window * next_place), 0, first, lines, best, place)
+        else:
+            compare_taps(True, 4, taps, window * next, <int32_t> (window * next_place), 0, first, lines, best, place)
+        for tap in range(first, taps.count, 4):
+            compare_taps(False, 4, taps, window * next, <int32_t> (window * next_place), tap, 4, lines, best, place)
+        best += pitch
+        place += pitch
 
 
 cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:

@@ -249,7 +249,7 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
     deal(job, from_plane, block, start, <char *> cells, sizeof(number))
     find_dealt(job, block, start, <char *> cells, sizeof(number), &taps)
     # Whole vectors are compared. What they make of cells between and behind the windows is not used.
-    compare_window(&taps, (lines + 15) // 16 * 16, best, place)
+    compare_windows(&taps, 1, 0, 0, 0, (lines + 15) // 16 * 16, best, place)
     pool_ends(job, from_plane, block, start, best, place)
     if block.unit > 1:
         target.value_step = sizeof(number)

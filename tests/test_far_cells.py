@@ -84,6 +84,21 @@ def test_windows_of_cells_far_apart(rng, ways, dtype, shape, apart, arguments, b
     assert bits(UNPOOL_BACKWARD[n](x, coded.indices, **window, index_format="window")) == bits(values)
 
 
+def test_the_first_of_neighbouring_windows_has_places_of_32_bits(ways):
+    """And the second has not, counted from where the first begins."""
+    width, channels = 2**31 - 9, 40
+    row = np.arange(2 * channels, dtype=np.int16)
+    x = np.lib.stride_tricks.as_strided(row, (channels, 2, width), (2, 2 * channels, 0))
+    out = (
+        np.zeros((1, 2, channels), np.int16).transpose(2, 0, 1),
+        np.zeros((1, 2, channels), np.int64).transpose(2, 0, 1),
+    )
+    cu.max_pool2d(x, (2, 1), (1, 2**30), return_indices=True, out=out)
+    assert np.array_equal(out[0], np.broadcast_to(np.arange(channels, 2 * channels)[:, None, None], (channels, 1, 2)))
+    assert np.array_equal(out[1], np.broadcast_to([[width, width + 2**30]], (channels, 1, 2)))
+    assert [way & _pool.ACROSS for way in ways] == [_pool.ACROSS]
+
+
 def test_windows_that_reach_far_into_the_padding(ways):
     """A plane of a few cells: what lies between them and the padding's end is not counted through."""
     x = np.array([[[3, 9, 4]]], np.int16)

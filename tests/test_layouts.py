@@ -226,6 +226,31 @@ def check_pooling(case, x, threads):
     assert bits(POOL[case.n](x, *case.window, num_threads=threads)) == bits(case.values), x.strides
 
 
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1), ((1, 3), (1, 1), 0, 2)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(2, 16, 8, 13), (1, 37, 5, 30), (2, 100, 4, 9), (1, 256, 3, 8), (1, 300, 3, 8)], ids=str
+)
+def test_results_of_windows_in_all_channels(rng, shape, window):
+    """Some windows of a row at once, where their values and indices follow each other, as no gap is between them."""
+    x = random_numbers(rng, np.dtype("f4"), shape)
+    values, indices = vectorised.max_pool(x, 2, *window)
+    codes = reference.codes(indices, shape[2:], 2, *window).astype(np.uint8)
+    last = (0, 2, 3, 1)
+    for places, index_format in ((indices, "plane"), (indices.astype("i4"), "plane"), (codes, "window")):
+        plain = in_order(np.zeros_like(values), last), in_order(np.zeros_like(places), last)
+        outs = [plain]
+        for axis in (1, 3):
+            outs += [(apart(plain[0], axis, 7)[0], plain[1]), (plain[0], apart(plain[1], axis, 7)[0])]
+        for axes in (last, (3, 0, 2, 1), (0, 2, 1, 3)):
+            spaced = in_order(np.zeros((*values.shape[:-1], 2 * values.shape[-1]), values.dtype), axes)[..., ::2]
+            outs += [(spaced, plain[1]), (plain[0], np.zeros_like(spaced, places.dtype))]
+        for out in outs:
+            for given in (in_order(x, last), backwards(in_order(x, last), 3)):
+                cu.max_pool2d(given, *window, return_indices=True, index_format=index_format, out=out)
+                assert bits(out[0]) == bits(values)
+                assert bits(out[1]) == bits(places)
+
+
 def far(count, step):
     """Some items that are `step` bytes apart: memory that is never touched takes none."""
     try:
