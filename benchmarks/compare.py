@@ -104,7 +104,7 @@ def main() -> None:
         "--seconds",
         type=float,
         default=20,
-        help="no round of a cell begins after these, where calls take seconds (default: %(default)s)",
+        help="of a cell, in equal shares: who has used up its own has no further turn (default: %(default)s)",
     )
     parser.add_argument(
         "--output",

@@ -46,12 +46,18 @@ def our_times(cell: dict[str, Any], threads: int) -> np.ndarray | None:
     return times(cell, "inside" if cell.get("inside") else "cunpool", threads)
 
 
+def by_rounds(theirs: np.ndarray, ours: np.ndarray) -> np.ndarray:
+    """The ratio of two contestants' times in each round that both had."""
+    rounds = min(len(theirs), len(ours))
+    return theirs[:rounds] / ours[:rounds]
+
+
 def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, float] | None:
     """Median and quartiles of a contestant's time by cunpool's, round by round."""
     ours, theirs = our_times(cell, threads), times(cell, name, threads)
     if ours is None or theirs is None:
         return None
-    low, median, high = np.percentile(theirs / ours, [25, 50, 75])
+    low, median, high = np.percentile(by_rounds(theirs, ours), [25, 50, 75])
     return float(median), float(low), float(high)
 
 
@@ -150,7 +156,8 @@ def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
         found = []
         for cell in cells:
             if cell["op"] == op and cell["plain"] and cell["full_bytes"] > 2**20:
-                found.append(np.median(times(cell, "cunpool", counts[0]) / times(cell, "cunpool", counts[-1])))
+                one, all_of_them = times(cell, "cunpool", counts[0]), times(cell, "cunpool", counts[-1])
+                found.append(np.median(by_rounds(one, all_of_them)))
         if found:
             print(
                 f"  {op:<16}geometric mean {bench.geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}"
@@ -210,10 +217,8 @@ def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
                 continue
             parts = []
             for t in counts:
-                rates = [
-                    np.median(c["must_move"] / times(c, "cunpool", t) / (2 * c["full_bytes"] / times(c, "copy", t)))
-                    for c in chosen
-                ]
+                copies = [np.median(by_rounds(times(c, "copy", t), times(c, "cunpool", t))) for c in chosen]
+                rates = [copy * c["must_move"] / (2 * c["full_bytes"]) for c, copy in zip(chosen, copies, strict=True)]
                 parts.append(f"{bench.geometric_mean(rates):.2f} at {t}")
             moved = np.median([c["must_move"] / c["full_bytes"] for c in chosen])
             copied = np.median([2 * c["full_bytes"] / np.median(times(c, "copy", 1)) for c in chosen]) / 1e9

@@ -37,7 +37,7 @@ Check = Callable[[Any, Any], "int | None"]
 Row = tuple[str, float, float, float]  # whose time, its geometric mean and its range, by cunpool's
 
 COMMAND = sys.executable, "-m", "cunpool._bench"
-ROUNDS, BLOCK, SECONDS = 5, 0.02, 2.0  # rounds at most; seconds of a turn, and of a cell after which no round begins
+ROUNDS, BLOCK, SECONDS = 5, 0.02, 2.0  # rounds at most; seconds of a turn, and of a cell for all contestants
 TITLES = {  # by operation and index
     ("unpool", "int64"): "unpooling",
     ("pool", "int64"): "pooling with indices",
@@ -367,7 +367,7 @@ class Contestant:
 def measure(
     cell: Any, arrays: Arrays, contestants: list[Contestant], rounds: int, block: float, seconds: float = math.inf
 ) -> dict[str, list[float]]:
-    """Every contestant's time in every round; no round begins after these seconds."""
+    """Every contestant's time in every round. Each has an equal share of these seconds: who has used it up is out."""
     with tempfile.TemporaryDirectory() as folder:
         for name, array in arrays.items():
             np.save(Path(folder, name), array)
@@ -377,12 +377,14 @@ def measure(
     if len(checksums) != 1:
         raise Refusal(f"{cell.name}: the answers differ: {answers}")
     times: dict[str, list[float]] = {c.key: [] for c in taking_part}
-    start = time.perf_counter()
+    spent = {c.key: 0.0 for c in taking_part}
     for number in range(rounds):
-        if number and time.perf_counter() - start > seconds:
-            break
         for contestant in random.sample(taking_part, len(taking_part)):
+            if number and spent[contestant.key] >= seconds / len(taking_part):
+                continue
+            start = time.perf_counter()
             times[contestant.key].append(contestant.ask("time"))
+            spent[contestant.key] += time.perf_counter() - start
     return times
 
 
@@ -505,10 +507,10 @@ def bench(count: int | None, plot: str | None) -> None:
 
 
 def ratio(times: dict[str, list[float]], theirs: str, ours: str) -> float | None:
-    """The median of the rounds' ratios, or None for who has no such operation."""
+    """The median of the ratios of the rounds that both had, or None for who has no such operation."""
     if theirs not in times:
         return None
-    return statistics.median(a / b for a, b in zip(times[theirs], times[ours], strict=True))
+    return statistics.median(a / b for a, b in zip(times[theirs], times[ours], strict=False))
 
 
 def progress(done: int, doing: str) -> None:

@@ -160,7 +160,24 @@ def test_wrong_answers_are_not_timed():
         _bench.measure(TINY[0], {}, [Played("a", 1), Played("b", 2)], 3, 0.1)
 
 
-def test_no_round_begins_when_time_is_up():
+def test_who_has_used_up_its_share_has_no_further_turn(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(_bench.time, "perf_counter", lambda: clock[0])
+
+    class Slow(Played):
+        def ask(self, order):
+            clock[0] += 1.0 if order == "time" else 0.0
+            return super().ask(order)
+
+    slow, quick = Slow("slow", 1), Played("quick", 1)
+    for seconds, turns in ((8.0, 4), (7.0, 4), (2.0, 1), (0.5, 1), (100.0, 5)):
+        times = _bench.measure(TINY[0], {}, [slow, quick], 5, 0.1, seconds)
+        assert times == {"slow 1": [1.0] * turns, "quick 1": [1.0] * 5}
+    times["slow 1"] = [3.0]
+    assert _bench.ratio(times, "slow 1", "quick 1") == 3.0
+
+
+def test_everybody_has_a_turn():
     players = [Played("a", 1), Played("b", None)]
     assert _bench.measure(TINY[0], {}, players, 3, 0.1) == {"a 1": [1.0] * 3, "b 1": [1.0] * 3}
     assert _bench.measure(TINY[0], {}, players, 3, 0.1, 0.0) == {"a 1": [1.0], "b 1": [1.0]}
