@@ -26,6 +26,9 @@ import cunpool.dask as lazy
 from cunpool import _arrays
 
 EXPRESSIONS = hasattr(da.Array, "expr")
+if EXPRESSIONS:
+    # Those of Dask 2026.8 cannot rechunk in two steps: "tuple indices must be integers". With this it is always one.
+    dask.config.set({"array.rechunk.threshold": 10**6})
 LAZY_POOL, LAZY_UNPOOL, LAZY_POOL_BACKWARD, LAZY_UNPOOL_BACKWARD = (
     {n: getattr(lazy, name.format(n)) for n in (1, 2, 3)}
     for name in ("max_pool{}d", "max_unpool{}d", "max_pool{}d_backward", "max_unpool{}d_backward")

@@ -179,6 +179,17 @@ def test_the_first_and_the_last_odd_number(dtype):
             assert bits(cu.max_pool2d(x, 3, 3, 1)) == bits(vectorised.max_pool(x, 2, 3, 3, 1)[0])
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_ties_between_zeros_of_either_sign(rng, ways, dtype):
+    """The first of them in raster order stays, and columns are compared before rows; without any NaN beside them."""
+    for arguments in ((3, 1, 1), (3, 2, 1), (5, 5, 2), (9, 1, 4), ((9, 2), 1)):
+        x = rng.choice(np.array([-1, -0.0, 0.0]), (1, 2, 30, 40)).astype(dtype)
+        values = vectorised.max_pool(x, 2, *arguments)[0]
+        assert bits(cu.max_pool2d(x, *arguments)) == bits(values)
+        assert bits(values) != bits(vectorised.max_pool(x + dtype.type(0), 2, *arguments)[0])
+    assert set(ways) == {FILTERED}
+
+
 @pytest.mark.parametrize("odd", [np.nan, -0.0])
 @pytest.mark.parametrize("arguments", [(3, 3, 1), (3, 1), (5, 5, 2), (9, 4)])
 def test_odd_cells_of_rows_that_windows_see_in_part(rng, ways, arguments, odd):
