@@ -1,4 +1,4 @@
-# Windows looked at one after the other, in as many neighbouring channels as there are; or any window, cell after cell.
+# Windows in as many neighbouring channels as there are, some of a row at once; or any window, cell after cell.
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._deal cimport *
@@ -38,8 +38,8 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
                                             job.indices.c == job.index_size
                                             and job.indices.axis[2] == count * job.index_size):
         return 1
-    if not met("places of 32 bits in windows together", place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
-               <= 0x7FFFFFFF - LINE * g.stride[2]):
+    if not met("places of 32 bits in windows together", g.stride[2] <= 0x7FFFFFFF // LINE
+               and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= 0x7FFFFFFF - LINE * g.stride[2]):
         return 1
     return max(LINE // count, <Py_ssize_t> 1)
 
@@ -49,8 +49,8 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     """Pool a row of windows in `count` neighbouring channels."""
     cdef number[CELLS + LINE + VECTOR] cells_room
     cdef number *cells = <number *> aligned(cells_room)
-    cdef number[LINE + VECTOR] best_room
-    cdef int32_t[LINE + VECTOR] place_room
+    cdef number[LINE + 2 * VECTOR] best_room
+    cdef int32_t[LINE + 2 * VECTOR] place_room
     cdef number *best = <number *> aligned(best_room)
     cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef Taps taps
@@ -78,7 +78,9 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         else:
             find_taps(job, from_plane, start, &taps)
         ahead = windows * next_window if within else 0
-        if taps.count == 0:
+        if taps.count == 0:  # along another axis than the width perhaps
+            windows = 1
+            ahead = 0
             pool_large(job, plane, d, h, w, count, True, full)
         else:
             if job.full.c != sizeof(number):
@@ -89,6 +91,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
                 ahead = 0
             elif not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
                 whole = count
+            must((windows - 1) * count + whole <= LINE + VECTOR)
             compare_windows(&taps, windows, next_window, next_place, count, whole, best, place)
             write(&target, base, 0, windows * count, best, place)
         start[2] += windows * g.stride[2]

@@ -16,7 +16,7 @@ from cunpool._pack cimport *
 cdef enum:
     FILTERED_MORE = 4       # times the cells of a block that is reached, for what it sees stays where it is
     IN_TURN = 32            # rows of a window, or cells along a row, that are held against each other at once
-    SCATTERED = 5           # strides from which on `every` takes cells one by one, as it takes wide ones always
+    SCATTERED = 5           # strides from which on `every` takes cells one by one, as it takes wide ones from 3 on
     SHORT_ROW = 1 << 9      # bytes of a row that is not worth a loop of its own
     STAGE = 1 << 13         # bytes of the rows that go along their windows together, unless a single one has more
 
@@ -31,7 +31,7 @@ cdef struct Layer:
     Py_ssize_t pitch        # and from one row to the next on the stage, where windows of all begin in step
     Py_ssize_t most         # so many rows go along their windows together
     bint short              # whether rows follow each other, and are too short for a loop of their own
-    char *padding           # a row of it
+    char *padding           # as much as a row of the stage
     char *levels            # rows that are reached
     char *stage
     char *other             # the stage when that is read
@@ -65,7 +65,8 @@ cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item
     filter.cells_in_turn = (pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
                             and (met("strides by which vectors bring cells together", filter.stride < SCATTERED)
                                  or item_size == 8 or g.kernel[2] < 3))
-    filter.row = whole_vectors(width * filter.unit, min(item_size, 2))  # four bytes may be two, unpacked
+    # Four bytes may be two, unpacked. The padding behind a row may be longer than what is seen of it.
+    filter.row = whole_vectors(stage_pitch(filter, width), min(item_size, 2))
     filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
     filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(filter, width))
 

@@ -99,6 +99,16 @@ def test_the_first_of_neighbouring_windows_has_places_of_32_bits(ways):
     assert [way & _pool.ACROSS for way in ways] == [_pool.ACROSS]
 
 
+@pytest.mark.parametrize("stride", [2**21, 2**22, 2**31, 2**54, 2**57])
+def test_neighbouring_windows_far_apart(stride):
+    """In all channels, so that a number of such strides does not fit 32 bits, or 64."""
+    x = np.broadcast_to(np.arange(16, dtype=np.uint8)[:, None], (16, 2 * stride))
+    out = np.zeros((2, 16), np.uint8).T, np.zeros((2, 16), np.int64).T
+    cu.max_pool1d(x, 1, stride, return_indices=True, out=out)
+    assert np.array_equal(out[0], x[:, :2])
+    assert np.array_equal(out[1], np.broadcast_to([0, stride], (16, 2)))
+
+
 def test_windows_that_reach_far_into_the_padding(ways):
     """A plane of a few cells: what lies between them and the padding's end is not counted through."""
     x = np.array([[[3, 9, 4]]], np.int16)

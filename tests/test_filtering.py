@@ -41,6 +41,10 @@ GEOMETRIES = [
     ((1, 2, 70, 90), (7, (1, 6), 3, (2, 4))),
     *[((1, 3, 55, 100), (k, (2, s), k // 2)) for k in (2, 3, 5, 10) for s in (4, 5, 8)],
     ((1, 3, 55, 100), (5, 5, 2, 2)),
+    # A last window that begins behind the array's last column but one: more padding than columns is behind each row.
+    ((1, 2, 64, 8), ((9, 17), (1, 15), (0, 8), 1, True)),
+    ((1, 2, 64, 8), ((3, 17), (1, 15), (0, 8), 1, True)),
+    ((1, 2, 64, 9), ((33, 33), (2, 31), (16, 16), 1, True)),
     ((1, 2, 70, 90), ((33, 3), 1, (16, 1))),
     ((1, 2, 70, 90), ((33, 2), (9, 30))),
     ((1, 2, 30, 200), ((2, 40), (1, 9), (1, 20))),
@@ -92,6 +96,16 @@ def test_interleaved_channels_are_filtered(rng, ways, channels, arguments, threa
         skipping = len(arguments) == 1 or np.ravel(arguments[1])[-1] > 1
         across = few and skipping and channels * dtype.itemsize >= 128 and dtype.itemsize >= 4
         assert ways[-1] & ~_pool.STREAMED == (_pool.ACROSS if across else FILTERED)
+
+
+@pytest.mark.parametrize("channels", [2, 5, 32])
+@pytest.mark.parametrize("arguments", [((9, 7), (1, 6), (0, 3), 1, True), ((3, 7), (1, 6), (0, 3), 1, True)])
+def test_interleaved_channels_with_more_padding_than_columns(rng, ways, channels, arguments):
+    for dtype in ("u1", "f4", "f8"):
+        x = plain_numbers(rng, np.dtype(dtype), (1, channels, 64, 4))
+        values = vectorised.max_pool(x, 2, *arguments)[0]
+        assert bits(cu.max_pool2d(channels_last(x), *arguments)) == bits(values)
+    assert set(ways) == {FILTERED}
 
 
 def test_interleaved_channels_of_volumes_and_lines(rng, ways):

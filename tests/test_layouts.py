@@ -251,6 +251,33 @@ def test_results_of_windows_in_all_channels(rng, shape, window):
                 assert bits(out[1]) == bits(places)
 
 
+@pytest.mark.parametrize("channels", [16, 17, 23, 31, 33, 40, 63, 65])
+def test_rows_of_windows_of_bytes_in_all_channels(rng, channels):
+    """As many at once as the buffers hold, and behind the last of them whole vectors."""
+    for size in (40, 64, 131):
+        x = in_order(random_numbers(rng, np.dtype("u1"), (1, channels, 4, size)), (0, 2, 3, 1))
+        values, indices = vectorised.max_pool(x, 2, 2)
+        for index_format in ("plane", "window"):
+            result = cu.max_pool2d(x, 2, return_indices=True, index_format=index_format)
+            assert bits(result.values) == bits(values)
+            codes = reference.codes(indices, (4, size), 2, 2).astype(np.uint8)
+            assert bits(result.indices) == bits(indices if index_format == "plane" else codes)
+
+
+@pytest.mark.parametrize("channels", [1, 5, 16, 40])
+def test_rows_of_windows_that_miss_the_array(rng, channels):
+    """Between the cells of their windows there is more than the array has, along another axis than the rows."""
+    for n, full, window in ((2, (2, 8), (2, 1, (1, 0), (3, 1))), (3, (2, 3, 20), (2, 1, (1, 0, 0), (3, 1, 1))),
+                            (3, (3, 2, 20), ((1, 2, 2), (1, 1, 2), (0, 1, 0), (1, 3, 1)))):  # fmt: skip
+        x = random_numbers(rng, np.dtype("f4"), (2, channels, *full))
+        values, indices = reference.max_pool(x, n, *window)
+        given = in_order(x, (0, *range(2, n + 2), 1))
+        for some in (x, given):
+            found = POOL[n](some, *window, return_indices=True)
+            assert bits(found.values) == bits(values) == bits(POOL[n](some, *window))
+            assert bits(found.indices) == bits(indices)
+
+
 def far(count, step):
     """Some items that are `step` bytes apart: memory that is never touched takes none."""
     try:
