@@ -38,8 +38,9 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
                                             job.indices.c == job.index_size
                                             and job.indices.axis[2] == count * job.index_size):
         return 1
-    if not met("places of 32 bits in windows together", g.stride[2] <= 0x7FFFFFFF // LINE
-               and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= 0x7FFFFFFF - LINE * g.stride[2]):
+    # Places are counted from where the first of them begins, in 32 bits.
+    if (g.stride[2] > 0x7FFFFFFF // LINE
+            or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) > 0x7FFFFFFF - LINE * g.stride[2]):
         return 1
     return max(LINE // count, <Py_ssize_t> 1)
 
