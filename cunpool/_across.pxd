@@ -31,18 +31,17 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
     """How many windows of a row are compared in `count` channels, and written, at once: if their results follow each
     other, as many as the buffers hold."""
     cdef const Geometry *g = &job.g
-    if (g.pooled[2] == 1 or job.full.c != size or job.pooled.c != size
-            or not met("values of all channels that follow each other", job.pooled.axis[2] == count * size)):
+    if (g.pooled[2] == 1 or count < job.channels or job.full.c != size
+            or not met("values of all channels that follow each other", interleaved(job, &job.pooled, size))):
         return 1
     if job.indices.data != NULL and not met("indices of all channels that follow each other",
-                                            job.indices.c == job.index_size
-                                            and job.indices.axis[2] == count * job.index_size):
+                                            interleaved(job, &job.indices, job.index_size)):
         return 1
     # Places are counted from where the first of them begins, in 32 bits.
     if (g.stride[2] > 0x7FFFFFFF // LINE
             or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) > 0x7FFFFFFF - LINE * g.stride[2]):
         return 1
-    return max(LINE // count, <Py_ssize_t> 1)
+    return LINE // count
 
 
 cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,

@@ -310,6 +310,11 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
     return plane + size
 
 
+cdef inline bint interleaved(const Job *job, const View *view, Py_ssize_t size) noexcept nogil:
+    """Whether the channels are neighbours, and the columns of all of them."""
+    return view.c == size and view.axis[2] == job.channels * size
+
+
 cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) noexcept nogil:
     """Bytes between neighbours in raster order where that is the same everywhere in a plane, else 0."""
     cdef Py_ssize_t step = 0, cells = 1

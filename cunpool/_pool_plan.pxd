@@ -91,11 +91,6 @@ cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_p
     return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
 
 
-cdef inline bint interleaved(const Job *job, const View *view, Py_ssize_t size) noexcept nogil:
-    """Whether the channels are neighbours, and the columns of all of them."""
-    return view.c == size and view.axis[2] == job.channels * size
-
-
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Cells from one column to the next, where values alone can be filtered: of rows that are contiguous or interleave
     the channels, as those of the results are; else 0."""

@@ -228,7 +228,7 @@ def check_pooling(case, x, threads):
 
 @pytest.mark.parametrize("window", [(2,), (3, 2, 1), ((1, 3), (1, 1), 0, 2)], ids=str)
 @pytest.mark.parametrize(
-    "shape", [(2, 16, 8, 13), (1, 37, 5, 30), (2, 100, 4, 9), (1, 256, 3, 8), (1, 300, 3, 8)], ids=str
+    "shape", [(2, 16, 8, 13), (1, 37, 5, 30), (2, 100, 4, 9), (1, 256, 3, 8), (1, 300, 3, 8), (1, 600, 3, 8)], ids=str
 )
 def test_results_of_windows_in_all_channels(rng, shape, window):
     """Some windows of a row at once, where their values and indices follow each other, as no gap is between them."""
