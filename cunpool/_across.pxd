@@ -1,7 +1,10 @@
 # Windows in as many neighbouring channels as there are, some of a row at once; or any window, cell after cell.
+from libc.string cimport memset
+
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._deal cimport *
+from cunpool._numbers cimport *
 from cunpool._pack cimport *
 from cunpool._places cimport inside
 from cunpool._tasks cimport *
@@ -44,29 +47,52 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
     return LINE // count
 
 
-cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
-                             number *full) noexcept nogil:
-    """Pool a row of windows in `count` neighbouring channels."""
+cdef inline void copy_taps(const Job *job, Py_ssize_t count, Taps *taps, number *cells) noexcept nogil:
+    """Bring the cells of `count` channels together."""
+    cdef Py_ssize_t i
+    must(taps.count * count <= CELLS)
+    for i in range(taps.count):
+        copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.c, count, sizeof(number))
+        taps.cells[i] = <const char *> (cells + i * count)
+
+
+cdef inline bint any_set(const item8 *flags, Py_ssize_t count) noexcept nogil:
+    """Whether one of some flags is set, which lie by twos where they are of 4 bytes."""
+    cdef item8 seen = 0
+    cdef Py_ssize_t i
+    for i in range(count):
+        seen |= flags[i]
+    return seen != 0
+
+
+cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
+                             bint values_alone, number *full) noexcept nogil:
+    """Pool a row of windows in `count` neighbouring channels. False where `values_alone` were compared, but a NaN is
+    among the cells: the row has to be pooled again, with the places then."""
     cdef number[CELLS + LINE + VECTOR] cells_room
     cdef number *cells = <number *> aligned(cells_room)
     cdef number[LINE + 2 * VECTOR] best_room
     cdef int32_t[LINE + 2 * VECTOR] place_room
     cdef number *best = <number *> aligned(best_room)
     cdef int32_t *place = <int32_t *> aligned(place_room)
+    cdef item8[LINE + VECTOR] nan
     cdef Taps taps
     cdef const Geometry *g = &job.g
     cdef Target target = target_of(job, plane, d, h, 0, True)
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
-    cdef Py_ssize_t base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2], w = 0, windows, i
+    cdef Py_ssize_t base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2], w = 0, windows, lines, i
     cdef Py_ssize_t next_place = 0 if job.code_size else g.stride[2]
     cdef Py_ssize_t ahead = 0  # bytes from the last taps to these, where both are whole windows'
-    cdef bint within
+    cdef bint within, straight
     cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
     # In whole vectors, but at the end of the array: what they make of the cells behind the channels is not used.
     cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
     cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
-    must(count * most <= LINE)
+    # Values alone go straight to where they belong if what is made of the cells behind is overwritten by the next.
+    cdef bint follow = target.value_step == sizeof(number) and not target.stream and (most > 1 or count == whole)
+    must(count * most <= LINE and whole <= LINE + VECTOR)
+    memset(nan, 0, whole * sizeof(number) if values_alone else 0)
     while w < g.pooled[2]:
         windows = 1
         within = inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
@@ -83,23 +109,28 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             ahead = 0
             pool_large(job, plane, d, h, w, count, True, full)
         else:
+            lines = whole
             if job.full.c != sizeof(number):
-                must(taps.count * count <= CELLS)
-                for i in range(taps.count):
-                    copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.c, count, sizeof(number))
-                    taps.cells[i] = <const char *> (cells + i * count)
+                copy_taps(job, count, &taps, cells)
                 ahead = 0
             elif not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
-                whole = count
-            must((windows - 1) * count + whole <= LINE + VECTOR)
-            compare_windows(&taps, windows, next_window, next_place, count, whole, best, place)
-            write(&target, base, 0, windows * count, best, place)
+                lines = count
+            must((windows - 1) * count + lines <= LINE + VECTOR)
+            straight = values_alone and follow and (g.pooled[2] - w - windows) * count >= lines - count
+            if not values_alone:
+                compare_windows(&taps, windows, next_window, next_place, count, lines, best, place)
+            elif number is not half and number is not bhalf:
+                highest_windows(&taps, windows, next_window, count, lines,
+                                <number *> target.values if straight else best, nan)
+            if not straight:
+                write(&target, base, 0, windows * count, best, place)
         start[2] += windows * g.stride[2]
         base += windows * g.stride[2]
         target.values += windows * job.pooled.axis[2]
         if target.indices != NULL:
             target.indices += windows * job.indices.axis[2]
         w += windows
+    return not (values_alone and any_set(nan, whole * sizeof(number) // 8))
 
 
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
@@ -109,18 +140,19 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
     cdef bint large = (met("a window larger than the buffers, across channels", most == 0)
                        or met("a window of many cells, across channels", cells_of(g.kernel) > TAPS)
                        or met("a window of cells far apart, across channels", spans_far(job)))
-    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, part, count, w
+    cdef bint values_alone = highest_known(job.indices.data == NULL, cells_of(g.kernel), full)
+    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
     most = LINE if large else most
     parts = (job.channels + most - 1) // most
     lines = job.batch * rows * parts
     for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
         row = line // parts % rows
-        part = line % parts
-        count = min(job.channels - part * most, most)
+        plane = line // (parts * rows) * job.channels + line % parts * most
+        count = min(job.channels - line % parts * most, most)
+        d = row // g.pooled[1]
+        h = row % g.pooled[1]
         if large:
             for w in range(g.pooled[2]):
-                pool_large(job, line // (parts * rows) * job.channels + part * most, row // g.pooled[1],
-                           row % g.pooled[1], w, count, True, full)
-        else:
-            pool_across(job, line // (parts * rows) * job.channels + part * most, row // g.pooled[1],
-                        row % g.pooled[1], count, full)
+                pool_large(job, plane, d, h, w, count, True, full)
+        elif not (values_alone and pool_across(job, plane, d, h, count, True, full)):
+            pool_across(job, plane, d, h, count, False, full)

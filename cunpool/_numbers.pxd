@@ -1,4 +1,5 @@
-# What filtering (`_filter.pxd`) does with the numbers themselves, compiled for each kind of them.
+# What filtering (`_filter.pxd`), and windows in all channels without indices (`_across.pxd`), do with the numbers
+# themselves, compiled for each kind of them.
 from libc.string cimport memcpy
 
 from cunpool._common cimport *
@@ -7,6 +8,7 @@ from cunpool._compare cimport *
 cdef extern from *:
     """
     /* The highest of some runs, cell by cell. `into` may be one of them, and lies over none of them otherwise. */
+    #include <math.h>
     #if defined(__clang__)
     #define CUNPOOL_APART _Pragma("clang loop vectorize(assume_safety)")
     #elif defined(__GNUC__)
@@ -30,6 +32,27 @@ cdef extern from *:
         CUNPOOL_RUNS(into, count, \\
                      CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), CUNPOOL_HIGHER((c)[i_], (d)[i_])))
 
+    /* The highest of four or nine, of equals the first. A NaN is lost, unless it comes first, but noted cell by cell.
+       `v` to `x` hold what has been read and compared. */
+    #define CUNPOOL_TWO(v, w, x, a, b) \\
+        (v) = (a)[i_], (w) = (b)[i_], nan_ |= isunordered(v, w), (v) = CUNPOOL_HIGHER(v, w), \\
+        (x) = CUNPOOL_HIGHER(x, v)
+    #define CUNPOOL_NOTED(count, nan, highest) do { \\
+            Py_ssize_t i_; \\
+            CUNPOOL_APART \\
+            for (i_ = 0; i_ < (count); i_++) { \\
+                int nan_ = 0; \\
+                highest; \\
+                (nan)[i_] |= nan_; \\
+            } \\
+        } while (0)
+    #define CUNPOOL_NOTED_4(into, count, nan, v, w, x, a, b, c, d) \\
+        CUNPOOL_NOTED(count, nan, ((x) = (a)[i_], CUNPOOL_TWO(v, w, x, a, b), CUNPOOL_TWO(v, w, x, c, d), \\
+                                   (into)[i_] = (x)))
+    #define CUNPOOL_NOTED_9(into, count, nan, v, w, x, a, b, c, d, e, f, g, h, j) \\
+        CUNPOOL_NOTED(count, nan, ((x) = (a)[i_], CUNPOOL_TWO(v, w, x, b, c), CUNPOOL_TWO(v, w, x, d, e), \\
+                                   CUNPOOL_TWO(v, w, x, f, g), CUNPOOL_TWO(v, w, x, h, j), (into)[i_] = (x)))
+
     /* Half precision, of either kind, as an integer of the same order; and back again. */
     #define CUNPOOL_ORDERED(x) ((int16_t) ((x) ^ ((x) >> 15 & 0x7FFF)))
     #define CUNPOOL_HIGHER_HALF(x, y) CUNPOOL_HIGHER(CUNPOOL_ORDERED(x), CUNPOOL_ORDERED(y))
@@ -42,8 +65,14 @@ cdef extern from *:
     void highest_2 "CUNPOOL_HIGHEST_2"(...) noexcept nogil
     void highest_3 "CUNPOOL_HIGHEST_3"(...) noexcept nogil
     void highest_4 "CUNPOOL_HIGHEST_4"(...) noexcept nogil
+    void noted_4 "CUNPOOL_NOTED_4"(...) noexcept nogil
+    void noted_9 "CUNPOOL_NOTED_9"(...) noexcept nogil
     void highest_half_2 "CUNPOOL_HIGHEST_HALF_2"(...) noexcept nogil
     void highest_half_3 "CUNPOOL_HIGHEST_HALF_3"(...) noexcept nogil
+
+cdef enum:
+    FEW_LOOKS = 4           # cells of windows whose maxima alone are found across channels,
+    MOST_LOOKS = 9          # and of those of `float4` and `float8`
 
 ctypedef void (*Highest)(const char **runs, int count, char *into, Py_ssize_t cells) noexcept nogil
 ctypedef void (*LookForOdd)(const char *row, Py_ssize_t count, bint *odd) noexcept nogil
@@ -62,28 +91,67 @@ cdef inline cloned highest_of(const char **runs, int count, plain *into, Py_ssiz
     """The highest of some runs, four at a time."""
     # Copies, because the compiler has to fear that writing changes `runs`.
     cdef const plain *first = <const plain *> runs[0]
-    cdef const plain *second = <const plain *> runs[1] if count > 1 else first
-    cdef const plain *third = <const plain *> runs[2] if count > 2 else first
-    cdef const plain *fourth = <const plain *> runs[3] if count > 3 else first
+    cdef const plain *second
+    cdef const plain *third
     cdef int i
     if count == 1:
         memcpy(into, first, cells * sizeof(plain))
-    elif count == 2:
-        highest_2(into, first, second, cells)
-    elif count == 3:
-        highest_3(into, first, second, third, cells)
-    else:
-        highest_4(into, first, second, third, fourth, cells)
-    for i in range(4, count, 3):
-        first = <const plain *> runs[i]
-        second = <const plain *> runs[i + 1] if count - i > 1 else first
-        third = <const plain *> runs[i + 2] if count - i > 2 else first
+    for i in range(1, count, 3):
+        second = <const plain *> runs[i]
+        third = <const plain *> runs[i + 1] if count - i > 1 else second
         if count - i == 1:
-            highest_2(into, into, first, cells)
+            highest_2(into, first, second, cells)
         elif count - i == 2:
-            highest_3(into, into, first, second, cells)
+            highest_3(into, first, second, third, cells)
         else:
-            highest_4(into, into, first, second, third, cells)
+            highest_4(into, first, second, third, <const plain *> runs[i + 2], cells)
+        first = into
+
+
+cdef inline bint highest_known(bint values_alone, Py_ssize_t cells, number *_) noexcept nogil:
+    """Whether `highest_windows` knows the windows of so many cells."""
+    if number is float4 or number is float8:
+        return values_alone and cells <= MOST_LOOKS
+    elif number is half or number is bhalf:
+        return False
+    else:
+        return values_alone and cells <= FEW_LOOKS
+
+
+cdef inline inlined highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, Py_ssize_t cells, plain *into,
+                                 item8 *nan) noexcept nogil:
+    """The highest of one window in some channels: so many looks, with the last cell again if they are more."""
+    cdef const plain *run[MOST_LOOKS]
+    cdef item4 *nan_4 = <item4 *> nan
+    cdef plain v = 0, w = 0, x = 0
+    cdef int i
+    for i in range(looks):
+        run[i] = <const plain *> (taps.cells[min(i, taps.count - 1)] + ahead)
+    if plain is float4:
+        if looks == FEW_LOOKS:
+            noted_4(into, cells, nan_4, v, w, x, run[0], run[1], run[2], run[3])
+        else:
+            noted_9(into, cells, nan_4, v, w, x, run[0], run[1], run[2], run[3], run[4], run[5], run[6], run[7], run[8])
+    elif plain is float8:
+        if looks == FEW_LOOKS:
+            noted_4(into, cells, nan, v, w, x, run[0], run[1], run[2], run[3])
+        else:
+            noted_9(into, cells, nan, v, w, x, run[0], run[1], run[2], run[3], run[4], run[5], run[6], run[7], run[8])
+    else:
+        highest_4(into, run[0], run[1], run[2], run[3], cells)
+
+
+cdef inline cloned highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
+                                   Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
+    """The maxima that `compare_windows` finds, but without their places, and where no NaN is noted: in `nan` is one
+    flag, as large as a number, for each of the `lines`."""
+    cdef Py_ssize_t window
+    for window in range(windows):
+        if taps.count <= FEW_LOOKS:
+            highest_taps(FEW_LOOKS, taps, window * next, lines, into + window * pitch, nan)
+        elif plain is float4 or plain is float8:
+            must(taps.count <= MOST_LOOKS)
+            highest_taps(MOST_LOOKS, taps, window * next, lines, into + window * pitch, nan)
 
 
 cdef inline cloned highest_of_halves(const char **runs, int count, int2 *into, Py_ssize_t cells) noexcept nogil:

@@ -34,7 +34,7 @@ cdef enum:
     TALL_FILTERED = 7       # for each byte of a cell in a tall plane of many,
     PLANE_FILTERED = 128    # and those of a plane by itself
     BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
-    BROAD_UNIT = 128        # bytes of channels whose small windows are compared across them, unless all columns count
+    BROAD_UNIT = 64         # bytes of channels whose small windows are compared across them, unless all columns count
     COPIED_ROW = 64         # cells of the longest row that is copied for nothing but the gap behind it
     COPIED_MOST = 1 << 18   # bytes of the largest plane that is copied,
     COPIED_LOT = 1 << 16    # and of small ones that are copied together
@@ -107,12 +107,22 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
     return 0
 
 
+cdef inline Py_ssize_t looks_at_once(Py_ssize_t item_size, Py_ssize_t channels) noexcept nogil:
+    """Cells of the largest window that is compared across so many channels rather than filtered. Of two bytes there is
+    none: they may be halves, each of which has to be made comparable again and again."""
+    if item_size == 2:
+        return 0
+    return MOST_LOOKS if item_size > 1 and channels * item_size >= 2 * BROAD_UNIT else FEW_LOOKS
+
+
 cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, Py_ssize_t unit, bint tall) noexcept nogil:
     """Whether filtering is worth its plan, and its rows their loops: as one tall plane each row, else each plane."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = g.pooled[2] * unit * cells_of(g.kernel)
-    if met("broad units, of which a stride leaves some out",
-           unit * item_size >= BROAD_UNIT and item_size >= 4 and g.stride[2] > 1 and cells_of(g.kernel) <= DEALT):
+    if (met("broad units, of which a stride leaves some out",
+            g.stride[2] > 1 and unit >= MANY and unit * item_size >= BROAD_UNIT)
+            and met("so few cells that all of a window are compared at once",
+                    cells_of(g.kernel) <= looks_at_once(item_size, unit))):
         return False
     return (met("columns enough to be filtered", g.full[2] * unit > NARROW)
             and met("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED))

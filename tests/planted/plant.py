@@ -40,7 +40,7 @@ LIMIT = 900  # seconds for the whole suite: who takes longer hangs, and is caugh
 KERNELS = "spreading strays layouts window_codes unpooling gradients fast_paths properties"
 # The tests of each source's room, those first that find most.
 ROOMS = {
-    "_pool.pyx": "copied_planes filtering reaching pooling layouts fast_paths properties window_codes",
+    "_pool.pyx": "across copied_planes filtering reaching pooling layouts fast_paths properties window_codes",
     "_memory.pyx": "memory under_pressure",
     "_threads.py": "threads",
     "_waiting.py": "threads",

@@ -1,0 +1,80 @@
+"""Maxima alone of windows in many neighbouring channels, beside the same in C order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_filtering import bits, channels_last
+
+import cunpool as cu
+from cunpool import _pool
+
+# Fewer and more than a vector, whole ones and not, and more than the buffers hold.
+CHANNELS = [16, 17, 24, 31, 32, 63, 64, 65, 100, 128, 300, 512, 513, 600]
+# A vector's worth of one cell, of some and of all looks; over the edge, and past an array that they miss.
+WINDOWS = [(2,), ((1, 2),), ((3, 1), (1, 2)), (3, 2, 1), ((1, 9), (1, 4), (0, 4)), ((2, 2), 2, 1, (5, 1)), ((1, 7), 3)]
+DTYPES = ["f4", "f8", "i4", "u4", "i8", "u1", "i1"]
+
+
+def numbers(rng, dtype, shape):
+    if np.dtype(dtype).kind == "f":
+        return rng.standard_normal(shape).astype(dtype)
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def in_c_order(x, window):
+    return cu.max_pool2d(x, *window, return_indices=True)[0]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("channels", CHANNELS)
+def test_maxima_across_channels(rng, ways, channels, window, threads):
+    for dtype in DTYPES:
+        x = numbers(rng, dtype, (2, channels, 4, 13))
+        expected = in_c_order(x, window)
+        ways.clear()
+        assert bits(cu.max_pool2d(channels_last(x), *window, num_threads=threads)) == bits(expected)
+        if dtype == "f4" and channels >= 32:
+            assert ways == [_pool.ACROSS]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("channels", [17, 32, 48])
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1), ((1, 7), 3)], ids=str)
+def test_a_nan_anywhere(rng, channels, window, dtype):
+    x = numbers(rng, dtype, (1, channels, 4, 9))
+    for at in np.ndindex(4, 9):
+        for channel in (0, 15, channels - 1):
+            some = x.copy()
+            some[0, channel][at] = np.nan
+            # Behind the NaN, where it would be lost, nothing is as high.
+            some[0, channel][at[0], at[1] + 1 :] = 9
+            assert bits(cu.max_pool2d(channels_last(some), *window)) == bits(in_c_order(some, window))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1), ((1, 7), 3)], ids=str)
+def test_zeros_of_either_sign(rng, window, dtype):
+    x = rng.choice(np.array([0.0, -0.0, -1.0, -np.inf], dtype), (2, 40, 7, 12))
+    result = cu.max_pool2d(channels_last(x), *window)
+    assert bits(result) == bits(in_c_order(x, window))
+    assert len(set(np.signbit(result[result == 0]))) == 2
+
+
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1), ((1, 2), (1, 2))], ids=str)
+@pytest.mark.parametrize("channels", [17, 24, 32, 63, 65, 300, 600])
+def test_nothing_is_written_beside_the_results(rng, channels, window):
+    """With a column behind each row, a channel behind each column, or neither, but rows in front and behind."""
+    for dtype in ("f4", "f8", "u1"):
+        x = numbers(rng, dtype, (1, channels, 5, 10))
+        expected = in_c_order(x, window)
+        _, _, height, width = expected.shape
+        for columns, more in ((0, 0), (1, 0), (0, 1)):
+            room = np.full((height + 2, width + columns, channels + more), 77, dtype)
+            out = np.moveaxis(room[1:-1, :width, :channels], -1, 0)[None]
+            cu.max_pool2d(channels_last(x), *window, out=out)
+            assert bits(out) == bits(expected)
+            room[1:-1, :width, :channels] = 77
+            assert (room == 77).all()
