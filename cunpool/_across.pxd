@@ -56,19 +56,21 @@ cdef inline void copy_taps(const Job *job, Py_ssize_t count, Taps *taps, number 
         taps.cells[i] = <const char *> (cells + i * count)
 
 
-cdef inline bint any_set(const item8 *flags, Py_ssize_t count) noexcept nogil:
-    """Whether one of some flags is set, which lie by twos where they are of 4 bytes."""
-    cdef item8 seen = 0
+cdef inline bint any_set(const item8 *flags, Py_ssize_t size) noexcept nogil:
+    """Whether one of some flags, of 4 or 8 bytes and so many in all, is set."""
+    cdef item8 seen = (<const item4 *> flags)[size // 4 - 1]
     cdef Py_ssize_t i
-    for i in range(count):
+    for i in range(size // 8):
         seen |= flags[i]
     return seen != 0
 
 
 cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
                              bint values_alone, number *full) noexcept nogil:
-    """Pool a row of windows in `count` neighbouring channels. False where `values_alone` were compared, but a NaN is
-    among the cells: the row has to be pooled again, with the places then."""
+    """Pool a row of windows in `count` neighbouring channels. False where `values_alone` were compared, but a window
+    has a NaN: the row has to be pooled again, with the places then.
+
+    It is long because nearly all that it names is the state of one walk along the row."""
     cdef number[CELLS + LINE + VECTOR] cells_room
     cdef number *cells = <number *> aligned(cells_room)
     cdef number[LINE + 2 * VECTOR] best_room
@@ -90,9 +92,11 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
     cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
     # Values alone go straight to where they belong if what is made of the cells behind is overwritten by the next.
-    cdef bint follow = target.value_step == sizeof(number) and not target.stream and (most > 1 or count == whole)
+    cdef bint follow = (target.value_step == sizeof(number) and not target.stream
+                        and (count == whole or count == job.channels and interleaved(job, &job.pooled, sizeof(number))))
+    cdef bint watched = values_alone and (number is float4 or number is float8)
     must(count * most <= LINE and whole <= LINE + VECTOR)
-    memset(nan, 0, whole * sizeof(number) if values_alone else 0)
+    memset(nan, 0, whole * sizeof(number) if watched else 0)
     while w < g.pooled[2]:
         windows = 1
         within = inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
@@ -130,7 +134,7 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         if target.indices != NULL:
             target.indices += windows * job.indices.axis[2]
         w += windows
-    return not (values_alone and any_set(nan, whole * sizeof(number) // 8))
+    return not (watched and any_set(nan, count * sizeof(number)))
 
 
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:

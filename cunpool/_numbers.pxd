@@ -7,8 +7,9 @@ from cunpool._compare cimport *
 
 cdef extern from *:
     """
-    /* The highest of some runs, cell by cell. `into` may be one of them, and lies over none of them otherwise. */
     #include <math.h>
+
+    /* The highest of some runs, cell by cell. `into` may be one of them, and lies over none of them otherwise. */
     #if defined(__clang__)
     #define CUNPOOL_APART _Pragma("clang loop vectorize(assume_safety)")
     #elif defined(__GNUC__)
@@ -32,8 +33,8 @@ cdef extern from *:
         CUNPOOL_RUNS(into, count, \\
                      CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), CUNPOOL_HIGHER((c)[i_], (d)[i_])))
 
-    /* The highest of four or nine, of equals the first. A NaN is lost, unless it comes first, but noted cell by cell.
-       `v` to `x` hold what has been read and compared. */
+    /* The highest of four or nine, of equals the first; and whether any may be a NaN, which is lost. The first of nine
+       is not asked, for it would stay. `v` to `x` hold what has been read and compared. */
     #define CUNPOOL_TWO(v, w, x, a, b) \\
         (v) = (a)[i_], (w) = (b)[i_], nan_ |= isunordered(v, w), (v) = CUNPOOL_HIGHER(v, w), \\
         (x) = CUNPOOL_HIGHER(x, v)
@@ -71,7 +72,7 @@ cdef extern from *:
     void highest_half_3 "CUNPOOL_HIGHEST_HALF_3"(...) noexcept nogil
 
 cdef enum:
-    FEW_LOOKS = 4           # cells of windows whose maxima alone are found across channels,
+    FEW_LOOKS = 4           # cells of windows whose maxima alone are found across channels, of some integers,
     MOST_LOOKS = 9          # and of those of `float4` and `float8`
 
 ctypedef void (*Highest)(const char **runs, int count, char *into, Py_ssize_t cells) noexcept nogil
@@ -93,18 +94,20 @@ cdef inline cloned highest_of(const char **runs, int count, plain *into, Py_ssiz
     cdef const plain *first = <const plain *> runs[0]
     cdef const plain *second
     cdef const plain *third
+    cdef const plain *fourth
     cdef int i
     if count == 1:
         memcpy(into, first, cells * sizeof(plain))
     for i in range(1, count, 3):
         second = <const plain *> runs[i]
         third = <const plain *> runs[i + 1] if count - i > 1 else second
+        fourth = <const plain *> runs[i + 2] if count - i > 2 else second
         if count - i == 1:
             highest_2(into, first, second, cells)
         elif count - i == 2:
             highest_3(into, first, second, third, cells)
         else:
-            highest_4(into, first, second, third, <const plain *> runs[i + 2], cells)
+            highest_4(into, first, second, third, fourth, cells)
         first = into
 
 
@@ -112,10 +115,10 @@ cdef inline bint highest_known(bint values_alone, Py_ssize_t cells, number *_) n
     """Whether `highest_windows` knows the windows of so many cells."""
     if number is float4 or number is float8:
         return values_alone and cells <= MOST_LOOKS
-    elif number is half or number is bhalf:
-        return False
-    else:
+    elif number is int1 or number is item1 or number is int4 or number is item4:
         return values_alone and cells <= FEW_LOOKS
+    else:  # wide integers are rare, and those of two bytes are filtered: loops of their own would make a larger wheel
+        return False
 
 
 cdef inline inlined highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, Py_ssize_t cells, plain *into,
@@ -137,14 +140,14 @@ cdef inline inlined highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, 
             noted_4(into, cells, nan, v, w, x, run[0], run[1], run[2], run[3])
         else:
             noted_9(into, cells, nan, v, w, x, run[0], run[1], run[2], run[3], run[4], run[5], run[6], run[7], run[8])
-    else:
+    elif plain is int1 or plain is item1 or plain is int4 or plain is item4:
         highest_4(into, run[0], run[1], run[2], run[3], cells)
 
 
 cdef inline cloned highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
                                    Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
-    """The maxima that `compare_windows` finds, but without their places, and where no NaN is noted: in `nan` is one
-    flag, as large as a number, for each of the `lines`."""
+    """The maxima that `compare_windows` finds, without their places. They are right in those of the `lines` of which
+    `nan`, one flag as large as a number for each, says nothing: any other has seen a NaN."""
     cdef Py_ssize_t window
     for window in range(windows):
         if taps.count <= FEW_LOOKS:
