@@ -94,7 +94,8 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     # Values alone go straight to where they belong if what is made of the cells behind is overwritten by the next.
     cdef bint follow = (target.value_step == sizeof(number) and not target.stream
                         and (count == whole or count == job.channels and interleaved(job, &job.pooled, sizeof(number))))
-    cdef bint watched = values_alone and (number is float4 or number is float8)
+    cdef bint alone = values_alone and highest_known(True, 1, full)  # a constant for kinds that are never
+    cdef bint watched = alone and (number is float4 or number is float8)
     must(count * most <= LINE and whole <= LINE + VECTOR)
     memset(nan, 0, whole * sizeof(number) if watched else 0)
     while w < g.pooled[2]:
@@ -120,8 +121,8 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             elif not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
                 lines = count
             must((windows - 1) * count + lines <= LINE + VECTOR)
-            straight = values_alone and follow and (g.pooled[2] - w - windows) * count >= lines - count
-            if not values_alone:
+            straight = alone and follow and (g.pooled[2] - w - windows) * count >= lines - count
+            if not alone:
                 compare_windows(&taps, windows, next_window, next_place, count, lines, best, place)
             elif number is not half and number is not bhalf:
                 highest_windows(&taps, windows, next_window, count, lines,

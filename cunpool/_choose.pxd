@@ -34,7 +34,43 @@ cdef extern from *:
     CUNPOOL_CHOOSE(cunpool_choose_2_long, uint16_t, 64)
     CUNPOOL_CHOOSE(cunpool_choose_4_long, uint32_t, 64)
     CUNPOOL_CHOOSE(cunpool_choose_8_long, uint64_t, 64)
+
+    /* A line of units of a few bytes, or the most of it: some vectors, again and again, whose bytes are brought into
+       another order, and have codes of their own. On x86-64 an instruction for that is newer than the first ones. */
+    #if defined(__GNUC__) && !defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
+    #if defined(__x86_64__)
+    __attribute__((target("avx2")))
+    #define CUNPOOL_MIXES __builtin_cpu_supports("avx2")
+    #else
+    #define CUNPOOL_MIXES 1
+    #endif
+    static void cunpool_spread_mixed(char *out, const char *codes, const char *values, Py_ssize_t times,
+                                     Py_ssize_t step, int vectors, const Py_ssize_t *at,
+                                     const uint8_t (*order)[16], const uint8_t (*wanted)[16]) {
+        typedef uint8_t vector __attribute__((vector_size(16)));
+        vector given, chosen, bytes, code;
+        int i;
+        for (; times > 0; times--) {
+            for (i = 0; i < vectors; i++) {
+                memcpy(&given, codes + at[i], 16);
+                memcpy(&chosen, values + at[i], 16);
+                memcpy(&bytes, order[i], 16);
+                memcpy(&code, wanted[i], 16);
+                chosen = __builtin_shuffle(chosen, bytes) & (vector) (__builtin_shuffle(given, bytes) == code);
+                memcpy(out, &chosen, 16);
+                out += 16;
+            }
+            codes += step;
+            values += step;
+        }
+    }
+    #else
+    #define CUNPOOL_MIXES 0
+    #define cunpool_spread_mixed(out, codes, values, times, step, vectors, at, order, wanted)
+    #endif
     """
+    const bint CUNPOOL_MIXES
+    void cunpool_spread_mixed(...) noexcept nogil
     void cunpool_choose_1(char *out, const char *codes, const char *values, item1 code) noexcept nogil
     void cunpool_choose_2(char *out, const char *codes, const char *values, item2 code) noexcept nogil
     void cunpool_choose_4(char *out, const char *codes, const char *values, item4 code) noexcept nogil
@@ -57,6 +93,38 @@ cdef enum:
     BROAD = 4               # cells that a window may have along a line of single cells
     SHORT = 2 * LONG        # bytes of the values of a row that is worked on together with others,
     SHORT_STAGE = 1 << 12   # in so many bytes of the output
+    MIXED = 9               # vectors that are as long as some windows, at most: 3 cells of 3 bytes ask for so many
+
+
+cdef struct Mixed:
+    # How a line of units of a few bytes is chosen in whole vectors, of which so many are as long as some `windows`.
+    # Each takes its bytes from the values, and the codes, that begin at `at`: which one, and of which tap its code is.
+    int vectors             # 0 where units are not chosen together
+    Py_ssize_t windows
+    Py_ssize_t at[MIXED]
+    uint8_t order[MIXED][VECTOR]
+    uint8_t tap[MIXED][VECTOR]
+
+
+cdef inline noinline plan_mixed(Py_ssize_t unit, Py_ssize_t taps, Mixed *mixed) noexcept nogil:
+    """How units of so many bytes are chosen together."""
+    cdef Py_ssize_t window = unit * taps, vectors = 1, vector, i, at, behind
+    mixed.vectors = 0
+    while vectors <= MIXED and vectors * VECTOR % window:
+        vectors += 1
+    if not CUNPOOL_MIXES or not met("units of few bytes, few vectors of which are whole windows", vectors <= MIXED):
+        return
+    for vector in range(vectors):
+        mixed.at[vector] = vector * VECTOR // window * unit
+        for i in range(VECTOR):
+            at = vector * VECTOR + i
+            behind = at // window * unit + at % unit - mixed.at[vector]
+            if behind >= VECTOR:
+                return
+            mixed.order[vector][i] = <uint8_t> behind
+            mixed.tap[vector][i] = <uint8_t> (at % window // unit)
+    mixed.windows = vectors * VECTOR // window
+    mixed.vectors = <int> vectors
 
 
 cdef inline void choose(char *out, const part *codes, const part *values, part code) noexcept nogil:
@@ -125,6 +193,20 @@ cdef inline inlined spread_units(char *out, Py_ssize_t pitch, const part *codes,
         codes += unit
         values += unit
         window += 1
+
+
+cdef inline noinline spread_mixed(const Mixed *mixed, char *out, Py_ssize_t step, const char *codes,
+                                  const char *values, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t times,
+                                  Py_ssize_t unit, int code, int tap_code) noexcept nogil:
+    """What whole vectors are of a line in each of some rows, `row` bytes of values apart: so many times all of them."""
+    cdef uint8_t wanted[MIXED][VECTOR]
+    cdef int vector, i
+    for vector in range(mixed.vectors):
+        for i in range(VECTOR):
+            wanted[vector][i] = <uint8_t> (code + mixed.tap[vector][i] * tap_code)
+    for i in range(rows):
+        cunpool_spread_mixed(out + i * step, codes + i * row, values + i * row, times, mixed.windows * unit,
+                             mixed.vectors, mixed.at, mixed.order, wanted)
 
 
 cdef inline inlined spread_cells(int taps, char *out, const part *codes, const part *values, Py_ssize_t windows,

@@ -272,6 +272,9 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
     cdef Py_ssize_t taps = way.line.taps, step = way.row.taps * way.row.full_step, row
     cdef part tap_code = <part> way.line.code, code
     cdef bint cells = way.unit == 1 and way.item_size == sizeof(part)
+    # Of each row, the windows that are chosen in vectors of mixed units.
+    cdef Py_ssize_t mixed = (windows // way.mixed.windows * way.mixed.windows if part is item1 and way.mixed.vectors
+                             else 0)
     cdef char *line_out
     cdef int line
     for line in range(first, first + lines):
@@ -287,9 +290,13 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
             for row in range(rows):
                 spread_unit(line_out + row * step, codes + row * windows, values + row * windows, windows, code)
         else:
+            if mixed:
+                spread_mixed(&way.mixed, line_out, step, <const char *> codes, <const char *> values, rows,
+                             windows * unit, mixed // way.mixed.windows, unit, <int> code, <int> tap_code)
             for row in range(rows):
-                spread_units(line_out + row * step, way.pitch, codes + row * windows * unit,
-                             values + row * windows * unit, unit, windows, taps, code, tap_code)
+                spread_units(line_out + row * step + mixed * taps * unit, way.pitch,
+                             codes + (row * windows + mixed) * unit, values + (row * windows + mixed) * unit, unit,
+                             windows - mixed, taps, code, tap_code)
 
 
 cdef inline void spread_block(const Job *job, const Spread *way, const Block *block, const part *codes,

@@ -1,5 +1,5 @@
 # The plan of spreading: the axes as memory has them, and the blocks of windows that are worked on together.
-from cunpool._choose cimport BROAD, LONG
+from cunpool._choose cimport BROAD, LONG, VECTOR, Mixed, plan_mixed
 from cunpool._common cimport *
 from cunpool._places cimport beside_each_other, side_by_side
 from cunpool._select cimport SELECT_WIDTH
@@ -32,6 +32,7 @@ cdef struct Spread:
     Py_ssize_t item_size
     Py_ssize_t unit         # entries
     Py_ssize_t pitch        # bytes from one unit of a line to the next
+    Mixed mixed
     Py_ssize_t most_rows, most_windows, most_unit   # of a block,
     Py_ssize_t row_parts, window_parts, unit_parts  # and into how many the rows, the windows and the units go
     Py_ssize_t blocks
@@ -211,6 +212,9 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
                            and (way.line.pooled == 1 or way.line.index_step == way.unit * index_size))
     way.all_values = way.rows_of_values and way.row.value_step == way.unit * way.line.pooled * item_size
     way.all_indices = way.rows_of_indices and way.row.index_step == way.unit * way.line.pooled * index_size
+    way.mixed.vectors = 0
+    if item_size == 1 and 1 < way.unit < VECTOR and way.pitch == way.unit:
+        plan_mixed(way.unit, way.line.taps, &way.mixed)
     list_lines(job, way)
     size_blocks(job, way)
     # Where planes are small and do not follow each other a block is soon done, and scattering needs no division.

@@ -149,6 +149,24 @@ def test_channels_last_of_any_number(rng, ways, channels, kind):
     assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.SPREAD}
 
 
+@pytest.mark.parametrize("channels", range(2, 18))
+@pytest.mark.parametrize("kind", ["i8", "u1"])
+def test_bytes_of_few_interleaved_channels(rng, ways, channels, kind):
+    """Vectors that begin anywhere in a window: whole periods of them, what is left behind, and nothing but that."""
+    for taps in range(1, 7):
+        for windows in (1, 3, 7, 8, 9, 16, 17, 48, 49, 131, 400):
+            case = Case(rng, (1, channels), (2, windows), (2, taps), (1, taps // 2))
+            values = random_items(rng, np.dtype("u1"), (1, channels, 2, windows))
+            indices, arguments = case.indices(kind)
+            out = np.full((case.full[0] + 2, case.full[1], channels), 7, "u1")
+            UNPOOL[2](ordered(values, [0, 2, 3, 1]), ordered(indices, [0, 2, 3, 1]), (2, taps), output_size=case.full,
+                      out=out[1:-1].transpose(2, 0, 1)[None], **arguments)  # fmt: skip
+            assert bits(out[1:-1].transpose(2, 0, 1)[None]) == bits(case.expected(values))
+            assert (out[:: case.full[0] + 1] == 7).all()
+    assert sum(way == _unpool.SPREAD for way in ways) >= 24
+    assert not any(way & _unpool.STRAYED for way in ways)
+
+
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0], [1, 0, 3, 2]])
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
 def test_gradients_are_what_adding_to_zero_gives(rng, ways, order, kind):
