@@ -41,8 +41,9 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
                                             interleaved(job, &job.indices, job.index_size)):
         return 1
     # Places are counted from where the first of them begins, in 32 bits.
-    if (g.stride[2] > 0x7FFFFFFF // LINE
-            or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) > 0x7FFFFFFF - LINE * g.stride[2]):
+    if (g.stride[2] > 0x7FFFFFFF // LINE // job.raster[2]
+            or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
+            > 0x7FFFFFFF - LINE * g.stride[2] * job.raster[2]):
         return 1
     return LINE // count
 
@@ -84,7 +85,7 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
     cdef Py_ssize_t base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2], w = 0, windows, lines, i
-    cdef Py_ssize_t next_place = 0 if job.code_size else g.stride[2]
+    cdef Py_ssize_t next_base = g.stride[2] * job.raster[2], next_place = 0 if job.code_size else next_base
     cdef Py_ssize_t ahead = 0  # bytes from the last taps to these, where both are whole windows'
     cdef bint within, straight
     cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
@@ -130,7 +131,7 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             if not straight:
                 write(&target, base, 0, windows * count, best, place)
         start[2] += windows * g.stride[2]
-        base += windows * g.stride[2]
+        base += windows * next_base
         target.values += windows * job.pooled.axis[2]
         if target.indices != NULL:
             target.indices += windows * job.indices.axis[2]

@@ -210,25 +210,26 @@ cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limi
 
 
 cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
-    """The cells of one window."""
+    """The cells of one window, in raster order whichever axis is the width."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t kd, kh, kw, d, h, w
+    cdef Py_ssize_t k[3]
+    cdef Py_ssize_t at[3]
+    cdef int slow = job.order[0], middle = job.order[1], fast = job.order[2], i
+    cdef Py_ssize_t first, second, third
     taps.count = 0
-    for kd in range(g.kernel[0]):
-        d = start[0] + kd * g.dilation[0]
-        if not 0 <= d < g.full[0]:
-            continue
-        for kh in range(g.kernel[1]):
-            h = start[1] + kh * g.dilation[1]
-            if not 0 <= h < g.full[1]:
-                continue
-            for kw in range(g.kernel[2]):
-                w = start[2] + kw * g.dilation[2]
-                if 0 <= w < g.full[2]:
+    for first in range(g.kernel[slow]):
+        k[slow] = first
+        for second in range(g.kernel[middle]):
+            k[middle] = second
+            for third in range(g.kernel[fast]):
+                k[fast] = third
+                for i in range(3):
+                    at[i] = start[i] + k[i] * g.dilation[i]
+                if (0 <= at[0] < g.full[0] and 0 <= at[1] < g.full[1] and 0 <= at[2] < g.full[2]):
                     must(taps.count < TAPS)
-                    taps.cells[taps.count] = (plane + d * job.full.axis[0] + h * job.full.axis[1]
-                                              + w * job.full.axis[2])
-                    taps.places[taps.count] = <int32_t> place_of(job, kd, kh, kw)
+                    taps.cells[taps.count] = (plane + at[0] * job.full.axis[0] + at[1] * job.full.axis[1]
+                                              + at[2] * job.full.axis[2])
+                    taps.places[taps.count] = <int32_t> place_of(job, k[0], k[1], k[2])
                     taps.count += 1
 
 

@@ -269,7 +269,8 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
             and met("channels enough", job.channels >= MANY)
             and (met("a window of few cells", cells_of(job.g.kernel) <= DEALT)
                  or cells_of(job.g.kernel) <= TAPS and job.indices.data != NULL and not half_precision)):
-        plan.ways = ACROSS_TAKEN
+        turn_to_channels(job, item_size)
+        plan.ways = ACROSS_TAKEN + TURNED_TAKEN * (job.order[2] != 2)
     # Rows dealt out; or where windows are few, these too across the channels.
     elif near and plan_dealt(job, plan, item_size, half_precision, &few):
         plan.rows.fits = True

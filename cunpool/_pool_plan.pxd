@@ -151,6 +151,15 @@ cdef inline void turn(Job *job, int axis) noexcept nogil:
     job.order[axis], job.order[2] = job.order[2], job.order[axis]
 
 
+cdef inline void turn_to_channels(Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Take for the width the last axis along which all channels are the next ones in memory, if there is any."""
+    cdef int axis
+    for axis in range(2, -1, -1):
+        if job.full.axis[axis] == job.channels * item_size:
+            turn(job, axis)
+            return
+
+
 cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int compared_size,
                                int threads) noexcept nogil:
     """Whether a call can be filtered, and how: along the last axis that is contiguous or interleaves the channels,

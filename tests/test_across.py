@@ -40,6 +40,27 @@ def test_maxima_across_channels(rng, ways, channels, window, threads):
             assert ways == [_pool.ACROSS]
 
 
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 3, 2, 1), (2, 3, 0, 1), (3, 0, 2, 1)], ids=str)
+@pytest.mark.parametrize("window", [(2,), ((2, 3), (1, 2), (1, 1)), ((3, 2), (2, 3), 1, (1, 2)), ((5, 6), 2)], ids=str)
+@pytest.mark.parametrize("channels", [16, 17, 40, 300, 600])
+def test_walks_along_the_axis_nearest_in_memory(rng, ways, channels, window, order):
+    """Ties and NaN are the first and the last in raster order, whichever axis is walked along; wide places as well."""
+    for dtype in ("f4", "u1"):
+        x = rng.integers(0, 3, (2, channels, 9, 11)).astype(dtype)
+        if dtype == "f4":
+            x[rng.random(x.shape) < 0.05] = np.nan
+        given = np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+        for arguments in ({}, {"index_format": "window"}, {"index_dtype": np.int32}):
+            expected = cu.max_pool2d(x, *window, return_indices=True, **arguments)
+            ways.clear()
+            for out in (None, [np.empty_like(given, shape=e.shape, dtype=e.dtype) for e in expected]):
+                result = cu.max_pool2d(given, *window, return_indices=True, out=out and tuple(out), **arguments)
+                assert [bits(array) for array in result] == [bits(array) for array in expected]
+            turned = _pool.TURNED if order in ((0, 3, 2, 1), (3, 0, 2, 1)) and order[-2] == 2 else 0
+            if dtype == "f4" and window == (2,):
+                assert set(ways) == {_pool.ACROSS | turned}
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("channels", [17, 32, 48])
 @pytest.mark.parametrize("window", [(2,), (3, 2, 1), ((1, 7), 3)], ids=str)
