@@ -271,43 +271,6 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
                             + tap[2] * job.full.axis[2] + low * step, step, high - low, place_of(job, kd, kh, kw))
 
 
-cdef inline void compare_one(const Job *job, const char *plane, const Py_ssize_t *start, number *best,
-                             int32_t *place) noexcept nogil:
-    """The maximum of one window and its place; the window may reach over the edge, but not miss the array."""
-    cdef const Geometry *g = &job.g
-    cdef const char *cell
-    cdef Py_ssize_t low[3]
-    cdef Py_ssize_t high[3]
-    cdef Py_ssize_t i, j, where, next_cell, next_place
-    cdef int slow = job.order[0], middle = job.order[1], fast = job.order[2], axis
-    cdef number highest
-    cdef int32_t there
-    next_cell = g.dilation[fast] * job.full.axis[fast]
-    next_place = job.place_steps[fast]
-    for axis in range(3):
-        low[axis] = first_tap(start[axis], g.dilation[axis])
-        high[axis] = g.kernel[axis]
-        if start[axis] + (g.kernel[axis] - 1) * g.dilation[axis] >= g.full[axis]:
-            high[axis] = (g.full[axis] - start[axis] + g.dilation[axis] - 1) // g.dilation[axis]
-    # Looking at the first cell again changes nothing.
-    highest = (<const number *> (plane + (start[0] + low[0] * g.dilation[0]) * job.full.axis[0]
-                                 + (start[1] + low[1] * g.dilation[1]) * job.full.axis[1]
-                                 + (start[2] + low[2] * g.dilation[2]) * job.full.axis[2]))[0]
-    there = <int32_t> place_of(job, low[0], low[1], low[2])
-    for i in range(low[slow], high[slow]):
-        for j in range(low[middle], high[middle]):
-            cell = (plane + (start[slow] + i * g.dilation[slow]) * job.full.axis[slow]
-                    + (start[middle] + j * g.dilation[middle]) * job.full.axis[middle]
-                    + (start[fast] + low[fast] * g.dilation[fast]) * job.full.axis[fast])
-            where = (i * job.place_steps[slow] + j * job.place_steps[middle] + low[fast] * next_place)
-            for _ in range(low[fast], high[fast]):
-                hold(&highest, &there, (<const number *> cell)[0], <int32_t> where)
-                cell += next_cell
-                where += next_place
-    best[0] = highest
-    place[0] = there
-
-
 cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
                                   Py_ssize_t ahead, number *best, int32_t *place) noexcept nogil:
     """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places.

@@ -171,8 +171,9 @@ cdef inline void deal(const Job *job, const char *from_plane, const Block *block
 
 
 cdef inline void find_dealt(const Job *job, const Block *block, const Py_ssize_t *start, const char *phases,
-                            Py_ssize_t size, Taps *taps) noexcept nogil:
-    """Where the cells of the windows lie that were dealt out, but for those of rows outside the array."""
+                            Py_ssize_t size, Py_ssize_t first, Py_ssize_t last, Taps *taps) noexcept nogil:
+    """Where the cells of the windows lie that were dealt out, but for those of rows outside the array: of each row of a
+    window the cells from the `first` one on, up to the `last`."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t stride = g.stride[2], length = phase_length(g, block), layer = layer_cells(g, block) * size
     cdef Py_ssize_t i, j, k, column
@@ -186,7 +187,7 @@ cdef inline void find_dealt(const Job *job, const Block *block, const Py_ssize_t
             tap[middle] = j
             for k in range(g.kernel[fast]):
                 tap[fast] = k
-                if not (0 <= start[0] + tap[0] * g.dilation[0] < g.full[0]
+                if not (first <= tap[2] < last and 0 <= start[0] + tap[0] * g.dilation[0] < g.full[0]
                         and 0 <= start[1] + tap[1] * g.dilation[1] < g.full[1]):
                     continue
                 column = tap[2] * g.dilation[2] + (tap[1] * g.dilation[1] * g.full[2] if block.whole else 0)
@@ -196,27 +197,44 @@ cdef inline void find_dealt(const Job *job, const Block *block, const Py_ssize_t
                 taps.count += 1
 
 
-cdef inline void pool_ends(const Job *job, const char *from_plane, const Block *block, Py_ssize_t *start, number *best,
-                           int32_t *place) noexcept nogil:
-    """Look at the windows that reach over a row's ends one by one."""
+cdef inline void pool_ends(const Job *job, const Block *block, const Py_ssize_t *start, const number *cells,
+                           number *best, int32_t *place) noexcept nogil:
+    """Compare the windows that reach over a row's ends again, without what is not in the row: for each such window of a
+    row those of all rows together."""
+    cdef number[LINE + 2 * VECTOR] best_room
+    cdef int32_t[LINE + 2 * VECTOR] place_room
+    cdef number *end_best = <number *> aligned(best_room)
+    cdef int32_t *end_place = <int32_t *> aligned(place_room)
+    cdef Taps taps
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t first = start[2], low = 0, high = block.width, row, window, channel, at
-    while low < high and not inside(first + low * g.stride[2], g.kernel[2], g.dilation[2], g.full[2]):
+    cdef Py_ssize_t column = block.unit * <Py_ssize_t> sizeof(number), low = 0, high = block.width
+    cdef Py_ssize_t end, window, begin, first, last, row, some, i, channel
+    # A whole vector for the channels of a window, though these may be a single one.
+    cdef Py_ssize_t vector = vector_of(sizeof(number)), most = LINE // vector
+    while low < high and not inside(start[2] + low * g.stride[2], g.kernel[2], g.dilation[2], g.full[2]):
         low += 1
-    while high > low and not inside(first + (high - 1) * g.stride[2], g.kernel[2], g.dilation[2], g.full[2]):
+    while high > low and not inside(start[2] + (high - 1) * g.stride[2], g.kernel[2], g.dilation[2], g.full[2]):
         high -= 1
-    if high - low == block.width:
-        return
-    for row in range(block.rows):
-        for window in range(block.width):
-            if low <= window < high:
-                continue
-            start[2] = first + window * g.stride[2]
-            at = (row * block.pitch + window) * block.unit
-            for channel in range(block.unit):
-                compare_one(job, from_plane + channel * <Py_ssize_t> sizeof(number), start, best + at + channel,
-                            place + at + channel)
-        start[1] += g.stride[1]
+    must(block.unit <= vector)
+    for end in range(block.width - (high - low)):
+        window = end if end < low else end + high - low
+        begin = start[2] + window * g.stride[2]
+        first = first_tap(begin, g.dilation[2])
+        last = min(g.kernel[2], (g.full[2] - begin + g.dilation[2] - 1) // g.dilation[2])
+        find_dealt(job, block, start, <const char *> cells, sizeof(number), first, last, &taps)
+        for i in range(taps.count):
+            taps.cells[i] += window * column
+        row = 0
+        while row < block.rows:
+            some = min(block.rows - row, most)
+            compare_windows(&taps, some, block.pitch * column, 0, vector, vector, end_best, end_place)
+            for i in range(some):
+                for channel in range(block.unit):
+                    best[((row + i) * block.pitch + window) * block.unit + channel] = end_best[i * vector + channel]
+                    place[((row + i) * block.pitch + window) * block.unit + channel] = end_place[i * vector + channel]
+            for i in range(taps.count):
+                taps.cells[i] += some * block.pitch * column
+            row += some
 
 
 cdef inline void begin_places(const Block *block, Py_ssize_t step, int32_t *place) noexcept nogil:
@@ -247,10 +265,10 @@ cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block
     must(lines <= LINE)
     must(dealt_cells(g, block) <= CELLS)
     deal(job, from_plane, block, start, <char *> cells, sizeof(number))
-    find_dealt(job, block, start, <char *> cells, sizeof(number), &taps)
+    find_dealt(job, block, start, <char *> cells, sizeof(number), 0, g.kernel[2], &taps)
     # Whole vectors are compared. What they make of cells between and behind the windows is not used.
     compare_windows(&taps, 1, 0, 0, 0, (lines + 15) // 16 * 16, best, place)
-    pool_ends(job, from_plane, block, start, best, place)
+    pool_ends(job, block, start, cells, best, place)
     if block.unit > 1:
         target.value_step = sizeof(number)
         target.index_step = job.index_size
