@@ -108,21 +108,28 @@ cdef struct Mixed:
 
 cdef inline noinline plan_mixed(Py_ssize_t unit, Py_ssize_t taps, Mixed *mixed) noexcept nogil:
     """How units of so many bytes are chosen together."""
-    cdef Py_ssize_t window = unit * taps, vectors = 1, vector, i, at, behind
+    cdef Py_ssize_t window = unit * taps, vectors = 1, vector, i, behind
+    cdef Py_ssize_t begin = 0, tap = 0, byte = 0  # where the window's values begin, its tap, and the byte of that
     mixed.vectors = 0
     while vectors <= MIXED and vectors * VECTOR % window:
         vectors += 1
     if not CUNPOOL_MIXES or not met("units of few bytes, few vectors of which are whole windows", vectors <= MIXED):
         return
     for vector in range(vectors):
-        mixed.at[vector] = vector * VECTOR // window * unit
+        mixed.at[vector] = begin
         for i in range(VECTOR):
-            at = vector * VECTOR + i
-            behind = at // window * unit + at % unit - mixed.at[vector]
+            behind = begin + byte - mixed.at[vector]
             if behind >= VECTOR:
                 return
             mixed.order[vector][i] = <uint8_t> behind
-            mixed.tap[vector][i] = <uint8_t> (at % window // unit)
+            mixed.tap[vector][i] = <uint8_t> tap
+            byte += 1
+            if byte == unit:
+                byte = 0
+                tap += 1
+            if tap == taps:
+                tap = 0
+                begin += unit
     mixed.windows = vectors * VECTOR // window
     mixed.vectors = <int> vectors
 
