@@ -39,9 +39,9 @@ to `_geometry`, which knows integers alone and answers for sizes; to `_arrays`, 
 memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a kernel
 (`_unpool`, `_gather`, `_pool`; Cython, what they share is in the `.pxd` files). Kernels assume valid arguments, check
 the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel
-keeps no pointer beyond its call. `_advice` looks at indices that are legal and look wrong.
-`_signatures` says for type checkers what pooling returns. `indices` converts between
-formats of indices, with `_geometry`, `_arrays` and no kernel. `torch` and `dask` hand their arrays to the front ends.
+keeps no pointer beyond its call. `_advice` looks at indices that are legal and look wrong. `_signatures` says for type
+checkers what pooling returns. `indices` converts between formats of indices, with `_geometry`, `_arrays` and no kernel.
+`torch` and `dask` hand their arrays to the front ends. All of it, down to the kernels' ways: ``docs/built.md``.
 """
 
 from cunpool import _checkout

@@ -25,7 +25,7 @@ def info() -> None:
 
 
 def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="cunpool", description="Max unpooling for NumPy arrays.")
+    parser = argparse.ArgumentParser(prog="cunpool", description="Max pooling and unpooling for NumPy arrays.")
     parser.add_argument("--version", action="version", version=f"cunpool {cu.__version__}")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("info", help="version, OpenMP, compiler and NumPy")

@@ -52,9 +52,14 @@ def array_of(value: npt.ArrayLike, name: str) -> Array:
     return value if type(value) is ndarray else _converted(value, name)
 
 
+def masked(name: str, remedy: str) -> str:
+    """What to say where `name` is a masked array."""
+    return f"{name} must not be a masked array, whose mask would be lost: give {remedy}"
+
+
 def _converted(value: Any, name: str) -> Array:
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array, whose mask would be lost: give {name}.filled(...)")
+        raise TypeError(masked(name, f"{name}.filled(...)"))
     try:
         array = np.asarray(value)
     except (RuntimeError, TypeError, ValueError) as error:

@@ -369,8 +369,11 @@ def measure(
 ) -> dict[str, list[float]]:
     """Every contestant's time in every round. Each has an equal share of these seconds: who has used it up is out."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, array in arrays.items():
-            np.save(Path(folder, name), array)
+        try:
+            for name, array in arrays.items():
+                np.save(Path(folder, name), array)
+        except OSError as error:
+            raise Refusal(f"cannot write to {folder}: {one_line(error)}") from None
         answers = {c.key: c.ask((cell, folder, block)) for c in contestants}
     taking_part = [c for c in contestants if answers[c.key][0]]
     checksums = {answer for takes_part, answer in answers.values() if takes_part and answer is not None}

@@ -104,6 +104,9 @@ def join(
         return part(blocks[0], places[0][1])
     result = np.empty(shape, dtype)
     for (target, source), block in zip(places, blocks, strict=True):
+        # Dask knows of no mask where a function that it was given makes one.
+        if isinstance(block, np.ma.MaskedArray):
+            raise TypeError(_arrays.masked("a chunk", "chunk.filled(...)"))
         result[along(target)] = block[along(source)]
     return result
 

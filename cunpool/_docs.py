@@ -20,8 +20,9 @@ padding : int or sequence of int
     Cells of padding on both sides of each axis.""",
     "index_format": """\
 index_format : {"plane", "window"}
-    What `indices` are: places in the plane of the output, or window codes: places in the window, counted in raster
-    order, as uint8, or as uint16 for windows of more than 256 cells.""",
+    What `indices` are: places in the large plane, which is pooling's input and unpooling's output, or window codes:
+    places in the window. Both are counted in raster order; codes are uint8, or uint16 for windows of more than 256
+    cells.""",
     "index_dtype": """\
 index_dtype : dtype, optional
     numpy.int32 for indices in half the memory, where they count through at most 2**31 cells; numpy.int64 by default.

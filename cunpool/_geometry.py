@@ -199,6 +199,19 @@ def pooling(
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 
 
+def in_both_modes(n: int, shape: Shape, window: Fixed) -> tuple[Geometry, Shape]:
+    """What pooling `shape` gives in ceil mode, and the result's shape without it, where perhaps no window fits."""
+    # Ceil mode never gives fewer windows: where they fit in no mode, it complains.
+    geometry = pooling(n, shape, *window, True, False)
+    full, _, *rest = (geometry[2][end - n : end] for end in range(3, 21, 3))
+    return geometry, shape[:-n] + tuple(map(_pooled_size, full, *rest, (False,) * n))
+
+
+def either(floored: Shape, ceiled: Shape) -> str:
+    """The shapes that a pooling may give, for a message."""
+    return f"{floored}" if floored == ceiled else f"{floored}, or {ceiled} in ceil mode"
+
+
 @lru_cache(maxsize=1024)
 def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Fixed) -> Geometry:
     """What pooling `input_shape` gives, in whichever mode of rounding that is `grad_shape`."""
@@ -206,15 +219,11 @@ def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Fixed) ->
     if len(input_shape) != len(grad_shape):
         whole = f"{len(grad_shape)}, the shape of what was pooled"
         raise ValueError(f"input_size must have {n} entries, the spatial ones, or {whole}, got {input_shape}")
-    # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it complains.
-    geometry = pooling(n, input_shape, *window, True, False)
-    if geometry[0] != grad_shape:
-        geometry = pooling(n, input_shape, *window, False, False)
-    if geometry[0] != grad_shape:
-        raise ValueError(
-            f"grad_output must have the shape that pooling {input_shape} gives, {geometry[0]}, got {grad_shape}"
-        )
-    return geometry
+    geometry, floored = in_both_modes(n, input_shape, window)
+    if grad_shape not in (geometry[0], floored):
+        gives = either(floored, geometry[0])
+        raise ValueError(f"grad_output must have the shape that pooling {input_shape} gives, {gives}, got {grad_shape}")
+    return geometry if geometry[0] == grad_shape else pooling(n, input_shape, *window, False, False)
 
 
 @lru_cache(maxsize=1024)

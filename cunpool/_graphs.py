@@ -34,8 +34,10 @@ Lazy: TypeAlias = "Array | npt.ArrayLike"
 
 
 def _known(name: str, value: Lazy) -> da.Array:
-    """`value` as a Dask array, all of whose sizes are known."""
+    """`value` as a Dask array without masks, all of whose sizes are known."""
     array = da.asarray(value)
+    if isinstance(array._meta, np.ma.MaskedArray):
+        raise TypeError(_arrays.masked(name, f"da.ma.filled({name}, ...)"))
     if any(map(math.isnan, array.shape)):
         raise ValueError(
             f"{name} must have chunks of known sizes, got shape {array.shape}; its compute_chunk_sizes() finds them"

@@ -91,11 +91,8 @@ def _spatial_axes(shape: Shape, size: Shape, window: tuple[Any, ...]) -> int:
 
 def _pooled(n: int, whole: Shape, window: tuple[Any, ...]) -> tuple[Shape, Shape, _Windows]:
     """The shapes that pooling `whole` over `n` axes gives, in ceil mode and without."""
-    # Ceil mode never gives fewer windows, so it is asked first: where they fit in no mode, it complains.
-    ceiled, _, sizes = _geometry.pooling(n, whole, *window, True, False)
-    windows = _Windows(*(sizes[3 * i - n : 3 * i] for i in range(1, 7)))
-    full, _, *rest = windows
-    return ceiled, whole[:-n] + tuple(map(_geometry._pooled_size, full, *rest, (False,) * n)), windows
+    (ceiled, _, sizes), floored = _geometry.in_both_modes(n, whole, window)
+    return ceiled, floored, _Windows(*(sizes[3 * i - n : 3 * i] for i in range(1, 7)))
 
 
 def _may_be_2d(shape: Shape, whole: Shape, window: tuple[Any, ...]) -> bool:
@@ -112,7 +109,7 @@ def _pooling(shape: Shape, size: Shape, window: tuple[Any, ...]) -> _Windows:
     whole = size if len(size) == len(shape) else shape[:-n] + size
     ceiled, floored, windows = _pooled(n, whole, window)
     if shape not in (ceiled, floored):
-        gives = f"{floored}" if floored == ceiled else f"{floored}, or {ceiled} in ceil mode"
+        gives = _geometry.either(floored, ceiled)
         raise ValueError(
             f"indices of shape {shape} do not belong to input_size {size}: pooling {whole} over {n} axes gives {gives}"
             + ("" if len(size) == n else "; the spatial sizes alone say how many axes are pooled over")

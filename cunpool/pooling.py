@@ -60,8 +60,8 @@ def _max_pool(
         indices = None if dtype is None else _arrays.empty(cells, shape, dtype, count)
     else:
         values, indices = _into(pair, given, cells, shape, dtype, count)
+    threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # comparing takes longer than moving
     if count:
-        threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # comparing takes longer than moving
         _pool.pool(cells, values, indices, sizes, n, _KINDS[kind], codes, threads)
     if given is not cells:  # in another byte order
         values = values.astype(given.dtype)

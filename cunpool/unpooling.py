@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import SupportsIndex
 
@@ -73,7 +74,8 @@ def places_of(
             raise _arrays.bad_code(indices, n, sizes)
         return small
     places = _arrays.integers(indices, shape, name)
-    if places is not indices:  # of another dtype, perhaps of few bits
+    # Of another dtype, perhaps of few bits; or the kernels read as many bits as there are, which may be too few.
+    if places is not indices or (places.itemsize == 4 and math.prod(sizes[:3]) > 1 << 31):
         _advice.narrow(_arrays.array_of(indices, "indices"), n, sizes)
     return places
 

@@ -131,3 +131,11 @@ def test_window_codes_given_as_places_are_said(rng):
     y, codes = cu.max_pool3d(rng.random((1, 9, 9, 9)), 3, 2, 1, return_indices=True, index_format="window")
     with pytest.warns(UserWarning, match="the last window begins at the cell 637 of its plane"):
         cu.max_unpool3d(y, codes, 3, 2, 1)
+
+
+def test_int32_that_cannot_count_to_the_last_window_is_said():
+    grad = np.broadcast_to(np.uint8(7), (1, 1 << 33))  # in one byte of memory
+    indices = np.arange(4, dtype=np.int32)[None]
+    with pytest.warns(UserWarning, match="indices of int32 count to 2147483647, but the last window"):
+        result = cu.max_unpool1d_backward(grad, indices, 1 << 31)
+    assert result.tolist() == [[7] * 4]

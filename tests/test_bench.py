@@ -160,6 +160,15 @@ def test_wrong_answers_are_not_timed():
         _bench.measure(TINY[0], {}, [Played("a", 1), Played("b", 2)], 3, 0.1)
 
 
+def test_a_full_disk_is_no_fault_of_printing(monkeypatch):
+    def without_room(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_bench.np, "save", without_room)
+    with pytest.raises(_bench.Refusal, match=r"cannot write to .*No space left on device"):
+        _bench.measure(TINY[0], {"x": np.zeros(1)}, [Played("a", 1)], 3, 0.1)
+
+
 def test_who_has_used_up_its_share_has_no_further_turn(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(_bench.time, "perf_counter", lambda: clock[0])

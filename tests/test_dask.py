@@ -553,3 +553,13 @@ def test_docstring_examples():
     result = doctest.testmod(lazy)
     assert result.attempted > 3
     assert result.failed == 0
+
+
+def test_masked_arrays_are_refused_before_a_mask_is_lost():
+    x = da.arange(9.0, chunks=((5, 4),))[None]
+    masked = da.ma.masked_greater(x, 3)
+    with nothing_computes(), pytest.raises(TypeError, match=r"input must not be a masked array, .*: give da.ma.filled"):
+        lazy.max_pool1d(masked, 3, 2, 1)
+    unknown = da.map_blocks(lambda block: np.ma.masked_greater(block, 3), x, meta=np.empty((0, 0)))
+    with pytest.raises(TypeError, match="must not be a masked array"):
+        lazy.max_pool1d(unknown, 3, 2, 1).compute()

@@ -213,3 +213,10 @@ def test_two_nans_in_one_place_give_the_same_bits_at_any_thread_count(monkeypatc
     indices[0, 0, 10] = 11
     results = [cu.max_pool1d_backward(grad, indices, (65,), 2, 1, num_threads=t).view(bits_of) for t in (1, 2, 3)]
     assert {int(result[0, 0, 11]) for result in results} == {int(nan.view(bits_of))}
+
+
+def test_both_shapes_that_pooling_may_give_are_named():
+    """Without ceil mode no window fits, which is not what is wrong."""
+    with pytest.raises(ValueError, match=r"pooling \(1, 1\) gives, \(1, 0\), or \(1, 1\) in ceil mode, got \(1, 2\)"):
+        cu.max_pool1d_backward(np.ones((1, 2)), np.zeros((1, 2), int), (1,), 3, 5)
+    assert cu.max_pool1d_backward(np.ones((1, 1)), np.zeros((1, 1), int), (1,), 3, 5).tolist() == [[1]]

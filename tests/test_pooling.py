@@ -204,6 +204,8 @@ def test_bad_geometry(error, keywords):
     cu.max_pool2d(np.zeros((1, 4, 4)), (2, 2))  # equal to (2.0, 2), which must not pass for it
     with pytest.raises(error):
         cu.max_pool2d(np.zeros((1, 4, 4)), **keywords)
+    with pytest.raises(error):
+        cu.max_pool2d(np.zeros((0, 3, 4, 4)), **keywords)  # without planes as well
 
 
 def test_bad_number_of_axes():

@@ -455,9 +455,21 @@ def test_what_accelerate_leaves_alone(capsys):
     ]
     ct.accelerate(Mine(2), verbose=True)
     ct.accelerate(torch.nn.ReLU(), verbose=True)
+    ct.accelerate(ct.MaxPool2d(2, index_format="window"), verbose=True)
     assert capsys.readouterr().out == (
-        "replaced: nothing\nleft: the model itself (Mine): a subclass\nreplaced: nothing\n"
+        "replaced: nothing\nleft: the model itself (Mine): a subclass\n" + 2 * "replaced: nothing\n"
     )
+
+
+@pytest.mark.parametrize("size", [4, 400])
+def test_flags_are_flags_at_any_size(monkeypatch, size):
+    monkeypatch.setattr(_eager, "LEAST", 1 << 12)
+    x = torch.rand(1, 1, size, size)
+    for flag in ("ceil_mode", "return_indices"):
+        for value in ("no", 2, None):
+            with pytest.raises(TypeError, match=f"{flag} must be True or False"):
+                ct.max_pool2d(x, 2, **{flag: value})
+    assert len(ct.max_pool2d(x, 2, ceil_mode=0, return_indices=1)) == 2
 
 
 def test_accelerate_takes_all_that_the_functions_take():

@@ -152,6 +152,9 @@ def test_batches_of_calls_are_pytorchs(n):
         torch.vmap(lambda y: unpool(y, indices[0, ..., 1:], 3, 2, 1))(y)
     with pytest.raises(ValueError, match="output_size must have"):
         torch.vmap(lambda y: unpool(y, indices[0], 3, 2, 1, (9,) * (n + 3)))(y)
+    y, indices = pool(x[:, 0], 3, 2, 1, return_indices=True)
+    whole = torch.vmap(lambda y, i: unpool(y, i, 3, 2, 1, x.shape[2:]))(y, indices)  # with C, and no N
+    assert torch.equal(whole, unpool(y, indices, 3, 2, 1, x.shape[-n:]))
 
 
 def test_windows_without_a_cell_have_no_derivative():
@@ -355,6 +358,15 @@ def test_window_codes_under_transforms(n):
     y, indices = pool(x[0], *window, return_indices=True, **codes)
     with pytest.raises(IndexError, match="code"):
         torch.vmap(lambda y, i: unpool(y, i, *window, size, **codes))(y, indices + 100)
+
+
+@pytest.mark.parametrize("kernel", [(256, 1), (16, 16), (17, 17)])
+def test_window_codes_of_many_cells_under_transforms(kernel):
+    x = torch.randn(2, 3, 300, 40)
+    pool = ct.max_pool2d
+    assert torch.equal(torch.vmap(lambda x: pool(x, kernel, index_format="window"))(x), pool(x, kernel))
+    gradients = [torch.func.grad(lambda x, f=f: pool(x, kernel, index_format=f).sum())(x) for f in ("plane", "window")]
+    assert torch.equal(*gradients)
 
 
 def test_subclasses_are_told_of_index_format():

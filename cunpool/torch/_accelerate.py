@@ -81,9 +81,9 @@ def accelerate(
             reason = _refusal(n, module)
             if not reason:
                 module.__class__ = handing if codes and _has_codes(n, module) else ours
-        if type(module) in _THEIRS:
+        if type(module) is not kind:
             replaced[type(module).__name__] += 1
-        elif isinstance(module, tuple(_OURS)):
+        elif kind not in _THEIRS and isinstance(module, tuple(_OURS)):
             left.append(f"left: {name or 'the model itself'} ({kind.__name__}): {reason or 'a subclass'}")
     if verbose:
         print("replaced:", ", ".join(f"{count} {name}" for name, count in sorted(replaced.items())) or "nothing")

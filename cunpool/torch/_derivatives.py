@@ -65,9 +65,10 @@ def _scatter_add(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...
     (indices,) = ctx.saved_tensors
     kernel_size, stride, padding, dilation, index_format = ctx.arguments
     n, size = len(kernel_size), ctx.shape[-len(kernel_size) :]
-    places = indices.to(torch.int64)
     if index_format == "window":
-        places = places_of(places, size, kernel_size, stride, padding, dilation)
+        places = places_of(indices, size, kernel_size, stride, padding, dilation)
+    else:
+        places = indices.to(torch.int64)
     flat = grad.new_zeros((*grad.shape[:-n], math.prod(size)))
     added = flat.scatter_add(-1, places.flatten(-n), grad.flatten(-n)).view(ctx.shape)
     return added.contiguous(memory_format=format_of(indices)), *(None,) * 6
@@ -77,6 +78,7 @@ def places_of(
     codes: torch.Tensor, size: Ints, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> torch.Tensor:
     """Window codes as places in the plane."""
+    codes = codes.to(torch.int64)  # in which places and the numbers of cells have room
     places, cells, steps = torch.zeros_like(codes), 1, 1
     for axis in reversed(range(len(kernel_size))):
         tap = codes // cells % kernel_size[axis]

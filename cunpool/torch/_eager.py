@@ -134,6 +134,10 @@ def max_pool(
     stride: Any
     padding: Any
     kernel_size, stride, padding, dilation = window
+    if ceil_mode is not False and ceil_mode is not True:
+        ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
+    if return_indices is not False and return_indices is not True:
+        return_indices = _geometry.flag("return_indices", return_indices)
     # Windows that are dilated may have no cell, and PyTorch would write their gradients to places that there are not.
     theirs = dilation == 1
     if not (type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int)):

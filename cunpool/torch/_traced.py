@@ -54,16 +54,17 @@ def max_pool(
         function, rest = PUBLIC[f"max_pool{n}d"], (*window, ceil_mode, return_indices)
         return handle_torch_function(function, (input,), input, *rest, index_format=index_format)
     codes = _geometry.is_window(index_format)
+    ceil_mode, return_indices = _geometry.flag("ceil_mode", ceil_mode), _geometry.flag("return_indices", return_indices)
     lists = _operators.lists(n, *window)
     if _is_transformed():  # the places know no derivative, and what lies there is PyTorch's to derive
-        values, indices = _operators.max_pool_with_indices(input.detach(), *lists, bool(ceil_mode), index_format)
+        values, indices = _operators.max_pool_with_indices(input.detach(), *lists, ceil_mode, index_format)
         places = places_of(indices, input.shape[-n:], *lists) if codes else indices
         values = _gathered(n, input, values, places)
     # The compiler sees whether there will be a gradient, which then need not look for the places again.
     elif return_indices or (is_dynamo_compiling() and input.requires_grad and torch.is_grad_enabled()):
-        values, indices = _operators.max_pool_with_indices(input, *lists, bool(ceil_mode), index_format)
+        values, indices = _operators.max_pool_with_indices(input, *lists, ceil_mode, index_format)
     else:
-        return _operators.max_pool(input, *lists, bool(ceil_mode))
+        return _operators.max_pool(input, *lists, ceil_mode)
     return (values, indices) if return_indices else values
 
 
@@ -89,8 +90,8 @@ def max_unpool(
     codes = _geometry.is_window(index_format)
     lists = _operators.lists(n, *window, 1)
     if output_size is not None:
-        if len(output_size) not in (n, n + 2):
-            raise ValueError(f"output_size must have {n} or {n + 2} entries, got {len(output_size)}")
+        if len(output_size) not in (n, n + 2, input.ndim):
+            raise ValueError(f"output_size must have {n} or {input.ndim} entries, got {len(output_size)}")
         output_size = [*output_size][-n:]
         if any(isinstance(size, torch.Tensor) for size in output_size):  # as ``torch.jit.trace`` hands out sizes
             return _scripted()(input, indices, *lists, torch.stack(output_size), index_format)

@@ -179,7 +179,8 @@ def max_unpool2d(
     Notes
     -----
     As for `max_pool2d`. Where several values go to one place, the last one in raster order stays, and each of them
-    receives the gradient of that place, as in PyTorch.
+    receives the gradient of that place, as in PyTorch; under ``torch.func``, ``torch.vmap`` and forward-mode
+    differentiation PyTorch scatters, which does not say who stays.
 
     References
     ----------

@@ -53,7 +53,6 @@ ROOMS = {
     "modules.py": "modules window_codes docs",
     "memory.py": "memory docs",
     "dask.py": "dask",
-    "torch.py": "torch",
     "_advice.py": "advice",
     "_cgroups.py": "cgroups threads",
     "_demo.py": "main",
