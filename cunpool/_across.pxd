@@ -143,8 +143,7 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
     """One task: some rows of windows, each in all channels: for arrays with the channels last, and for small planes."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
-    cdef bint large = (met("a window larger than the buffers, across channels", most == 0)
-                       or met("a window of many cells, across channels", cells_of(g.kernel) > TAPS)
+    cdef bint large = (met("a window of many cells, across channels", cells_of(g.kernel) > TAPS)
                        or met("a window of cells far apart, across channels", spans_far(job)))
     cdef bint values_alone = highest_known(job.indices.data == NULL, cells_of(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w

@@ -186,6 +186,8 @@ cdef enum:
     CACHE_LINE = 64
     AHEAD = 1 << 12         # large arrays are fetched so many bytes before they are needed,
     PIECE = 64              # for so many windows at a time
+    STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
+    GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving, or reading, this
 
 ctypedef fused item:
     item1

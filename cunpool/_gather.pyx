@@ -15,7 +15,6 @@ cdef enum:
     PART = DECODED          # pooled cells that are taken together
     PICK_WIDTH = 24         # shorter rows are gathered cell by cell,
     PICK_BYTES = 1 << 25    # and smaller arrays too: in the caches that is faster; beyond, reading rows through is
-    GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
 
 
 cdef inlined take(const Job *job, const char *from_plane, Py_ssize_t flat, char *values, Py_ssize_t value_step,

@@ -1,5 +1,5 @@
 # Where indices point: planes split, and the rows that can reach a stretch of one.
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 cimport numpy as cnp
 

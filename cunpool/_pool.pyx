@@ -49,8 +49,6 @@ cdef enum:
     BHALF = 9
     WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
     WIDE_UNSIGNED = 7
-    STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
-    GIL_BYTES = 1 << 14     # releasing the GIL costs more than reading this
     COLOUR = 640            # buffers should not begin at the same place in a page, nor in the same cache line
 
 

@@ -149,14 +149,14 @@ cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
     cdef Py_ssize_t most = BLOCK // 2 if way.item_size == 16 else BLOCK, blocks = 1
     cdef int axis
     if job.stream:
-        most = clamp(SPREAD_STAGE // (way.line.taps * way.row.taps * way.item_size), 1, most)
+        most = min(SPREAD_STAGE // (way.line.taps * way.row.taps * way.item_size), most)
     way.most_unit = min(way.unit, most)
     way.unit_parts = (way.unit + way.most_unit - 1) // way.most_unit
-    way.most_windows = min(way.line.pooled, max(most // way.unit, 1)) if way.unit_parts == 1 else 1
+    way.most_windows = min(way.line.pooled, most // way.unit) if way.unit_parts == 1 else 1
     way.window_parts = (way.line.pooled + way.most_windows - 1) // way.most_windows
     way.most_rows = 1
     if way.unit_parts == 1 and way.window_parts == 1:
-        join_planes(way, max(most // (way.unit * way.line.pooled), 1))
+        join_planes(way, most // (way.unit * way.line.pooled))
     way.adjacent = (way.unit_parts == 1 and way.window_parts == 1 and way.pitch == way.unit * way.item_size
                     and way.row.full_step == way.line.full * way.pitch)
     way.together = <int> way.row.taps if way.adjacent else 1

@@ -15,15 +15,16 @@ cdef extern from *:
     #define cunpool_taken(flag) (__atomic_exchange_n(flag, 1, __ATOMIC_RELAXED) != 0)
     #endif
 
-    /* Whoever calls may have told the processor to take tiny numbers for zeros. Then they would compare as equal in the
-       caller's share and not in the others': every share computes exactly, and leaves things as they were. */
+    /* Whoever calls may have told the processor to take tiny numbers for zeros, or to round otherwise than to the nearest.
+       Then tiny numbers would compare as equal, and sums be others, in the caller's share alone: every share computes
+       exactly, and leaves things as they were. */
     #if defined(__GNUC__) && defined(__x86_64__)
     #include <xmmintrin.h>
     #define cunpool_exact() cunpool_control(0)
     static inline unsigned cunpool_control(unsigned before) {
         unsigned now = _mm_getcsr();
-        if (before ? before != now : (now & 0x8040) != 0)
-            _mm_setcsr(before ? before : now & ~0x8040u);
+        if (before ? before != now : (now & 0xE040) != 0)
+            _mm_setcsr(before ? before : now & ~0xE040u);
         return now;
     }
     #elif defined(__GNUC__) && defined(__aarch64__)
@@ -31,7 +32,7 @@ cdef extern from *:
     static inline unsigned cunpool_control(unsigned before) {
         uint64_t now, wanted;
         __asm__ volatile("mrs %0, fpcr" : "=r"(now));
-        wanted = (now & ~(uint64_t) 0x01080000) | (before & 0x01080000);
+        wanted = (now & ~(uint64_t) 0x01C80000) | (before & 0x01C80000);
         if (wanted != now)
             __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
         return (unsigned) now;

@@ -23,9 +23,7 @@ cnp.import_array()
 
 cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
-    GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving this
-    STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
-    KEPT = 3 << 22          # and of these so many are kept, where several threads write what codes say
+    KEPT = 3 << 22          # bytes of a result that are kept in the caches even beyond these, where several threads write what codes say
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache,
     CLEAR_ADDED = 1 << 13   # or so many if numbers are added there;
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import ctypes
+import platform
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -274,6 +278,30 @@ def test_windows_with_more_cells_than_can_be_counted(kernel):
     padding = tuple(k // 2 for k in kernel)
     with pytest.raises(OverflowError, match=r"at most 2\*\*60 cells"):
         cu.max_pool3d(np.zeros((1, 1, 1, 1)), kernel, 1, padding)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="constants of Linux's mathematical library")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_sums_are_rounded_to_the_nearest_whatever_the_calling_thread_does(threads):
+    upward = {"x86_64": 0x800, "aarch64": 0x400000}.get(platform.machine())
+    if upward is None:
+        pytest.skip("who knows what this processor calls upward")
+    grad = np.ones((1, 8, 64, 64), np.float32)
+    grad[..., 1] = 2.0**-30  # added to 1, whose neighbour above is further off
+    indices = np.broadcast_to(np.arange(64)[:, None] * 65 + 1, grad.shape)
+    arguments = grad, indices, (64, 65), (1, 2), 1
+    expected = cu.max_pool2d_backward(*arguments, num_threads=1)
+    mathematics = ctypes.CDLL(None)
+    cu.max_pool2d_backward(*arguments, num_threads=threads)  # OpenMP's threads are there, and round to the nearest
+    before = mathematics.fegetround()
+    assert mathematics.fesetround(upward) == 0
+    try:
+        result = cu.max_pool2d_backward(*arguments, num_threads=threads)
+        rounded = mathematics.fegetround()
+    finally:
+        mathematics.fesetround(before)
+    assert rounded == upward  # the caller's own setting is as it was
+    assert bits(result) == bits(expected)
 
 
 def test_tiny_numbers_are_not_zeros_whatever_the_calling_thread_does(rng):
