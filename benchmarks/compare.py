@@ -75,10 +75,10 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
-    minutes = len(cells()) * len(CONTESTANTS) / 4 * 2 * 11 * 0.02 / 60
+    minutes = len(cells()) * len(CONTESTANTS) / 4 * 11 * (2 * 0.02 + sum(bench.WARM)) / 60
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="A run takes --block seconds for each turn: for each cell, contestant, number of threads and round. Of "
+        epilog="A run takes --block seconds for each turn, and what it takes to wake up: for each cell, contestant, number of threads and round. Of "
         f"all contestants each has a quarter of the cells on average, so by default that is {minutes:.0f} minutes; "
         "making data, comparing answers, compiling, and calls that take seconds come on top. --only makes it short.",
     )

@@ -38,6 +38,9 @@ Row = tuple[str, float, float, float]  # whose time, its geometric mean and its 
 
 COMMAND = sys.executable, "-m", "cunpool._bench"
 ROUNDS, BLOCK, SECONDS = 5, 0.02, 2.0  # rounds at most; seconds of a turn, and of a cell for all contestants
+# Seconds of calls before those of a turn, for one thread and for more: what was in the caches has to come back; and of
+# two threads that have slept, the system may leave both on one processor for some 50 milliseconds.
+WARM = 0.005, 0.06
 TITLES = {  # by operation and index
     ("unpool", "int64"): "unpooling",
     ("pool", "int64"): "pooling with indices",
@@ -296,6 +299,13 @@ def checksum(cell: Cell, result: Any) -> int:
     return total
 
 
+def warm(call: Call, threads: int) -> None:
+    """Calls that do not count, at the beginning of a turn, before which this process was stopped."""
+    end = time.perf_counter() + WARM[threads > 1]
+    while time.perf_counter() < end:
+        call()
+
+
 def timed(call: Call, repeats: int) -> float:
     start = time.perf_counter()
     for _ in range(repeats):
@@ -330,6 +340,7 @@ def serve(prepare: Prepare, check: Check, threads: int, connection: Connection) 
             connection.send((call is not None, answer))
         else:
             assert call is not None
+            warm(call, threads)
             connection.send(timed(call, repeats))
 
 

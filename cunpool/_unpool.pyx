@@ -23,10 +23,27 @@ cnp.import_array()
 
 cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
-    KEPT = 3 << 22          # bytes of a result that are kept in the caches even beyond these, where several threads write what codes say
+    KEPT = 3 << 22          # bytes of a streamed result that are kept, where several threads write what codes say
     CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache,
     CLEAR_ADDED = 1 << 13   # or so many if numbers are added there;
-    CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first
+    CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first,
+    ROOMY = 1 << 20         # unless the second cache is larger than this: of that an eighth, which waits there
+
+cdef extern from *:
+    """
+    #if defined(__unix__)
+    #include <unistd.h>
+    #endif
+    #if defined(_SC_LEVEL2_CACHE_SIZE)
+    #define CUNPOOL_SECOND_CACHE sysconf(_SC_LEVEL2_CACHE_SIZE)
+    #else
+    #define CUNPOOL_SECOND_CACHE 0
+    #endif
+    """
+    const Py_ssize_t CUNPOOL_SECOND_CACHE
+
+# Bytes of a large output that are cleared, and then scattered to, at once. Never changed.
+cdef Py_ssize_t CLEARED = CUNPOOL_SECOND_CACHE // 8 if CUNPOOL_SECOND_CACHE > ROOMY else CLEAR_LARGE
 
 # The ways that a call can take, for the tests: what `unpool` returns is a sum of these.
 cdef enum:
@@ -156,7 +173,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
 cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nogil:
     """How many planes are cleared, and filled, at once."""
     cdef const Put *put = <const Put *> job.moves
-    cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.c < CLEAR_LARGE else CLEAR_LARGE
+    cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.c < CLEAR_LARGE else CLEARED
     if (job.lanes > 1 or job.flat != put.item_size or not job.full.even
             or job.full.c != cells_of(job.g.full) * put.item_size):
         return 1

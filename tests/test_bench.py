@@ -160,6 +160,24 @@ def test_wrong_answers_are_not_timed():
         _bench.measure(TINY[0], {}, [Played("a", 1), Played("b", 2)], 3, 0.1)
 
 
+def test_a_turn_begins_with_calls_that_do_not_count(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(_bench.time, "perf_counter", lambda: clock[0])
+
+    def call():
+        clock[0] += 0.02 if len(calls) else 1.0  # the first one has to wake up
+        calls.append(clock[0])
+
+    for threads, least in ((1, 1), (2, 1)):
+        calls: list[float] = []
+        _bench.warm(call, threads)
+        assert len(calls) == least
+    calls = [0.0]
+    _bench.warm(call, 2)
+    assert len(calls) == 1 + 3
+    assert _bench.timed(call, 10) == pytest.approx(0.02)
+
+
 def test_a_full_disk_is_no_fault_of_printing(monkeypatch):
     def without_room(*_):
         raise OSError(28, "No space left on device")
