@@ -78,8 +78,8 @@ def main() -> None:
     minutes = len(cells()) * len(CONTESTANTS) / 4 * 11 * (2 * 0.02 + sum(bench.WARM)) / 60
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="A run takes --block seconds for each turn, and what it takes to wake up: for each cell, contestant, number of threads and round. Of "
-        f"all contestants each has a quarter of the cells on average, so by default that is {minutes:.0f} minutes; "
+        epilog="A run takes --block seconds for each turn, and some to wake up: for each cell, contestant, number of "
+        f"threads and round. Of all contestants each has a quarter of the cells on average, so by default that is {minutes:.0f} minutes; "
         "making data, comparing answers, compiling, and calls that take seconds come on top. --only makes it short.",
     )
     parser.add_argument("--only", default="", help="measure the cells whose name has this in it, or whose group has")
