@@ -15,9 +15,9 @@ cdef extern from *:
     #define cunpool_taken(flag) (__atomic_exchange_n(flag, 1, __ATOMIC_RELAXED) != 0)
     #endif
 
-    /* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then tiny
-       numbers would compare as equal, and sums be others, in the caller's share alone: every share computes exactly, and
-       leaves things as they were. */
+    /* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then
+       tiny numbers would compare as equal, and sums be others, in the caller's share alone: every share computes
+       exactly, and leaves things as they were. */
     #if defined(__GNUC__) && defined(__x86_64__)
     #include <xmmintrin.h>
     #define cunpool_exact() cunpool_control(0)
