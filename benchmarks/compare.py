@@ -80,7 +80,8 @@ def main() -> None:
         description=__doc__.splitlines()[0],
         epilog="A run takes --block seconds for each turn, and some to wake up: for each cell, contestant, number of "
         "threads and round. Of all contestants each has a quarter of the cells on average, so by default that is "
-        f"{minutes:.0f} minutes; making data, comparing answers, compiling, and calls that take seconds come on top. --only makes it short.",
+        f"{minutes:.0f} minutes; making data, comparing answers, compiling, and calls that take seconds come on top. "
+        "--only makes it short.",
     )
     parser.add_argument("--only", default="", help="measure the cells whose name has this in it, or whose group has")
     parser.add_argument("--against", metavar="PYTHON", help="a Python that imports another build of cunpool")

@@ -40,7 +40,7 @@ cdef extern from *:
     #define cunpool_calls() __atomic_load_n(&cunpool_under_way, __ATOMIC_RELAXED)
     #endif
     CUNPOOL_OWN double cunpool_region_ended = -1e9;
-    CUNPOOL_OWN double cunpool_region_lost;
+    CUNPOOL_OWN double cunpool_debt;
     CUNPOOL_OWN double cunpool_call_ended = -1e9;
     CUNPOOL_OWN int cunpool_in_a_row;
     CUNPOOL_OWN int cunpool_asked;
@@ -54,7 +54,7 @@ cdef extern from *:
     void cunpool_add(int n) noexcept nogil
     long cunpool_calls() noexcept nogil
     double cunpool_region_ended
-    double cunpool_region_lost
+    double cunpool_debt
     double cunpool_call_ended
     int cunpool_in_a_row
     bint cunpool_asked
@@ -80,22 +80,27 @@ cdef void ended() noexcept nogil:
 
 
 cdef void rested(double lost) noexcept nogil:
-    """This thread's team goes to rest, after a region that took so many seconds more than one thread would have."""
-    global cunpool_region_ended, cunpool_region_lost
+    """This thread's team goes to rest, after a region that took so many seconds more than one thread would have.
+
+    What it took to wake a team that had slept, the regions behind it gain again, where calls are in a row.
+    """
+    global cunpool_region_ended, cunpool_debt
     cunpool_region_ended = now()
-    cunpool_region_lost = lost
+    cunpool_debt = max(cunpool_debt + lost, 0.0)
 
 
-def surroundings(double pause):
+def surroundings(double pause, double tolerated):
     """What this thread, at the beginning of a call, should know of others and of itself.
 
     How many calls are under way; how many this thread has made before, each within `pause` seconds after the one before
-    it; for how many seconds its team has been at rest; how many its last parallel region lost, which is told once; and
-    the time, in seconds since some time in the past. Only calls that ask this are counted as being in a row.
+    it; for how many seconds its team has been at rest; how many its parallel regions have lost and not gained again
+    since, if these are more than `tolerated`, which is told once; and the time, in seconds since some time in the past.
+    Only calls that ask this are counted as being in a row.
     """
-    global cunpool_region_lost, cunpool_in_a_row, cunpool_asked
-    cdef double lost = cunpool_region_lost, time = now()
-    cunpool_region_lost = 0
+    global cunpool_debt, cunpool_in_a_row, cunpool_asked
+    cdef double lost = cunpool_debt if cunpool_debt > tolerated else 0.0, time = now()
+    if lost > 0:
+        cunpool_debt = 0
     cunpool_in_a_row = min(cunpool_in_a_row + 1, 1 << 20) if time - cunpool_call_ended < pause else 0
     cunpool_asked = True
     return cunpool_calls(), cunpool_in_a_row, time - cunpool_region_ended, lost, time

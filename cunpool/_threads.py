@@ -20,9 +20,11 @@ ASLEEP = 16
 AWAKE = 40e-6  # seconds, after a region, and between calls that are in a row
 ROW = 4
 
-# A region that took longer than one thread would have, for others hold the processors, is paid for by calls with one
-# thread for so many times the seconds that were lost: then it costs a hundredth at most.
+# Regions that took longer than one thread would have, for others hold the processors, are paid for by calls with one
+# thread for so many times the seconds that were lost: then they cost a hundredth at most. Until that many are lost
+# nothing is done, for to wake a team takes longer than a small call, and those behind it gain that again.
 REPAID = 100
+TOLERATED = 1e-3
 
 # More threads than this are never started, whatever is asked for; the kernels count on no more than 256.
 MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
@@ -163,7 +165,7 @@ def threads_for(work: int, num_threads: int | None) -> int:
         return 1
     if exact:
         return exact
-    others, in_a_row, resting, lost, now = _runtime.surroundings(AWAKE)
+    others, in_a_row, resting, lost, now = _runtime.surroundings(AWAKE, TOLERATED)
     paying = _paying(work, in_a_row, resting, lost, now)
     if paying == 1:
         return 1
