@@ -246,7 +246,6 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     cdef bint near = met("places of 32 bits in a window", not spans_far(job))
     cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
     cdef bint few = False
-    job.way = &plan.rows
     plan.ways = 0
     plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
@@ -260,7 +259,6 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
             join(job, plan, item_size)
     # Values alone, of rows that are contiguous or interleave the channels, or of another axis that does.
     elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
-        job.way = &plan.reach
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN
     # Every window in all channels, where these are neighbours.
     elif (near and met("channels that are neighbours", job.full.c == item_size)
@@ -276,7 +274,6 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.ways = ACROSS_TAKEN
     # Whatever the order in memory and the window.
     elif plan_reach(job, &plan.reach, compared_size, job.index_size, threads, 0):
-        job.way = &plan.reach
         plan.reach.places = job.index_size and not job.code_size
         plan.ways = REACHED_TAKEN
     # Windows that miss the array, are larger than any block or hardly look at it, cell after cell: any window there is.
@@ -284,6 +281,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.ways = LARGE_TAKEN
         if job.channels > 1 and size_of(job.full.c) < size_of(job.full.axis[2]):
             plan.ways += ACROSS_TAKEN
+    job.way = <const void *> &plan.reach if plan.ways & REACHED_TAKEN else <const void *> &plan.rows
     plan.kernel = (REACH[kind] if plan.ways & REACHED_TAKEN else CHANNELS[kind] if plan.ways & ACROSS_TAKEN
                    else ROWS[kind])
     if plan.rows.fits:
