@@ -44,6 +44,25 @@ cdef extern from *:
     CUNPOOL_OWN double cunpool_call_ended = -1e9;
     CUNPOOL_OWN int cunpool_in_a_row;
     CUNPOOL_OWN int cunpool_asked;
+
+    /* Of a team that has slept Linux may wake a thread on the processor of the one that calls, and leave both there for
+       tens of milliseconds though another is idle: it is sent away then. Where it may run afterwards is as before. */
+    #if defined(__linux__)
+    #include <sched.h>
+    #define cunpool_processor() sched_getcpu()
+    static void cunpool_leave(int processor) {
+        cpu_set_t all, others;
+        if (sched_getcpu() != processor || sched_getaffinity(0, sizeof all, &all))
+            return;
+        others = all;
+        CPU_CLR(processor, &others);
+        if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+            sched_setaffinity(0, sizeof all, &all);
+    }
+    #else
+    #define cunpool_processor() -1
+    #define cunpool_leave(processor) ((void) (processor))
+    #endif
     """
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
@@ -58,11 +77,23 @@ cdef extern from *:
     double cunpool_call_ended
     int cunpool_in_a_row
     bint cunpool_asked
+    int cunpool_processor() noexcept nogil
+    void cunpool_leave(int processor) noexcept nogil
 
 
 cdef double now() noexcept nogil:
     """Seconds since some time in the past."""
     return omp_get_wtime()
+
+
+cdef int processor() noexcept nogil:
+    """The one that this thread runs on, if the system tells."""
+    return cunpool_processor()
+
+
+cdef void leave(int processor) noexcept nogil:
+    """Run on another processor than this one from now on."""
+    cunpool_leave(processor)
 
 
 cdef void begun() noexcept nogil:

@@ -35,7 +35,7 @@ cdef inline void step_into(const Axis *axis, Py_ssize_t at, Block *block) noexce
     block.place += <uint32_t> (at * axis.taps * axis.place)
 
 
-cdef inline void find_block(const Job *job, const Spread *way, Py_ssize_t number, Block *block) noexcept nogil:
+cdef inline noinline find_block(const Job *job, const Spread *way, Py_ssize_t number, Block *block) noexcept nogil:
     cdef Py_ssize_t first = number % way.unit_parts * way.most_unit, at, along
     cdef const Axis *outer
     cdef int axis
@@ -79,7 +79,7 @@ cdef inline void zero_line(char *out, Py_ssize_t units, Py_ssize_t size, Py_ssiz
         memset(out + i * pitch, 0, size)
 
 
-cdef inline void zero_rest(const Spread *way, const Block *block) noexcept nogil:
+cdef inline noinline zero_rest(const Spread *way, const Block *block) noexcept nogil:
     """The lines behind the last windows."""
     cdef Py_ssize_t begin = 0 if block.empty else block.rows * way.row.taps, size = block.unit * way.item_size
     cdef Py_ssize_t units = block.windows * way.line.taps + block.rest_units, combinations = 1, number, rest, row
@@ -176,7 +176,7 @@ cdef inline void bring(char *to, const char *start, Py_ssize_t rows, Py_ssize_t 
                 at += unit_step
 
 
-cdef inline void bring_some(char *to, const char *start, int size, Py_ssize_t rows, Py_ssize_t row_step,
+cdef inline noinline bring_some(char *to, const char *start, int size, Py_ssize_t rows, Py_ssize_t row_step,
                             Py_ssize_t windows, Py_ssize_t window_step, Py_ssize_t unit, Py_ssize_t unit_step,
                             bint in_rows) noexcept nogil:
     """`bring` for items of any size; rows that have no gaps are copied, and those of single items gathered."""
@@ -250,7 +250,7 @@ cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block,
     return not wrong
 
 
-cdef inline void fill_ramp(const Spread *way, uint32_t *ramp) noexcept nogil:
+cdef inline noinline fill_ramp(const Spread *way, uint32_t *ramp) noexcept nogil:
     """How far the first places of a block's windows are from that of its first window."""
     cdef Py_ssize_t row, window, at = 0
     cdef uint32_t place

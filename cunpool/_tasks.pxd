@@ -3,7 +3,7 @@ from cython.parallel cimport prange
 from libc.string cimport memset
 
 from cunpool._common cimport *
-from cunpool._runtime cimport begun, ended, now, rested
+from cunpool._runtime cimport begun, ended, leave, now, processor, rested
 
 cdef extern from *:
     """
@@ -41,28 +41,7 @@ cdef extern from *:
     #define cunpool_exact() 0u
     #define cunpool_control(before) ((void) (before))
     #endif
-
-    /* Of a team that has slept Linux may wake a thread on the processor of the one that calls, and leave both there for
-       tens of milliseconds though another is idle: it is sent away then. Where it may run afterwards is as before. */
-    #if defined(__linux__)
-    #include <sched.h>
-    #define cunpool_processor() sched_getcpu()
-    static void cunpool_leave(int processor) {
-        cpu_set_t all, others;
-        if (sched_getcpu() != processor || sched_getaffinity(0, sizeof all, &all))
-            return;
-        others = all;
-        CPU_CLR(processor, &others);
-        if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
-            sched_setaffinity(0, sizeof all, &all);
-    }
-    #else
-    #define cunpool_processor() -1
-    #define cunpool_leave(processor) ((void) (processor))
-    #endif
     """
-    int cunpool_processor() noexcept nogil
-    void cunpool_leave(int processor) noexcept nogil
     bint cunpool_taken(uint8_t *flag) noexcept nogil
     unsigned cunpool_exact() noexcept nogil
     void cunpool_control(unsigned before) noexcept nogil
@@ -104,13 +83,13 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
 cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8_t *taken) noexcept nogil:
     """The only parallel region there is, and what it lost."""
     cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
-    cdef int share, processor = cunpool_processor()
+    cdef int share, callers = processor()
     cdef double start = now(), elapsed
     cdef Share own
     cdef Found found
     for share in prange(threads, num_threads=threads, schedule="static"):  # the first share is the calling thread's
         if share > 0:
-            cunpool_leave(processor)
+            leave(callers)
         found = run_share(kernel, job, share, threads, taken, &own if share == 0 else NULL)
         wrong += found.wrong
         strays += found.strays
