@@ -9,7 +9,7 @@
 A bug is an exact piece of a source file, what stands there instead, and the tests that have to catch it. These run
 first, then the others of that room, then the whole suite, until one fails; the fuzzer is left out, for it catches by
 luck. Bugs that no test catches, that cannot be planted or do not compile make the run fail. TABLE.md, beside this file,
-has the last outcome of each.
+has the last outcome of each that has been planted as it stands.
 
 It takes Python 3.11, GCC or Clang, and what the suite needs.
 """
