@@ -113,11 +113,12 @@ cdef void ended() noexcept nogil:
 cdef void rested(double lost) noexcept nogil:
     """This thread's team goes to rest, after a region that took so many seconds more than one thread would have.
 
-    What it took to wake a team that had slept, the regions behind it gain again, where calls are in a row.
+    What it took to wake a team that had slept, the regions behind it gain again, where calls are in a row. Where nobody
+    asked before the call, and may not for many more, its region alone counts.
     """
     global cunpool_region_ended, cunpool_debt
     cunpool_region_ended = now()
-    cunpool_debt = max(cunpool_debt + lost, 0.0)
+    cunpool_debt = max((cunpool_debt if cunpool_asked else 0.0) + lost, 0.0)
 
 
 def surroundings(double pause, double tolerated):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -241,18 +242,39 @@ def test_little_that_was_lost_is_not_told_until_it_is_more(rng):
     thread.start()
     thread.join()
     assert told[:2] == [0, 0]
-    assert told[2] > 0  # of both calls
+    assert told[2] > 0
     assert told[3] == 0
+
+
+@openmp
+def test_of_calls_before_which_nobody_asked_the_last_one_counts(rng):
+    small = rng.random((2, 1, 8, 8), np.float32)
+    told = []
+
+    def calls() -> None:
+        cu.max_pool2d(small, 2, num_threads=2)  # which has to make a team
+        for _ in range(3):
+            start = time.perf_counter()
+            cu.max_pool2d(small, 2, num_threads=2)
+            last = time.perf_counter() - start
+        told.extend([_runtime.surroundings(0.0, 0.0)[3], last])
+
+    thread = threading.Thread(target=calls)
+    thread.start()
+    thread.join()
+    lost, last = told
+    assert 0 <= lost < last
 
 
 @openmp
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="no list of threads here")
 def test_where_threads_may_run_stays_as_it_was(rng):
-    def allowed() -> list[str]:
-        tasks = sorted(Path("/proc/self/task").iterdir())
-        return [
-            line for task in tasks for line in (task / "status").read_text().splitlines() if "Cpus_allowed:" in line
-        ]
+    def allowed() -> dict[str, str]:
+        found = {}
+        for task in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(OSError):  # some other test's thread, which has ended
+                found[task.name] = re.findall("Cpus_allowed:.*", (task / "status").read_text())[0]
+        return found
 
     x = rng.random((4, 64, 64, 64), np.float32)
     cu.max_pool2d(x, 2, num_threads=3)  # the team is there
@@ -260,7 +282,9 @@ def test_where_threads_may_run_stays_as_it_was(rng):
     for _ in range(50):
         time.sleep(0.002)  # it sleeps, and somebody may be woken on the processor of this thread
         cu.max_pool2d(x, 2, num_threads=3)
-    assert allowed() == before
+    after = allowed()
+    assert len(before.keys() & after.keys()) > 2
+    assert {task: after[task] for task in before.keys() & after.keys()}.items() <= before.items()
 
 
 @openmp
