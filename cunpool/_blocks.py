@@ -316,5 +316,6 @@ def _astray(
     return IndexError(
         f"index {indices[at]} at position {where} is the cell {tuple(int(cell[at]) for cell in cells)}, outside its "
         f"window, which begins at {corner}: a plane in several chunks takes indices as pooling gives them, each in its "
-        f"own window. For others, give each plane one chunk: input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
+        f"own window in a plane of {' x '.join(map(str, full))}. If another size was pooled, give that (output_size); "
+        f"for other indices, give each plane one chunk: input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
     )

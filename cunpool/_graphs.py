@@ -190,7 +190,7 @@ def unpool(
         _geometry.code_bytes(sizes[6:9])
     _check_indices(places, _shape(array), "input")
     _threads.threads_for(0, num_threads)
-    return _scattered(function, n, array, places, sizes, "output_size", codes, num_threads)
+    return _scattered(function, n, array, places, sizes, "output_size", size is not None, codes, num_threads)
 
 
 def pool_backward(
@@ -217,7 +217,7 @@ def pool_backward(
         _geometry.code_bytes(sizes[6:9])
     _check_indices(places, given, "grad_output")
     _threads.threads_for(0, num_threads)
-    return _scattered(function, n, array, places, sizes, "input_size", codes, num_threads)
+    return _scattered(function, n, array, places, sizes, "input_size", True, codes, num_threads)
 
 
 def _scattered(
@@ -227,10 +227,11 @@ def _scattered(
     places: da.Array,
     sizes: _geometry.Sizes,
     name: str,
+    said: bool,
     codes: bool,
     num_threads: int | None,
 ) -> da.Array:
-    """Values moved to their places by `function`, which knows the size of a plane by `name`."""
+    """Values moved to their places by `function`, which knows a plane's size by `name`, where the caller `said` it."""
     array = _without_empty_chunks(array, n)
     places = places.rechunk(array.chunks)
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
@@ -238,7 +239,9 @@ def _scattered(
     plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads)
     if array.numblocks[-n:] == (1,) * n:
         cells = array.chunks[:-n] + tuple((axis.size,) for axis in axes)
-        return _per_block(partial(_blocks.whole, plan, name), array, places, chunks=cells, dtype=array.dtype)
+        # Where the size is the default, the function warns of indices that are right in another.
+        task = partial(_blocks.whole, plan, name if said else None)
+        return _per_block(task, array, places, chunks=cells, dtype=array.dtype)
     blocks = [_chunks.unpooling(axis, runs) for axis, runs in zip(axes, chunks, strict=True)]
     windows = [[block.windows for block in along] for along in blocks]
     cells = array.chunks[:-n] + _sizes([block.cells for block in along] for along in blocks)

@@ -63,6 +63,17 @@ cdef extern from *:
     #define cunpool_processor() -1
     #define cunpool_leave(processor) ((void) (processor))
     #endif
+
+    /* GNU OpenMP's threads do not survive a fork, and a child that waits for them waits for ever. Servers fork without
+       Python's knowing, so it is the C library that tells. */
+    static int cunpool_forked;
+    #if defined(_WIN32)
+    #define cunpool_notice_forks() 0
+    #else
+    #include <pthread.h>
+    static void cunpool_after_fork(void) { cunpool_forked = 1; }
+    #define cunpool_notice_forks() pthread_atfork(NULL, NULL, cunpool_after_fork)
+    #endif
     """
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
@@ -79,6 +90,11 @@ cdef extern from *:
     bint cunpool_asked
     int cunpool_processor() noexcept nogil
     void cunpool_leave(int processor) noexcept nogil
+    const bint cunpool_forked
+    int cunpool_notice_forks() noexcept
+
+if cunpool_notice_forks():
+    raise MemoryError
 
 
 cdef double now() noexcept nogil:
@@ -156,6 +172,11 @@ def openmp_processors():
 def openmp_binds():
     """Whether OpenMP keeps each thread on processors of its own (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY)."""
     return bool(CUNPOOL_BINDS)
+
+
+def forked():
+    """Whether this process was forked after this module had been imported."""
+    return cunpool_forked
 
 
 def compiler():

@@ -1,5 +1,5 @@
 # How a call becomes tasks, and these are shared out between threads: the only parallel region there is.
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.string cimport memset
 
 from cunpool._common cimport *
@@ -88,7 +88,7 @@ cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8
     cdef Share own
     cdef Found found
     for share in prange(threads, num_threads=threads, schedule="static"):  # the first share is the calling thread's
-        if share > 0:
+        if threadid() > 0:  # where OpenMP gives one thread alone, it has all shares
             leave(callers)
         found = run_share(kernel, job, share, threads, taken, &own if share == 0 else NULL)
         wrong += found.wrong

@@ -25,12 +25,12 @@ ROW = 4
 # nothing is done, for to wake a team takes longer than a small call, and those behind it gain that again.
 REPAID = 100
 TOLERATED = 1e-3
+LONGEST = 10.0  # seconds for one region: what loses more has waited for a disk, or the process was stopped
 
 # More threads than this are never started, whatever is asked for; the kernels count on no more than 256.
 MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
-_forked = False
 _alone_until = 0.0  # by the clock of `_runtime.surroundings`; of two threads that set it at once, either may win
 
 # What has been said once is a lock that stays locked: then no two threads say it.
@@ -42,16 +42,6 @@ FORKED = (
     "survive a fork. Import cunpool after the fork, or start workers by 'spawn' or 'forkserver'"
 )
 SERIAL = "cunpool was built without OpenMP, so its calls use one thread: 'cunpool info' tells of the build"
-
-
-def _after_fork() -> None:
-    # GNU OpenMP's worker threads do not survive a fork, and a child that waits for them waits for ever.
-    global _forked
-    _forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _positive(name: str, value: object) -> int:
@@ -111,7 +101,7 @@ def set_num_threads(n: int | None) -> None:
     """
     global _limit
     limit = None if n is None else _positive("n", n)
-    if limit is not None and limit > 1 and _forked:
+    if limit is not None and limit > 1 and _runtime.forked():
         _say_once(_said_fork, FORKED)
     _limit = limit
 
@@ -131,7 +121,7 @@ def get_num_threads() -> int:
     >>> cu.get_num_threads() >= 1
     True
     """
-    return (_limit or _available()) if openmp_enabled() and not _forked else 1
+    return (_limit or _available()) if openmp_enabled() and not _runtime.forked() else 1
 
 
 def openmp_enabled() -> bool:
@@ -154,12 +144,12 @@ def threads_for(work: int, num_threads: int | None) -> int:
     """How many threads to use for `work` bytes where the caller wants `num_threads`, or leaves it to the call."""
     exact = None if num_threads is None or type(num_threads) is Ceiling else _positive("num_threads", num_threads)
     if work < 2 * GRAIN:  # nobody misses a second thread, but who asks for one gets it
-        return exact if exact and openmp_enabled() and not _forked else 1
+        return exact if exact and openmp_enabled() and not _runtime.forked() else 1
     if not openmp_enabled():
         if (exact or _limit or 1) > 1:
             _say_once(_said_serial, SERIAL)
         return 1
-    if _forked:
+    if _runtime.forked():
         if exact and exact > 1:
             _say_once(_said_fork, FORKED)
         return 1
@@ -177,7 +167,9 @@ def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -
     """How many threads would pay if there were processors for them, by what `_runtime.surroundings` says."""
     global _alone_until
     if lost > 0:
-        _alone_until = max(_alone_until, now - resting + REPAID * lost)
+        _alone_until = max(_alone_until, now - resting + min(REPAID * lost, LONGEST))
+    if _alone_until > now + LONGEST:  # the clock was set back, as LLVM's OpenMP has one that can be
+        _alone_until = now
     if now < _alone_until:
         return 1
     grain = GRAIN if resting < AWAKE or in_a_row >= ROW else ASLEEP * GRAIN

@@ -88,6 +88,6 @@ def test_a_container_of_one_processor_gets_one_thread(machine):
     cu.set_num_threads(3)  # who asks for more gets it
     assert cu.get_num_threads() == 3
     cu.set_num_threads(None)
-    machine("second", **named({"service/cpu.max": "6400000 100000\n"}))
+    machine("second", **named({"service/cpu.max": "100000000000000 100000\n"}))
     _cgroups.processors.cache_clear()
     assert cu.get_num_threads() == before

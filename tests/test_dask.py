@@ -258,8 +258,9 @@ def test_places_out_of_their_windows_are_an_error_that_names_the_remedy():
     y, indices = da.from_array(values, (1, 1, 2, 2)), da.from_array(places)
     message = re.escape(
         "index 5 at position (1, 0, 2, 3) is the cell (0, 5), outside its window, which begins at (4, 6): a plane in "
-        "several chunks takes indices as pooling gives them, each in its own window. For others, give each plane one "
-        "chunk: input.rechunk({-2: -1, -1: -1})"
+        "several chunks takes indices as pooling gives them, each in its own window in a plane of 8 x 8. If another "
+        "size was pooled, give that (output_size); for other indices, give each plane one chunk: "
+        "input.rechunk({-2: -1, -1: -1})"
     )
     for call in (
         lambda: lazy.max_unpool2d(y, indices, 2),
@@ -272,6 +273,21 @@ def test_places_out_of_their_windows_are_an_error_that_names_the_remedy():
         with pytest.raises(IndexError, match=f"^{message}$"):
             z.compute()
     check(lazy.max_unpool2d(y.rechunk({-2: -1, -1: -1}), indices, 2), cu.max_unpool2d(values, places, 2))
+
+
+@pytest.mark.parametrize("chunks", [-1, (1, 100, 511)])
+def test_an_output_size_that_was_forgotten_is_said(chunks):
+    photograph = np.arange(3 * 341 * 511, dtype=np.int32).reshape(3, 341, 511)
+    pooled = lazy.max_pool2d(da.from_array(photograph, chunks), 2, ceil_mode=True, return_indices=True)
+    eager = cu.max_unpool2d(*cu.max_pool2d(photograph, 2, ceil_mode=True, return_indices=True), 2, photograph.shape[1:])
+    check(lazy.max_unpool2d(*pooled, 2, output_size=photograph.shape), eager)
+    forgotten = lazy.max_unpool2d(*pooled, 2)
+    if chunks == -1:
+        with pytest.warns(UserWarning, match=r"inside them in one of 342 x 511: give output_size"):
+            forgotten.compute()
+    else:
+        with pytest.raises(IndexError, match=r"plane of 342 x 512\. If another size was pooled, give that \(output_size"):
+            forgotten.compute()
 
 
 @pytest.mark.parametrize(

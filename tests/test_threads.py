@@ -17,10 +17,16 @@ import pytest
 from cases import bits
 
 import cunpool as cu
-from cunpool import _runtime, _threads, _waiting
+from cunpool import _cgroups, _runtime, _threads, _waiting
 
 LARGE = 1 << 24
 openmp = pytest.mark.skipif(not cu.openmp_enabled(), reason="a serial build")
+
+
+def processors() -> int:
+    """Those that this process may use, and its container has the time of."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(allowed, _cgroups.processors() or allowed)
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -54,7 +60,7 @@ def test_the_setting_is_kept():
     assert _threads.threads_for(LARGE, None) == 3
     assert _threads.threads_for(LARGE, 2) == 2
     cu.set_num_threads(None)
-    assert cu.get_num_threads() == min(len(os.sched_getaffinity(0)), _runtime.openmp_threads())
+    assert cu.get_num_threads() == min(processors(), _runtime.openmp_threads())
 
 
 @pytest.fixture
@@ -83,7 +89,7 @@ def test_a_setting_in_a_serial_build_is_answered(monkeypatch, nothing_said, rng)
 
 
 def test_a_forked_child_that_asks_for_threads_is_answered_once(monkeypatch, nothing_said, rng):
-    monkeypatch.setattr(_threads, "_forked", True)
+    monkeypatch.setattr(_runtime, "forked", lambda: True)
     monkeypatch.setattr(_threads, "openmp_enabled", lambda: True)
     x = rng.random((1, 512, 512))
     cu.max_pool2d(x, 2)
@@ -192,6 +198,26 @@ def test_a_smaller_loss_does_not_end_what_a_larger_one_began(around):
     assert around.threads(1000) == 1
     around.now += 100
     assert around.threads(1000) == 8
+
+
+def test_no_loss_keeps_calls_alone_for_longer_than_ten_seconds(around):
+    around.lost = 600.0  # as where the process was stopped in the middle of a region
+    assert around.threads(1000) == 1
+    around.lost = 0.0
+    around.now += 9
+    assert around.threads(1000) == 1
+    around.now += 2
+    assert around.threads(1000) == 8
+
+
+def test_a_clock_that_is_set_back_ends_what_was_to_be_repaid(around):
+    around.lost = 0.05
+    assert around.threads(1000) == 1
+    around.lost = 0.0
+    around.now -= 900
+    assert around.threads(1000) == 8
+    around.lost = 0.05  # and what is lost from then on counts again
+    assert around.threads(1000) == 1
 
 
 def test_a_region_that_gained_costs_nothing_later(around):
@@ -374,10 +400,9 @@ def test_the_affinity_is_read_at_each_call():
 def test_threads_that_openmp_binds_are_counted(setting):
     """Then the thread that imports has an affinity of one place, and the others have theirs."""
     code = "import cunpool as cu; print(cu.get_num_threads())"
-    processors = os.sched_getaffinity(0)
-    assert python(code, **setting) == str(len(processors))
+    assert python(code, **setting) == str(processors())
     assert python(code, **setting, OMP_NUM_THREADS="1") == "1"
-    few = f"import os; os.sched_setaffinity(0, [{min(processors)}]);"
+    few = f"import os; os.sched_setaffinity(0, [{min(os.sched_getaffinity(0))}]);"
     assert python(few + code, **setting) == "1"
 
 
@@ -391,7 +416,7 @@ before = len(os.listdir("/proc/self/task"))
 cu.max_pool2d(x, 2, return_indices=True)
 print(1 + len(os.listdir("/proc/self/task")) - before)
 """
-    assert python(code, OMP_PROC_BIND="true") == str(len(os.sched_getaffinity(0)))
+    assert python(code, OMP_PROC_BIND="true") == str(processors())
 
 
 def test_openmps_settings_stay(rng):
@@ -425,6 +450,22 @@ def test_eight_python_threads_at_once(rng):
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(8))) == [20] * 8
+
+
+@openmp
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_that_python_does_not_know_of():
+    code = """
+import ctypes, os, signal, numpy as np, cunpool as cu
+x = np.random.default_rng(0).random((1, 8, 512, 512), np.float32)
+y = cu.max_pool2d(x, 2, num_threads=2)  # now there is a team
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if cu.get_num_threads() == 1 and (cu.max_pool2d(x, 2, num_threads=2) == y).all() else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    assert python(code) == "0"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

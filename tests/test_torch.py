@@ -598,8 +598,9 @@ def test_codes_go_from_a_pooling_to_an_unpooling_alone():
     _, indices = pool(x)
     assert torch.equal(unpool(y, indices, x.shape), unpool(y, places, x.shape))
     assert torch.equal(unpool(y, indices, output_size=(9, 8)), F.max_unpool2d(y, places, 2, output_size=(9, 8)))
-    with pytest.raises(ValueError, match=r"the size \[9, 8\], and unpooling would give \[8, 8\]: give output_size"):
-        unpool(y, indices)
+    for size in (None, (8, 8), (np.int64(8), 8), (torch.tensor(8), 8)):
+        with pytest.raises(ValueError, match=r"the size \[9, 8\], and unpooling would give \[8, 8\]: give output_size"):
+            unpool(y, indices, size)
     with pytest.raises(
         ValueError, match=r"kernel_size .3, 3., .* cannot unpool with window codes from .*kernel_size .2"
     ):

@@ -94,6 +94,18 @@ def test_jit_traces_follow_their_input(nets, size):
         assert torch.equal(again(x), net(x))
 
 
+def test_jit_traces_take_sizes_of_which_some_are_numbers():
+    def halved(x):
+        y, indices = ct.max_pool2d(x, 2, return_indices=True)
+        return ct.max_unpool2d(y, indices, 2, output_size=(x.shape[-2], 9))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        trace = torch.jit.trace(halved, torch.randn(1, 3, 8, 9), check_trace=False)
+    x = torch.randn(1, 3, 13, 9)
+    assert torch.equal(trace(x), halved(x))
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_symbolic_traces_follow_their_input(nets, size):
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -152,6 +164,9 @@ def test_batches_of_calls_are_pytorchs(n):
         torch.vmap(lambda y: unpool(y, indices[0, ..., 1:], 3, 2, 1))(y)
     with pytest.raises(ValueError, match="output_size must have"):
         torch.vmap(lambda y: unpool(y, indices[0], 3, 2, 1, (9,) * (n + 3)))(y)
+    for dtype in (torch.float32, torch.complex64, torch.bool):
+        with pytest.raises(TypeError, match="indices must be of integers"):
+            torch.vmap(lambda y, i: unpool(y, i, 3, 2, 1))(y, indices.to(dtype))
     y, indices = pool(x[:, 0], 3, 2, 1, return_indices=True)
     whole = torch.vmap(lambda y, i: unpool(y, i, 3, 2, 1, x.shape[2:]))(y, indices)  # with C, and no N
     assert torch.equal(whole, unpool(y, indices, 3, 2, 1, x.shape[-n:]))

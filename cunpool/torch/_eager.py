@@ -13,7 +13,7 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.compiler import is_dynamo_compiling
 from torch.overrides import has_torch_function_unary
 
-from cunpool import _geometry, _threads
+from cunpool import _geometry, _runtime
 from cunpool._geometry import Fixed, IndexFormat, Window
 from cunpool.torch import _kernels, _operators, _traced
 from cunpool.torch._kernels import Spacing
@@ -153,7 +153,7 @@ def max_pool(
         theirs
         and plain
         and input.is_cpu
-        and not _threads._forked  # PyTorch's threads do not survive a fork, and it waits for them
+        and not _runtime.forked()  # PyTorch's threads do not survive a fork, and it waits for them
     ):
         try:
             # As if it were 2d, PyTorch takes some 1d for channels-last; in 3d that has faults of its own, and gradients

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, NoReturn, SupportsIndex
 
 import torch
 
+from cunpool import _geometry
 from cunpool._geometry import IndexFormat
-from cunpool.torch import _eager, _operators, modules
+from cunpool.torch import _eager, _operators, _traced, modules
 
 REFUSAL = (
     "indices of a network accelerated with index_format='window' go from its pooling straight to its unpooling and "
@@ -72,6 +73,8 @@ class _Unpool(modules._Unpool):
         if output_size is None:
             axes = zip(input.shape[-self._n :], *window[:3], strict=True)
             output_size = [(pooled - 1) * stride - 2 * padding + kernel for pooled, kernel, stride, padding in axes]
+        elif not _traced.is_traced(input):  # then sizes may be of NumPy's or PyTorch's numbers
+            output_size = _geometry.entries("output_size", output_size)
         size, full = [*before], [*output_size][-self._n :]
         # What is traced or exported may have no numbers here; a code names the cell of its window at any size.
         if all(type(entry) is int for entry in (*size, *full)) and size != full:

@@ -94,7 +94,7 @@ def max_unpool(
             raise ValueError(f"output_size must have {n} or {input.ndim} entries, got {len(output_size)}")
         output_size = [*output_size][-n:]
         if any(isinstance(size, torch.Tensor) for size in output_size):  # as ``torch.jit.trace`` hands out sizes
-            return _scripted()(input, indices, *lists, torch.stack(output_size), index_format)
+            return _scripted()(input, indices, *lists, torch.stack([torch.as_tensor(size) for size in output_size]), index_format)
     if not _is_transformed():
         return _operators.max_unpool(input, indices, *lists, output_size, index_format)
     if codes:
@@ -105,6 +105,8 @@ def max_unpool(
     shape, _, _ = _geometry.unpooling(n, tuple(input.shape), *map(tuple, lists), size)
     if indices.shape != input.shape:
         raise ValueError(f"indices must have the shape of input, {tuple(input.shape)}, got {tuple(indices.shape)}")
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype is torch.bool:
+        raise TypeError(f"indices must be of integers, got {indices.dtype}")
     zeros = input.new_zeros((*shape[:-n], math.prod(shape[-n:])))
     return zeros.scatter(-1, indices.to(torch.int64).flatten(-n), input.flatten(-n)).reshape(shape)
 
