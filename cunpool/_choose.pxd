@@ -26,14 +26,28 @@ cdef extern from *:
             memcpy(out, chosen, size); \\
         }
     #endif
+    /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
+       processor's GCC compares cell by cell. */
+    #define CUNPOOL_CHOOSE_LONG(name, item) \\
+        static CUNPOOL_INLINED void name(char *CUNPOOL_APART out, const char *CUNPOOL_APART codes, \\
+                                         const char *CUNPOOL_APART values, item code) { \\
+            size_t i; \\
+            for (i = 0; i < 64 / sizeof(item); i++) \\
+                ((item *) out)[i] = ((const item *) values)[i] & -(item) (((const item *) codes)[i] == code); \\
+        }
+    #if defined(_MSC_VER)
+    #define CUNPOOL_APART __restrict
+    #else
+    #define CUNPOOL_APART restrict
+    #endif
     CUNPOOL_CHOOSE(cunpool_choose_1, uint8_t, 16)
     CUNPOOL_CHOOSE(cunpool_choose_2, uint16_t, 16)
     CUNPOOL_CHOOSE(cunpool_choose_4, uint32_t, 16)
     CUNPOOL_CHOOSE(cunpool_choose_8, uint64_t, 16)
-    CUNPOOL_CHOOSE(cunpool_choose_1_long, uint8_t, 64)
-    CUNPOOL_CHOOSE(cunpool_choose_2_long, uint16_t, 64)
-    CUNPOOL_CHOOSE(cunpool_choose_4_long, uint32_t, 64)
-    CUNPOOL_CHOOSE(cunpool_choose_8_long, uint64_t, 64)
+    CUNPOOL_CHOOSE_LONG(cunpool_choose_1_long, item1)
+    CUNPOOL_CHOOSE_LONG(cunpool_choose_2_long, item2)
+    CUNPOOL_CHOOSE_LONG(cunpool_choose_4_long, item4)
+    CUNPOOL_CHOOSE_LONG(cunpool_choose_8_long, item8)
 
     /* A line of units of a few bytes, or the most of it: some vectors, again and again, whose bytes are brought into
        another order, and have codes of their own. On x86-64 an instruction for that is newer than the first ones. */
@@ -183,8 +197,17 @@ cdef inline inlined spread_unit(char *out, const part *codes, const part *values
 cdef inline inlined spread_units(char *out, Py_ssize_t pitch, const part *codes, const part *values, Py_ssize_t unit,
                                  Py_ssize_t windows, Py_ssize_t taps, part code, part tap_code) noexcept nogil:
     """A line of units. Short ones are written as whole vectors, whose rest the next one overwrites."""
-    cdef Py_ssize_t window = 0, short = 0, tap
-    if unit * sizeof(part) < VECTOR and pitch == unit * <Py_ssize_t> sizeof(part):
+    cdef Py_ssize_t window = 0, short = 0, size = unit * sizeof(part), tap
+    if size == 2 * VECTOR:  # as of 8 channels of floats
+        for window in range(windows):
+            for tap in range(taps):
+                choose(out, codes, values, <part> (code + tap * tap_code))
+                choose(out + VECTOR, codes + unit // 2, values + unit // 2, <part> (code + tap * tap_code))
+                out += pitch
+            codes += unit
+            values += unit
+        return
+    if size <= VECTOR and pitch == size:
         short = windows - (VECTOR + taps * pitch - 1) // (taps * pitch)
     while window < short:
         for tap in range(taps):

@@ -133,7 +133,7 @@ def test_gaps_along_any_axis_of_one_array_in_any_order(rng, ways, gaps, kind):
     assert sum(way == _unpool.SPREAD for way in ways) > 60
 
 
-@pytest.mark.parametrize("channels", [2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 1023, 1024, 1025, 2500])
+@pytest.mark.parametrize("channels", [2, 3, 4, 5, 8, 15, 16, 17, 32, 63, 64, 65, 1023, 1024, 1025, 2500])
 @pytest.mark.parametrize("kind", ["i8", "u1"])
 def test_channels_last_of_any_number(rng, ways, channels, kind):
     case = Case(rng, (1, channels), (6, 25), (2, 2))
@@ -146,6 +146,23 @@ def test_channels_last_of_any_number(rng, ways, channels, kind):
                   out=out[1:-1].transpose(2, 0, 1)[None], **arguments)  # fmt: skip
         assert bits(out[1:-1].transpose(2, 0, 1)[None]) == bits(case.expected(values))
         assert bits(out[:: case.full[0] + 1]) == bits(np.full_like(out[:2], 7))
+    assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.SPREAD}
+
+
+@pytest.mark.parametrize("channels", [2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize("kind", ["i8", "u1"])
+def test_gaps_beside_units_of_any_number(rng, ways, channels, kind):
+    case = Case(rng, (1, channels), (6, 25), (2, 2))
+    for dtype in ("u1", "f2", "f4", "f8", "D"):
+        values = random_items(rng, np.dtype(dtype), (1, channels, 6, 25))
+        indices, arguments = case.indices(kind)
+        out = np.full((*case.full, channels + 3), 7, dtype)
+        result = out[..., 1:-2].transpose(2, 0, 1)[None]
+        UNPOOL[2](ordered(values, [0, 2, 3, 1]), ordered(indices, [0, 2, 3, 1]), 2, output_size=case.full, out=result,
+                  **arguments)  # fmt: skip
+        assert bits(result) == bits(case.expected(values))
+        assert (out[..., :1] == 7).all()
+        assert (out[..., -2:] == 7).all()
     assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.SPREAD}
 
 
