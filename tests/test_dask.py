@@ -279,7 +279,8 @@ def test_places_out_of_their_windows_are_an_error_that_names_the_remedy():
 def test_an_output_size_that_was_forgotten_is_said(chunks):
     photograph = np.arange(3 * 341 * 511, dtype=np.int32).reshape(3, 341, 511)
     pooled = lazy.max_pool2d(da.from_array(photograph, chunks), 2, ceil_mode=True, return_indices=True)
-    eager = cu.max_unpool2d(*cu.max_pool2d(photograph, 2, ceil_mode=True, return_indices=True), 2, photograph.shape[1:])
+    values, places = cu.max_pool2d(photograph, 2, ceil_mode=True, return_indices=True)
+    eager = cu.max_unpool2d(values, places, 2, output_size=photograph.shape)
     check(lazy.max_unpool2d(*pooled, 2, output_size=photograph.shape), eager)
     forgotten = lazy.max_unpool2d(*pooled, 2)
     if chunks == -1:
