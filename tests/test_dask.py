@@ -287,7 +287,9 @@ def test_an_output_size_that_was_forgotten_is_said(chunks):
         with pytest.warns(UserWarning, match=r"inside them in one of 342 x 511: give output_size"):
             forgotten.compute()
     else:
-        with pytest.raises(IndexError, match=r"plane of 342 x 512\. If another size was pooled, give that \(output_size"):
+        with pytest.raises(
+            IndexError, match=r"plane of 342 x 512\. If another size was pooled, give that \(output_size"
+        ):
             forgotten.compute()
 
 

@@ -94,7 +94,9 @@ def max_unpool(
             raise ValueError(f"output_size must have {n} or {input.ndim} entries, got {len(output_size)}")
         output_size = [*output_size][-n:]
         if any(isinstance(size, torch.Tensor) for size in output_size):  # as ``torch.jit.trace`` hands out sizes
-            return _scripted()(input, indices, *lists, torch.stack([torch.as_tensor(size) for size in output_size]), index_format)
+            return _scripted()(
+                input, indices, *lists, torch.stack([torch.as_tensor(size) for size in output_size]), index_format
+            )
     if not _is_transformed():
         return _operators.max_unpool(input, indices, *lists, output_size, index_format)
     if codes:
