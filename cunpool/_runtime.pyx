@@ -94,7 +94,7 @@ cdef extern from *:
     int cunpool_notice_forks() noexcept
 
 if cunpool_notice_forks():
-    raise MemoryError
+    raise MemoryError  # unreached: the C library has room for a handler
 
 
 cdef double now() noexcept nogil:

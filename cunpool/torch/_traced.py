@@ -95,7 +95,13 @@ def max_unpool(
         output_size = [*output_size][-n:]
         if any(isinstance(size, torch.Tensor) for size in output_size):  # as ``torch.jit.trace`` hands out sizes
             return _scripted()(
-                input, indices, *lists, torch.stack([torch.as_tensor(size) for size in output_size]), index_format
+                input,
+                indices,
+                *lists,
+                torch.stack(
+                    [size if isinstance(size, torch.Tensor) else torch.as_tensor(size) for size in output_size]
+                ),
+                index_format,
             )
     if not _is_transformed():
         return _operators.max_unpool(input, indices, *lists, output_size, index_format)
