@@ -29,17 +29,12 @@ cdef extern from *:
     /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
        processor's GCC compares cell by cell. */
     #define CUNPOOL_CHOOSE_LONG(name, item) \\
-        static CUNPOOL_INLINED void name(char *CUNPOOL_APART out, const char *CUNPOOL_APART codes, \\
-                                         const char *CUNPOOL_APART values, item code) { \\
+        static CUNPOOL_INLINED void name(char *CYTHON_RESTRICT out, const char *CYTHON_RESTRICT codes, \\
+                                         const char *CYTHON_RESTRICT values, item code) { \\
             size_t i; \\
             for (i = 0; i < 64 / sizeof(item); i++) \\
                 ((item *) out)[i] = ((const item *) values)[i] & -(item) (((const item *) codes)[i] == code); \\
         }
-    #if defined(_MSC_VER)
-    #define CUNPOOL_APART __restrict
-    #else
-    #define CUNPOOL_APART restrict
-    #endif
     CUNPOOL_CHOOSE(cunpool_choose_1, uint8_t, 16)
     CUNPOOL_CHOOSE(cunpool_choose_2, uint16_t, 16)
     CUNPOOL_CHOOSE(cunpool_choose_4, uint32_t, 16)
@@ -198,7 +193,7 @@ cdef inline inlined spread_units(char *out, Py_ssize_t pitch, const part *codes,
                                  Py_ssize_t windows, Py_ssize_t taps, part code, part tap_code) noexcept nogil:
     """A line of units. Short ones are written as whole vectors, whose rest the next one overwrites."""
     cdef Py_ssize_t window = 0, short = 0, size = unit * sizeof(part), tap
-    if size == 2 * VECTOR:  # as of 8 channels of floats
+    if size == 2 * VECTOR:  # as of 8 channels of floats, which take up to twice as long one unit at a time
         for window in range(windows):
             for tap in range(taps):
                 choose(out, codes, values, <part> (code + tap * tap_code))

@@ -177,13 +177,20 @@ def test_callers_divide_the_processors(around):
     assert threads == [8, 4, 2, 2, 1, 1, 1, 1, 1, 1]
 
 
-def test_what_was_lost_is_repaid_by_calls_with_one_thread(around):
-    around.lost, around.resting = 1e-3, 2e-3  # the region ended 2 ms ago
+@pytest.mark.parametrize(
+    ("lost", "resting", "alone", "more"),
+    [
+        (1e-3, 2e-3, 0.097, 0.002),  # the region ended 2 ms ago
+        (600.0, 0.0, 9, 2),  # ten seconds at most: the process was stopped in the middle of a region
+    ],
+)
+def test_what_was_lost_is_repaid_by_calls_with_one_thread(around, lost, resting, alone, more):
+    around.lost, around.resting = lost, resting
     assert around.threads(1000) == 1
     around.lost = 0.0  # told once
-    around.now += 0.097
+    around.now += alone
     assert around.threads(1000) == 1
-    around.now += 0.002
+    around.now += more
     assert around.threads(1000) == 8
 
 
@@ -197,16 +204,6 @@ def test_a_smaller_loss_does_not_end_what_a_larger_one_began(around):
     around.now += 1
     assert around.threads(1000) == 1
     around.now += 100
-    assert around.threads(1000) == 8
-
-
-def test_no_loss_keeps_calls_alone_for_longer_than_ten_seconds(around):
-    around.lost = 600.0  # as where the process was stopped in the middle of a region
-    assert around.threads(1000) == 1
-    around.lost = 0.0
-    around.now += 9
-    assert around.threads(1000) == 1
-    around.now += 2
     assert around.threads(1000) == 8
 
 
