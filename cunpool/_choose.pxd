@@ -194,7 +194,7 @@ cdef inline inlined spread_units(char *out, Py_ssize_t pitch, const part *codes,
     """A line of units. Short ones are written as whole vectors, whose rest the next one overwrites."""
     cdef Py_ssize_t window = 0, short = 0, size = unit * sizeof(part), tap
     if size == 2 * VECTOR:  # as of 8 channels of floats, which take up to twice as long one unit at a time
-        for window in range(windows):
+        for _ in range(windows):
             for tap in range(taps):
                 choose(out, codes, values, <part> (code + tap * tap_code))
                 choose(out + VECTOR, codes + unit // 2, values + unit // 2, <part> (code + tap * tap_code))
