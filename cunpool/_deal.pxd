@@ -110,7 +110,36 @@ cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
             and met("contiguous rows of windows of two", job.full.axis[2] == size))
 
 
-cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
+cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:
+    """Pooled rows of a layer of each plane, where these may have been made into a tall one."""
+    return job.height // job.g.stride[1] if job.height else job.g.pooled[1]
+
+
+cdef inline bint begins_count(const Job *job) noexcept nogil:
+    """Whether rows of windows of 2 are so short that their indices are written together: then what they begin with is
+    added for each window, and not for each row."""
+    return job.g.pooled[2] <= SHORT and job.indices.data != NULL and not job.code_size
+
+
+cdef inline void begin_rows(const Job *job, int32_t *begin) noexcept nogil:
+    """How far each window of a block of short rows begins behind the first one."""
+    cdef Py_ssize_t width = job.g.pooled[2], rows = rows_of_plane(job), row, i
+    for row in range(min(LINE // width, job.g.pooled[1])):
+        for i in range(width):
+            begin[row * width + i] = <int32_t> (row % rows * job.g.stride[1] * job.raster[1] + 2 * i)
+
+
+cdef inline Py_ssize_t twos_together(const Job *job, Py_ssize_t h, Py_ssize_t most) noexcept nogil:
+    """How many rows of windows of 2, from this one on, are pooled together. Short ones of a tall plane are some of one
+    plane, or all of several, for then windows begin in each block as in the first."""
+    cdef Py_ssize_t rows = rows_of_plane(job), some = min(LINE // job.g.pooled[2], min(most, job.g.pooled[1] - h))
+    if not begins_count(job) or some <= rows - h % rows:
+        return some
+    return rows - h % rows if h % rows else some // rows * rows
+
+
+cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
+                           number *full) noexcept nogil:
     """Pool a block of windows of 2, without dealing anything out."""
     cdef number[LINE + 2 * VECTOR] best_room
     cdef int32_t[LINE + 2 * VECTOR] place_room
@@ -135,9 +164,13 @@ cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block,
         ahead = whole_steps(step)
     compare_twos(rows, row, step, places, block.width, block.rows, ahead,
                  end_of(job, from_plane, sizeof(number)), best, place)
-    if (target.indices == NULL or target.code_size) and target.value_row == block.width * target.value_step \
-            and target.index_row == block.width * target.index_step:
-        write(&target, 0, 0, block.rows * block.width, best, place)  # codes have no need of where a row begins
+    # Codes have no need of where a window begins.
+    if target.value_row == block.width * target.value_step and target.index_row == block.width * target.index_step \
+            and (target.indices == NULL or target.code_size or begins_count(job)):
+        if begins_count(job):
+            for i in range(block.rows * block.width):
+                place[i] += begin[i]
+        write(&target, base_of(job, block.d, block.h, block.w), 0, block.rows * block.width, best, place)
         return
     for i in range(block.rows):
         write(&target, base_of(job, block.d, block.h + i, block.w), 2, block.width, best + i * block.width,

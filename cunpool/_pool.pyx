@@ -70,6 +70,9 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
     cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
     cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
     cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
+    cdef int32_t begin[LINE]
+    if by_twos and begins_count(job):
+        begin_rows(job, begin)
     while line < end:
         row = line // parts
         plane = row // rows
@@ -81,8 +84,8 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
         block.whole = False
         if by_twos:
             if block.width == g.pooled[2]:
-                block.rows = min(LINE // block.width, min(end - line, g.pooled[1] - block.h))
-            pool_twos(job, plane, &block, full)
+                block.rows = twos_together(job, block.h, end - line)
+            pool_twos(job, plane, &block, begin, full)
         elif fits:
             # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
             block.unit = most.unit

@@ -328,6 +328,31 @@ def test_ways_of_pooling(rng, ways, dtype):
         assert list(map(bits, result)) == list(map(bits, reference.max_pool(x, 2, 3, 2, 1)))
 
 
+# Up to 32 windows in a row begin together, and no block of theirs but those of whole planes reaches into the next one.
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4", "f8"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_short_rows_of_windows_of_2_are_written_together(rng, ways, threads, dtype):
+    wide = np.dtype(dtype).itemsize == 1
+    for windows in (16, 17, 31, 32, 33) if wide else (8, 9, 15, 16, 17, 31, 32, 33):
+        for rows in (1, 2, 3, 7, 512 // windows, 512 // windows + 1, 2 * (512 // windows) + 3):
+            for planes, rest, depth in ((1, 0, 1), (41, 0, 1), (41, 1, 1), (2, 0, 4)):
+                n = 2 if depth == 1 else 3
+                full = (1, planes, *(depth,) * (n - 2), 2 * rows + rest, 2 * windows)
+                x = random_numbers(rng, np.dtype(dtype), full)
+                expected = vectorised.max_pool(x, n, 2)
+                for index_dtype in ("int64", "int32"):
+                    ways.clear()
+                    values, indices = POOL[n](x, 2, return_indices=True, index_dtype=index_dtype, num_threads=threads)
+                    assert ways[0] & _pool.TWOS
+                    assert bits(values) == bits(expected[0])
+                    assert np.array_equal(indices, expected[1]), (full, threads)
+                    gaps = np.repeat(values, 2, -1)[..., ::2], np.full((*values.shape[:-1], windows + 2), -7, index_dtype)
+                    out = gaps[0], gaps[1][..., 1:-1]
+                    POOL[n](x, 2, return_indices=True, out=out, num_threads=threads)
+                    assert np.array_equal(out[1], expected[1]), (full, threads)
+                    assert (gaps[1][..., [0, -1]] == -7).all()
+
+
 FILTERED = _pool.REACHED | _pool.FILTERED
 
 
