@@ -261,6 +261,29 @@ cdef inline inlined spread_cells(int taps, char *out, const part *codes, const p
         cunpool_copy(out, some, taps * windows * sizeof(part))
 
 
+cdef inline inlined spread_pair(char *out, char *out_below, const part *codes, const part *values, Py_ssize_t windows,
+                                part code, part code_below, part tap_code) noexcept nogil:
+    """Two lines of windows of two cells that fill a vector: values and codes are read once for both."""
+    cdef Py_ssize_t lane = LONG // sizeof(part), left = windows % lane, count = windows - left, i
+    cdef part *into = <part *> out
+    cdef part *below = <part *> out_below
+    cdef int tap
+    while True:
+        for i in range(count):
+            for tap in range(2):
+                into[2 * i + tap] = values[i] & -<part> (codes[i] == <part> (code + tap * tap_code))
+                below[2 * i + tap] = values[i] & -<part> (codes[i] == <part> (code_below + tap * tap_code))
+        if not left:
+            break
+        left = windows - lane
+        codes += left
+        values += left
+        into += 2 * left
+        below += 2 * left
+        count = lane
+        left = 0
+
+
 cdef inline inlined spread_short(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,
                                  Py_ssize_t rows, Py_ssize_t windows, part code, part tap_code) noexcept nogil:
     """One line each of several rows that are short: as if it were one row, and then taken apart."""

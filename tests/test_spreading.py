@@ -95,6 +95,26 @@ def test_every_order_of_the_axes(rng, ways, n, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
+@pytest.mark.parametrize("rest", [(0, 0), (1, 0), (0, 1)], ids=str)
+def test_two_lines_of_windows_of_two_are_chosen_together(rng, ways, rest, dtype):
+    for n in (2, 3):
+        for windows in (1, 7, 8, 15, 16, 17, 31, 32, 33, 47, 64, 65, 130):
+            case = Case(rng, (2, 3), (*(2,) * (n - 2), 5, windows), (2,) * n, (*(0,) * (n - 2), *rest))
+            values = random_items(rng, np.dtype(dtype), case.codes.shape)
+            for index_format in FORMATS[:3]:
+                indices, arguments = case.indices(index_format)
+                for gaps in (False, True):
+                    expected = case.expected(values)
+                    wide = np.full((*expected.shape[:-1], expected.shape[-1] + 3 * gaps), 7, expected.dtype)
+                    out = wide[..., 1:-2] if gaps else wide
+                    ways.clear()
+                    UNPOOL[n](values, indices, 2, output_size=case.full, out=out, **arguments)
+                    assert bits(out) == bits(expected), (windows, index_format, gaps)
+                    assert not gaps or (wide[..., [0, -2, -1]] == 7).all()
+                    assert index_format != "window" or windows < 7 or ways[0] & _unpool.SPREAD, (windows, ways)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
 def test_values_and_indices_in_other_orders_and_with_gaps(rng, ways, dtype):
     for _ in range(40):
         lead, pooled, kernel = (2, int(rng.choice([1, 3, 20]))), (int(rng.choice([1, 5, 18])), 9), (2, 3)
