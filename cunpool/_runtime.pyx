@@ -129,26 +129,27 @@ cdef void ended() noexcept nogil:
 cdef void rested(double lost) noexcept nogil:
     """This thread's team goes to rest, after a region that took so many seconds more than one thread would have.
 
-    What it took to wake a team that had slept, the regions behind it gain again, where calls are in a row. Where nobody
-    asked before the call, and may not for many more, its region alone counts.
+    What it took to wake a team that had slept, the regions behind it gain again, where calls are in a row, and a thread
+    that was held up once takes little of what those before had gained. Where nobody asked before the call, and may not
+    for many more, its region alone counts.
     """
     global cunpool_region_ended, cunpool_debt
     cunpool_region_ended = now()
-    cunpool_debt = max((cunpool_debt if cunpool_asked else 0.0) + lost, 0.0)
+    cunpool_debt = (cunpool_debt if cunpool_asked else 0.0) + lost
 
 
-def surroundings(double pause, double tolerated):
+def surroundings(double pause, double tolerated, double remembered):
     """What this thread, at the beginning of a call, should know of others and of itself.
 
     How many calls are under way; how many this thread has made before, each within `pause` seconds after the one before
-    it; for how many seconds its team has been at rest; how many its parallel regions have lost and not gained again
-    since, if these are more than `tolerated`, which is told once; and the time, in seconds since some time in the past.
+    it; for how many seconds its team has been at rest; how many its parallel regions have lost, less what they have gained,
+    of which `remembered` are counted at most, if that is more than `tolerated`, which is told once; and the time, in
+    seconds since some time in the past.
     Only calls that ask this are counted as being in a row.
     """
     global cunpool_debt, cunpool_in_a_row, cunpool_asked
     cdef double lost = cunpool_debt if cunpool_debt > tolerated else 0.0, time = now()
-    if lost > 0:
-        cunpool_debt = 0
+    cunpool_debt = 0 if lost > 0 else max(cunpool_debt, -remembered)
     cunpool_in_a_row = min(cunpool_in_a_row + 1, 1 << 20) if time - cunpool_call_ended < pause else 0
     cunpool_asked = True
     return cunpool_calls(), cunpool_in_a_row, time - cunpool_region_ended, lost, time

@@ -22,9 +22,12 @@ ROW = 4
 
 # Regions that took longer than one thread would have, for others hold the processors, are paid for by calls with one
 # thread for so many times the seconds that were lost: then they cost a hundredth at most. Until that many are lost
-# nothing is done, for to wake a team takes longer than a small call, and those behind it gain that again.
+# nothing is done, for to wake a team takes longer than a small call, and those behind it gain that again; and so many
+# that regions have gained before are counted against it, or one thread that is held up once would cost a hundred
+# times as long.
 REPAID = 100
 TOLERATED = 1e-3
+REMEMBERED = 10e-3
 LONGEST = 10.0  # seconds for one region: what loses more has waited for a disk, or the process was stopped
 
 # More threads than this are never started, whatever is asked for; the kernels count on no more than 256.
@@ -155,7 +158,7 @@ def threads_for(work: int, num_threads: int | None) -> int:
         return 1
     if exact:
         return exact
-    others, in_a_row, resting, lost, now = _runtime.surroundings(AWAKE, TOLERATED)
+    others, in_a_row, resting, lost, now = _runtime.surroundings(AWAKE, TOLERATED, REMEMBERED)
     paying = _paying(work, in_a_row, resting, lost, now)
     if paying == 1:
         return 1
