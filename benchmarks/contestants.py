@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -61,13 +62,17 @@ def cunpool(threads: int) -> Prepared:
     def call(cell: Cell, arrays: Arrays) -> Call | None:
         if ordinary(cell) and cell.index != "int32":
             return plain(cell, arrays)
-        x, size, style = arrays["x"], cell.full[2:], {"index_format": cell.format}
+        x, size = arrays["x"], cell.full[2:]
+        style: dict[str, Any] = {"index_format": cell.format}
         if cell.op == "pool":
             pool = getattr(cu, f"max_pool{cell.n}d")
-            wanted, kind = cell.index != "none", cell.index if cell.index == "int32" else None
-            pair = (np.empty_like(x, dtype, shape=cell.pooled) for dtype in (x.dtype, cell.index))
-            both = tuple(pair) if cell.out else None
-            return lambda: pool(x, *cell.window, return_indices=wanted, index_dtype=kind, out=both, **style)
+            if cell.index == "int32":
+                style["index_dtype"] = "int32"
+            if cell.out:
+                style["out"] = tuple(np.empty_like(x, dtype, shape=cell.pooled) for dtype in (x.dtype, cell.index))
+            if not style.keys() <= signature(pool).parameters.keys():
+                return None  # another build, of --against, that does not know this yet
+            return lambda: pool(x, *cell.window, return_indices=cell.index != "none", **style)
         indices = arrays["codes" if cell.format == "window" else "indices"]
         if cell.op == "unpool gradient":
             unpool_backward = getattr(cu, f"max_unpool{cell.n}d_backward")
