@@ -284,29 +284,24 @@ cdef inline inlined spread_pair(char *out, char *out_below, const part *codes, c
         left = 0
 
 
-cdef inline inlined spread_short(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,
-                                 Py_ssize_t rows, Py_ssize_t windows, part code, part tap_code) noexcept nogil:
-    """One line each of several rows that are short: as if it were one row, and then taken apart."""
+cdef inline inlined spread_rows(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,
+                                Py_ssize_t rows, Py_ssize_t windows, part code, part tap_code) noexcept nogil:
+    """One line each of some rows of single cells. Short ones as if they were one row, which is then taken apart."""
     cdef char[SHORT_STAGE + BROAD * LONG] stage
-    cdef Py_ssize_t size = taps * windows * sizeof(part), some, row
+    cdef Py_ssize_t size = taps * windows * sizeof(part), row
+    cdef bint short = rows > 1 and windows * sizeof(part) <= SHORT
+    cdef Py_ssize_t most = SHORT_STAGE // size if short else 1, some
+    cdef char *into
+    must(not short or most * size <= SHORT_STAGE)
     while rows:
-        some = min(rows, SHORT_STAGE // size)
-        must(some * size <= SHORT_STAGE)
-        spread_cells(taps, stage, codes, values, some * windows, code, tap_code)
-        for row in range(some):
+        some = min(rows, most)
+        into = out
+        if short:
+            into = stage
+        spread_cells(taps, into, codes, values, some * windows, code, tap_code)
+        for row in range(some if short else 0):
             cunpool_copy(out + row * step, stage + row * size, size)
         out += some * step
         codes += some * windows
         values += some * windows
         rows -= some
-
-
-cdef inline inlined spread_rows(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,
-                                Py_ssize_t rows, Py_ssize_t windows, part code, part tap_code) noexcept nogil:
-    """One line each of some rows of single cells."""
-    cdef Py_ssize_t row
-    if rows > 1 and windows * sizeof(part) <= SHORT:
-        spread_short(taps, out, step, codes, values, rows, windows, code, tap_code)
-        return
-    for row in range(rows):
-        spread_cells(taps, out + row * step, codes + row * windows, values + row * windows, windows, code, tap_code)

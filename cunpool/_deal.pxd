@@ -121,7 +121,7 @@ cdef inline bint begins_count(const Job *job) noexcept nogil:
     return job.g.pooled[2] <= SHORT and job.indices.data != NULL and not job.code_size
 
 
-cdef inline void begin_rows(const Job *job, int32_t *begin) noexcept nogil:
+cdef inline noinline begin_rows(const Job *job, int32_t *begin) noexcept nogil:
     """How far each window of a block of short rows begins behind the first one."""
     cdef Py_ssize_t width = job.g.pooled[2], rows = rows_of_plane(job), row, i
     for row in range(min(LINE // width, job.g.pooled[1])):
@@ -129,16 +129,22 @@ cdef inline void begin_rows(const Job *job, int32_t *begin) noexcept nogil:
             begin[row * width + i] = <int32_t> (row % rows * job.g.stride[1] * job.raster[1] + 2 * i)
 
 
-cdef inline Py_ssize_t twos_together(const Job *job, Py_ssize_t h, Py_ssize_t most) noexcept nogil:
-    """How many rows of windows of 2, from this one on, are pooled together. Short ones of a tall plane are some of one
-    plane, or all of several, for then windows begin in each block as in the first."""
-    cdef Py_ssize_t rows = rows_of_plane(job), some = min(LINE // job.g.pooled[2], min(most, job.g.pooled[1] - h))
-    if not begins_count(job) or some <= rows - h % rows:
-        return some
-    return rows - h % rows if h % rows else some // rows * rows
+cdef inline noinline begin_windows(const int32_t *begin, Py_ssize_t count, int32_t *place) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(count):
+        place[i] += begin[i]
 
 
-cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
+cdef inline noinline twos_together(const Job *job, Py_ssize_t most, Block *block) noexcept nogil:
+    """How many rows of windows of 2 are pooled together. Short ones of a tall plane are some of one plane, or all of
+    several, for then windows begin in each block as in the first."""
+    cdef Py_ssize_t rows = rows_of_plane(job), behind = block.h % rows
+    block.rows = min(LINE // block.width, min(most, job.g.pooled[1] - block.h))
+    if begins_count(job) and block.rows > rows - behind:
+        block.rows = rows - behind if behind else block.rows // rows * rows
+
+
+cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
                            number *full) noexcept nogil:
     """Pool a block of windows of 2, without dealing anything out."""
     cdef number[LINE + 2 * VECTOR] best_room
@@ -168,8 +174,7 @@ cdef inline void pool_twos(const Job *job, Py_ssize_t plane, const Block *block,
     if target.value_row == block.width * target.value_step and target.index_row == block.width * target.index_step \
             and (target.indices == NULL or target.code_size or begins_count(job)):
         if begins_count(job):
-            for i in range(block.rows * block.width):
-                place[i] += begin[i]
+            begin_windows(begin, block.rows * block.width, place)
         write(&target, base_of(job, block.d, block.h, block.w), 0, block.rows * block.width, best, place)
         return
     for i in range(block.rows):
@@ -278,7 +283,7 @@ cdef inline void begin_places(const Block *block, Py_ssize_t step, int32_t *plac
             place[window * block.unit + channel] += <int32_t> (window * step)
 
 
-cdef inline void pool_block(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
+cdef inline noinline pool_block(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
     """Pool a block: deal its cells out, so that those of neighbouring windows are neighbours, and compare."""
     cdef number[CELLS + LINE + 2 * VECTOR] cells_room
     cdef number[LINE + 2 * VECTOR] best_room

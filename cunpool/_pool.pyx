@@ -84,7 +84,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
         block.whole = False
         if by_twos:
             if block.width == g.pooled[2]:
-                block.rows = twos_together(job, block.h, end - line)
+                twos_together(job, end - line, &block)
             pool_twos(job, plane, &block, begin, full)
         elif fits:
             # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.

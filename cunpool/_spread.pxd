@@ -277,9 +277,9 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
                              else 0)
     cdef char *line_out
     cdef int line
-    # Of bytes as many windows fill a vector as a plane is wide.
-    if part is not item1 and cells and taps == 2 and lines == 2 and met("rows that fill a vector",
-                                                                        windows * sizeof(part) >= LONG):
+    # Of narrow items a vector is as long as many rows.
+    if (part is item4 or part is item8) and cells and taps == 2 and lines == 2 and met("rows that fill a vector",
+                                                                                       windows * sizeof(part) >= LONG):
         for row in range(rows):
             spread_pair(out + row * step, out + row * step + way.row.full_step, codes + row * windows,
                         values + row * windows, windows, <part> way.line_code[first], <part> way.line_code[first + 1],

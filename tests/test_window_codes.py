@@ -339,6 +339,15 @@ def test_modules(rng):
     assert cu.MaxUnpool1d(3, 1, dilation=4)(*dilated).shape == (1, 20)
 
 
+def test_few_planes_of_one_window_each(rng):
+    codes = rng.integers(4, size=(1, 40, 1, 1)).astype(np.uint8)  # too few to be spread
+    values = rng.standard_normal(codes.shape).astype(np.float32)
+    x = cu.max_unpool2d(values, codes, 2, index_format="window")
+    assert np.array_equal(x.reshape(40, 4)[np.arange(40), codes.ravel()], values.ravel())
+    assert np.count_nonzero(x) == 40
+    assert np.array_equal(cu.max_unpool2d_backward(x, codes, 2, index_format="window"), values)
+
+
 def test_the_first_bad_code_of_many_planes_one_wide():
     codes = np.zeros((1, 9000, 1, 1), np.uint8)
     codes[0, 8500:] = 4
