@@ -6,6 +6,7 @@ import importlib
 import multiprocessing
 import os
 import re
+import sys
 import threading
 from multiprocessing.connection import Listener
 
@@ -54,6 +55,11 @@ def test_ten_cells_of_which_somebody_knows_each():
     assert len(_bench.CELLS) == 10
     assert {(cell.op, cell.index) for cell in _bench.CELLS} == set(_bench.TITLES)
     assert _bench.CELLS[-1].name == "pool 1x1x1080x1920 15/1 pad 7 no indices"
+
+
+def test_a_process_that_ends_before_it_is_ready_is_not_waited_for():
+    contestant = _bench.Contestant("nobody", 1, (sys.executable, "-c", "raise SystemExit(3)"))
+    assert contestant.status == "its process ended with 3"
 
 
 def test_a_contestants_process_takes_cells_and_times_them(tmp_path):
