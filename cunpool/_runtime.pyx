@@ -142,8 +142,8 @@ def surroundings(double pause, double tolerated, double remembered):
     """What this thread, at the beginning of a call, should know of others and of itself.
 
     How many calls are under way; how many this thread has made before, each within `pause` seconds after the one before
-    it; for how many seconds its team has been at rest; how many its parallel regions have lost, less what they have gained,
-    of which `remembered` are counted at most, if that is more than `tolerated`, which is told once; and the time, in
+    it; for how many seconds its team has been at rest; how many its parallel regions have lost, less what they had
+    gained, of which `remembered` count at most, if that is more than `tolerated`, which is told once; and the time, in
     seconds since some time in the past.
     Only calls that ask this are counted as being in a row.
     """
