@@ -116,9 +116,10 @@ cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:
 
 
 cdef inline bint begins_count(const Job *job) noexcept nogil:
-    """Whether rows of windows of 2 are so short that their indices are written together: then what they begin with is
-    added for each window, and not for each row."""
-    return job.g.pooled[2] <= SHORT and job.indices.data != NULL and not job.code_size
+    """Whether rows of windows of 2 are so short, and so near, that their indices are written together: then where a row
+    begins is added for each window."""
+    return (job.g.pooled[2] <= SHORT and job.indices.data != NULL and not job.code_size
+            and job.g.stride[1] <= 0x7FFFFFFF // LINE // job.raster[1])
 
 
 cdef inline noinline begin_rows(const Job *job, int32_t *begin) noexcept nogil:
