@@ -370,7 +370,7 @@ class Contestant:
 
     def signal(self, name: str) -> None:
         if hasattr(signal, name):
-            os.kill(self.process.pid, getattr(signal, name))
+            self.process.send_signal(getattr(signal, name))
 
     def ask(self, order: Any) -> Any:
         self.signal("SIGCONT")

@@ -10,7 +10,7 @@ from cunpool._places cimport inside
 from cunpool._write cimport *
 
 cdef enum:
-    SHORT = 32              # rows with no more windows than this are dealt out together
+    SHORT = 32              # rows with no more windows than this are dealt out, or written, together
     SHORT_BYTES = 128       # and so are overlapping ones of as many bytes, for what fills no vector goes cell by cell
     VECTOR_ROW = 4          # rows of windows of 2 that fill this part of a vector are compared where they lie
     CELLS = 4096            # cells of all these windows together
@@ -68,9 +68,9 @@ cdef struct Block:
 
 
 cdef struct Rows:
-    # What pooling row by row needs to know: whether windows of 2 are compared where they lie, or else whether blocks
-    # fit the buffers, and which blocks those are.
-    bint by_twos, fits
+    # What pooling row by row needs to know: whether windows of 2 are compared where they lie, and their rows written
+    # together, or else whether blocks fit the buffers, and which blocks those are.
+    bint by_twos, together, fits
     Block most
 
 
@@ -115,11 +115,14 @@ cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:
     return job.height // job.g.stride[1] if job.height else job.g.pooled[1]
 
 
-cdef inline bint begins_count(const Job *job) noexcept nogil:
+cdef inline bint rows_together(const Job *job) noexcept nogil:
     """Whether rows of windows of 2 are so short, and so near, that their indices are written together: then where a row
-    begins is added for each window."""
-    return (job.g.pooled[2] <= SHORT and job.indices.data != NULL and not job.code_size
-            and job.g.stride[1] <= 0x7FFFFFFF // LINE // job.raster[1])
+    begins is added, in 32 bits, to each window's place."""
+    cdef const Geometry *g = &job.g
+    return (met("short rows of windows of two", g.pooled[2] <= SHORT) and job.indices.data != NULL and not job.code_size
+            and met("short rows near each other", g.stride[1] < 1 << 30 and job.raster[1] < 1 << 20
+                    and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
+                    <= 0x7FFFFFFF - LINE * g.stride[1] * job.raster[1]))
 
 
 cdef inline noinline begin_rows(const Job *job, int32_t *begin) noexcept nogil:
@@ -136,18 +139,18 @@ cdef inline noinline begin_windows(const int32_t *begin, Py_ssize_t count, int32
         place[i] += begin[i]
 
 
-cdef inline noinline twos_together(const Job *job, Py_ssize_t most, Block *block) noexcept nogil:
-    """How many rows of windows of 2 are pooled together. Short ones of a tall plane are some of one plane, or all of
-    several, for then windows begin in each block as in the first."""
+cdef inline noinline twos_together(const Job *job, Py_ssize_t most, bint begun, Block *block) noexcept nogil:
+    """How many rows of windows of 2 are pooled together. Where they have `begun` together, those of a tall plane are
+    some of one plane, or all of several, for then windows begin in each block as in the first."""
     cdef Py_ssize_t rows = rows_of_plane(job), behind = block.h % rows
     block.rows = min(LINE // block.width, min(most, job.g.pooled[1] - block.h))
-    if begins_count(job) and block.rows > rows - behind:
+    if begun and block.rows > rows - behind:
         block.rows = rows - behind if behind else block.rows // rows * rows
 
 
 cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
                            number *full) noexcept nogil:
-    """Pool a block of windows of 2, without dealing anything out."""
+    """Pool a block of windows of 2, without dealing anything out. `begin` is NULL where rows are written one by one."""
     cdef number[LINE + 2 * VECTOR] best_room
     cdef int32_t[LINE + 2 * VECTOR] place_room
     cdef number *best = <number *> aligned(best_room)
@@ -173,8 +176,8 @@ cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *bl
                  end_of(job, from_plane, sizeof(number)), best, place)
     # Codes have no need of where a window begins.
     if target.value_row == block.width * target.value_step and target.index_row == block.width * target.index_step \
-            and (target.indices == NULL or target.code_size or begins_count(job)):
-        if begins_count(job):
+            and (target.indices == NULL or target.code_size or begin != NULL):
+        if begin != NULL:
             begin_windows(begin, block.rows * block.width, place)
         write(&target, base_of(job, block.d, block.h, block.w), 0, block.rows * block.width, best, place)
         return

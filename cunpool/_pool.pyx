@@ -70,9 +70,11 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
     cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
     cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
     cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
-    cdef int32_t begin[LINE]
-    if by_twos and begins_count(job):
-        begin_rows(job, begin)
+    cdef int32_t begin_room[LINE]
+    cdef const int32_t *begin = NULL
+    if plan.together:
+        begin_rows(job, begin_room)
+        begin = begin_room
     while line < end:
         row = line // parts
         plane = row // rows
@@ -84,7 +86,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
         block.whole = False
         if by_twos:
             if block.width == g.pooled[2]:
-                twos_together(job, end - line, &block)
+                twos_together(job, end - line, begin != NULL, &block)
             pool_twos(job, plane, &block, begin, full)
         elif fits:
             # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
@@ -250,7 +252,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
     cdef bint few = False
     plan.ways = 0
-    plan.rows.by_twos = plan.rows.fits = plan.rows.most.whole = False
+    plan.rows.by_twos = plan.rows.together = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
     plan.reach.places = False
     # Windows of 2 where they lie.
@@ -260,6 +262,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
         plan.ways = TWOS_TAKEN
         if foldable(job, item_size, job.index_size):
             join(job, plan, item_size)
+        plan.rows.together = rows_together(job)
     # Values alone, of rows that are contiguous or interleave the channels, or of another axis that does.
     elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN

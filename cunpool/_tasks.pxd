@@ -84,7 +84,7 @@ cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8
     """The only parallel region there is, and what it lost."""
     cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
     cdef int share, callers = processor()
-    cdef double start = now(), elapsed
+    cdef double start = now(), elapsed, alone
     cdef Share own
     cdef Found found
     for share in prange(threads, num_threads=threads, schedule="static"):  # the first share is the calling thread's
@@ -98,9 +98,10 @@ cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8
     found.strays = strays
     found.failed = failed
     elapsed = now() - start
-    # Alone, the calling thread would have done all tasks as fast as its own. If it had none, a thread that was woken
-    # took its processor, and nothing was gained: half of the time counts as lost.
-    rested(elapsed - (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2)
+    # Alone, the calling thread would have done all tasks as fast as its own; no team gains more than it has threads.
+    # If it had none, a thread that was woken took its processor, and nothing was gained: half of the time is lost.
+    alone = (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2
+    rested(elapsed - min(alone, elapsed * threads))
     return found
 
 

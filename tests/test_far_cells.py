@@ -146,3 +146,25 @@ def test_how_far_a_window_may_span():
     with pytest.raises(OverflowError, match=r"must span at most 2\*\*60 cells of its plane in raster order"):
         cu.max_pool2d(x, **window, dilation=(2**30 + 1, 1), ceil_mode=True)
     assert cu.max_pool2d(x, **window, dilation=(2**31, 1), return_indices=True, index_format="window")[1].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "apart", "arguments"),
+    [
+        ((1, 2**26 + 9, 64), (0, 1, 1), (2, (2**24 + 1, 2))),
+        ((1, 2, 67_000_000, 32), (0, 64, 0, 1), (2, (2, 131071, 2))),
+        ((1, 2, 2**26 - 2, 32), (0, 64, 1, 1), (2, (2, 2**23, 2))),
+    ],
+)
+def test_short_rows_far_apart(ways, shape, apart, arguments):
+    """Rows of windows of two in C order, whose places do not fit 32 bits where each counts from the first row."""
+    n = len(arguments[1])
+    x = np.lib.stride_tricks.as_strided(np.arange(1 << 27, dtype=np.uint8), shape, apart)
+    values, indices = reference.max_pool(x, n, *arguments)
+    assert indices.max() >= 2**31
+    for threads in (1, 2):
+        out = np.zeros(values.shape, np.uint8), np.zeros(values.shape, np.int64)
+        POOL[n](x, *arguments, return_indices=True, out=out, num_threads=threads)
+        assert bits(out[0]) == bits(values)
+        assert bits(out[1]) == bits(indices)
+    assert all(way & TWOS for way in ways)
