@@ -120,9 +120,9 @@ cdef inline bint rows_together(const Job *job) noexcept nogil:
     begins is added, in 32 bits, to each window's place."""
     cdef const Geometry *g = &job.g
     return (met("short rows of windows of two", g.pooled[2] <= SHORT) and job.indices.data != NULL and not job.code_size
-            and met("short rows near each other", g.stride[1] < 1 << 30 and job.raster[1] < 1 << 20
-                    and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
-                    <= 0x7FFFFFFF - LINE * g.stride[1] * job.raster[1]))
+            and g.stride[1] < 1 << 30 and job.raster[1] < 1 << 20
+            and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
+            <= 0x7FFFFFFF - LINE * g.stride[1] * job.raster[1])
 
 
 cdef inline noinline begin_rows(const Job *job, int32_t *begin) noexcept nogil:
