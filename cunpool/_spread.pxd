@@ -277,7 +277,7 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
                              else 0)
     cdef char *line_out
     cdef int line
-    # Of narrow items a vector is as long as many rows.
+    # Of four and eight bytes alone: rows of narrower items seldom fill a vector.
     if (part is item4 or part is item8) and cells and taps == 2 and lines == 2 and met("rows that fill a vector",
                                                                                        windows * sizeof(part) >= LONG):
         for row in range(rows):

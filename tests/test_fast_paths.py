@@ -332,8 +332,8 @@ def test_ways_of_pooling(rng, ways, dtype):
 @pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4", "f8"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_short_rows_of_windows_of_2_are_written_together(rng, ways, threads, dtype):
-    wide = np.dtype(dtype).itemsize == 1
-    for windows in (16, 17, 31, 32, 33) if wide else (8, 9, 15, 16, 17, 31, 32, 33):
+    fewest = 16 if np.dtype(dtype).itemsize == 1 else 8  # windows in a row that are worth a vector
+    for windows in (n for n in (8, 9, 15, 16, 17, 31, 32, 33) if n >= fewest):
         for rows in (1, 2, 3, 7, 512 // windows, 512 // windows + 1, 2 * (512 // windows) + 3):
             for planes, rest, depth in ((1, 0, 1), (41, 0, 1), (41, 1, 1), (2, 0, 4)):
                 n = 2 if depth == 1 else 3
