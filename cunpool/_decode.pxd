@@ -134,10 +134,10 @@ cdef inline void next_block(const Job *job, Block *block) noexcept nogil:
     block.count[axis] = min(codes.together[axis], codes.end[axis] - block.at[axis])
 
 
-cdef inline Py_ssize_t step_of(const View *view, const Block *block, Py_ssize_t item_size) noexcept nogil:
+cdef inline Py_ssize_t step_of(const View *view, const Block *block) noexcept nogil:
     """Bytes between neighbours of a block where that is the same for all of them, else 0."""
-    # Only planes that follow each other are decoded together.
-    return item_size if block.count[PLANES] > 1 else flat_stride(view, &block.count[1])
+    # Planes are decoded together only where each is in one piece and they follow each other.
+    return flat_stride(view, &block.count[1])
 
 
 cdef inline Py_ssize_t row_of(const View *view, const Block *block, Py_ssize_t row) noexcept nogil:
@@ -150,7 +150,7 @@ cdef inline void collect_codes(const Job *job, const char *codes, const Block *b
     cdef Py_ssize_t size = job.code_size, step = job.indices.axis[2], lanes = block.lanes, width = block.count[WIDTH]
     cdef Py_ssize_t row, w
     cdef const char *first
-    if lanes == 1 and step_of(&job.indices, block, size) == size:
+    if lanes == 1 and step_of(&job.indices, block) == size:
         cunpool_copy(into, codes, codes_in(block) * size)
         return
     for row in range(block.count[1] * block.count[2]):

@@ -113,7 +113,7 @@ cdef Py_ssize_t gather_codes(const Job *job, const Block *block, Py_ssize_t lane
     cdef index8[DECODED] places  # or as many of half the size
     cdef const Take *take = <const Take *> job.moves
     cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
-    cdef Py_ssize_t step = step_of(&job.pooled, block, take.item_size), size = cells_of(job.g.full), outside = 0
+    cdef Py_ssize_t step = step_of(&job.pooled, block), size = cells_of(job.g.full), outside = 0
     cdef Py_ssize_t row, w
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])

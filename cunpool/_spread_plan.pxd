@@ -176,8 +176,9 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
             or not met("windows worth spreading", job.batch * job.channels * cells_of(job.g.pooled) >= SPREAD_LEAST)
             or not met("windows whose codes leave one for none", cells_of(job.g.kernel) <= LINES)
             or not met("cells that are neighbours along some axis", axes[last].full_step == item_size)
-            or met("short rows of places, in the caches", not job.stream and not job.code_size
-                   and job.g.pooled[2] < SELECT_WIDTH and side_by_side(job, item_size, index_size))):
+            or met("short rows of places", not job.code_size and job.g.pooled[2] < SELECT_WIDTH
+                   and met("of arrays not far beyond the caches", not job.stream or job.kept and job.splits == 1)
+                   and side_by_side(job, item_size, index_size))):
         return False
     for axis in range(last + 1):
         end += max(axes[axis].value_step, 0) * (axes[axis].pooled - 1)

@@ -64,7 +64,7 @@ cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t lane, P
     cdef index8[DECODED] places  # or as many of half the size
     cdef const Put *put = <const Put *> job.moves
     cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
-    cdef Py_ssize_t step = step_of(&job.pooled, block, put.item_size), outside = 0, row, w
+    cdef Py_ssize_t step = step_of(&job.pooled, block), outside = 0, row, w
     cdef char *out = plane_of(&job.full, job.channels, plane)
     cdef const char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])

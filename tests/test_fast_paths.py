@@ -49,6 +49,13 @@ def scattered(values, indices, full):
     return reference.max_unpool(values, indices, len(full) - 2, full[2:])
 
 
+def scattered_at_once(values, indices, full):
+    """The same for many values of planes that are the first axis, by NumPy."""
+    result = np.zeros((full[0], int(np.prod(full[1:]))), values.dtype)
+    np.put_along_axis(result, indices.reshape(full[0], -1), values.reshape(full[0], -1), 1)
+    return result.reshape(full)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("full", [(2, 3, 200), (2, 3, 6, 100), (2, 3, 7, 101), (1, 2, 4, 6, 90), (1, 1, 5, 6, 91),
                                   (1, 1, 300, 300), (1, 1, 20000)])  # fmt: skip
@@ -227,9 +234,9 @@ def test_one_plane_is_split_between_threads(rng, ways, monkeypatch):
     ("kernel", "full", "dtype"),
     [
         (2, (30, 300, 610), "f4"), (2, (65, 300, 610), "f4"), (3, (30, 302, 761), "f4"), (4, (2, 1601, 2003), "f4"),
-        (2, (2, 40, 290, 301), "f4"), (2, (9000, 28, 28), "f4"), (2, (2, 120001, 29), "f4"), (2, (3, 5000001), "f4"),
+        (2, (2, 40, 290, 301), "f4"), (2, (10000, 28, 28), "f4"), (2, (2, 130001, 29), "f4"), (2, (3, 5000001), "f4"),
         (2, (1, 15000000), "f4"), (2, (7, 2003, 2005), "u1"), (4, (7, 2003, 2005), "u1"), (2, (2, 999, 1001), "D"),
-        (2, (2000, 30, 31), "D"), ((16, 2), (3, 1610, 1701), "f8"), ((16, 4), (3, 1610, 1701), "f8"),
+        (2, (2800, 30, 31), "D"), ((16, 2), (3, 1610, 1701), "f8"), ((16, 4), (3, 1610, 1701), "f8"),
         ((2, 1, 2), (2, 40, 290, 601), "f4"), ((3, 1, 2), (2, 41, 290, 601), "f4"),
         ((2, 3, 2), (2, 40, 290, 601), "f4"), ((2, 1, 2), (2, 40, 6000, 30), "f4"),
     ],
@@ -240,8 +247,7 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
     values, indices = POOL[n](x, kernel, return_indices=True)
     codes = POOL[n](x, kernel, return_indices=True, index_format="window")[1]
     values = values.astype(dtype)
-    expected = np.zeros((full[0], int(np.prod(full[1:]))), dtype)
-    np.put_along_axis(expected, indices.reshape(full[0], -1), values.reshape(full[0], -1), 1)
+    expected = scattered_at_once(values, indices, full)
     guarded = np.full(x.size + 64, 7, dtype)
     out = guarded[31 : 31 + x.size].reshape(full)
     for chosen, index_format in ((codes, "window"), (indices, "plane")):
@@ -251,13 +257,31 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
         by_rows = max(np.atleast_1d(kernel)) == 2 and full[-1] >= 80 and dtype in ("f4", "f8")
         assert ways[-1] & _unpool.STREAMED
         assert ways[-1] & (_unpool.SELECTED if by_rows and index_format == "plane" else _unpool.SPREAD)
-        assert np.array_equal(out.reshape(expected.shape), expected)
+        assert np.array_equal(out, expected)
         assert (guarded[:31] == 7).all()
         assert (guarded[31 + x.size :] == 7).all()
     if dtype in ("f4", "f8"):
         backward = getattr(cu, f"max_pool{n}d_backward")
         result = backward(values, codes, full[1:], kernel, index_format="window", num_threads=threads)
-        assert np.array_equal(result.reshape(expected.shape), expected)
+        assert np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "full", "dtype", "threads", "expected"),
+    [
+        (2, (4096, 40, 40), "f4", 2, _unpool.SCATTERED), (3, (32768, 15, 15), "f4", 1, _unpool.SCATTERED),
+        (2, (2000, 30, 31), "D", 2, _unpool.SCATTERED), (2, (2, 120001, 29), "f4", 1, _unpool.SCATTERED),
+        # Parts of a plane wait for each other where they are scattered.
+        (2, (2, 120001, 29), "f4", 4, _unpool.SPREAD | _unpool.STREAMED),
+        (2, (8192, 40, 40), "f4", 2, _unpool.SPREAD | _unpool.STREAMED),
+    ],
+)  # fmt: skip
+def test_short_rows_of_places_are_streamed_from_twice_the_caches_on(rng, ways, kernel, full, dtype, threads, expected):
+    values, indices = cu.max_pool2d(rng.integers(1, 100, full).astype(np.float32), kernel, return_indices=True)
+    values = values.astype(dtype)
+    result = cu.max_unpool2d(values, indices, kernel, output_size=full[1:], num_threads=threads)
+    assert ways[-1] == expected
+    assert bits(result) == bits(scattered_at_once(values, indices, full))
 
 
 def test_parts_of_a_row_beyond_the_caches_leave_the_next_part_alone(ways):
