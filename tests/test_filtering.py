@@ -131,6 +131,14 @@ def test_the_stride_of_a_single_window_means_nothing(rng, ways, dtype, stride):
     assert FILTERED in ways
 
 
+def test_windows_of_many_planes_too_far_apart_to_be_filtered(rng, ways):
+    for arguments in ((2, (2, 60)), ((2, 3), (2, 90), (0, 1))):
+        x = plain_numbers(rng, np.dtype("f4"), (3, 2, 8, 1000))
+        values = vectorised.max_pool(x, 2, *arguments)[0]
+        assert bits(cu.max_pool2d(x, *arguments)) == bits(values)
+    assert not any(way & _pool.FILTERED for way in ways)
+
+
 def test_single_windows_far_apart(rng, ways):
     x = plain_numbers(rng, np.dtype("f4"), (1, 1, 130, 18000))
     values = vectorised.max_pool(x, 2, 12, (12, 6000))[0]
