@@ -26,6 +26,35 @@ cdef extern from *:
             memcpy(out, chosen, size); \\
         }
     #endif
+    /* The same for two codes, with what each chooses side by side: a line of some windows of two cells. */
+    #if defined(__GNUC__) && !defined(__clang__)
+    #define CUNPOOL_CHOOSES_BOTH 1
+    #define CUNPOOL_CHOOSE_BOTH(name, type, ...) \\
+        static CUNPOOL_INLINED void name(char *out, const char *codes, const char *values, type code, type next) { \\
+            typedef type vector __attribute__((vector_size(16))); \\
+            enum { N = 16 / sizeof(type) }; \\
+            static const vector low = {__VA_ARGS__}; \\
+            vector given, left, right, both; \\
+            memcpy(&given, codes, 16); \\
+            memcpy(&left, values, 16); \\
+            right = left & (vector) (given == (vector) {0} + next); \\
+            left &= (vector) (given == (vector) {0} + code); \\
+            both = __builtin_shuffle(left, right, low); \\
+            memcpy(out, &both, 16); \\
+            both = __builtin_shuffle(left, right, low + (type) (N / 2)); \\
+            memcpy(out + 16, &both, 16); \\
+        }
+    CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_1, uint8_t, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+    CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_2, uint16_t, 0, 8, 1, 9, 2, 10, 3, 11)
+    CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_4, uint32_t, 0, 4, 1, 5)
+    CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_8, uint64_t, 0, 2)
+    #else
+    #define CUNPOOL_CHOOSES_BOTH 0
+    #define cunpool_choose_both_1(out, codes, values, code, next)
+    #define cunpool_choose_both_2(out, codes, values, code, next)
+    #define cunpool_choose_both_4(out, codes, values, code, next)
+    #define cunpool_choose_both_8(out, codes, values, code, next)
+    #endif
     /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
        processor's GCC compares cell by cell. */
     #define CUNPOOL_CHOOSE_LONG(name, item) \\
@@ -79,7 +108,12 @@ cdef extern from *:
     #endif
     """
     const bint CUNPOOL_MIXES
+    const bint CUNPOOL_CHOOSES_BOTH
     void cunpool_spread_mixed(...) noexcept nogil
+    void cunpool_choose_both_1(...) noexcept nogil
+    void cunpool_choose_both_2(...) noexcept nogil
+    void cunpool_choose_both_4(...) noexcept nogil
+    void cunpool_choose_both_8(...) noexcept nogil
     void cunpool_choose_1(char *out, const char *codes, const char *values, item1 code) noexcept nogil
     void cunpool_choose_2(char *out, const char *codes, const char *values, item2 code) noexcept nogil
     void cunpool_choose_4(char *out, const char *codes, const char *values, item4 code) noexcept nogil
@@ -152,6 +186,17 @@ cdef inline void choose(char *out, const part *codes, const part *values, part c
         cunpool_choose_4(out, <const char *> codes, <const char *> values, code)
     else:
         cunpool_choose_8(out, <const char *> codes, <const char *> values, code)
+
+
+cdef inline void choose_both(char *out, const part *codes, const part *values, part code, part after) noexcept nogil:
+    if part is item1:
+        cunpool_choose_both_1(out, <const char *> codes, <const char *> values, code, after)
+    elif part is item2:
+        cunpool_choose_both_2(out, <const char *> codes, <const char *> values, code, after)
+    elif part is item4:
+        cunpool_choose_both_4(out, <const char *> codes, <const char *> values, code, after)
+    else:
+        cunpool_choose_both_8(out, <const char *> codes, <const char *> values, code, after)
 
 
 cdef inline void choose_long(char *out, const part *codes, const part *values, part code) noexcept nogil:
@@ -261,27 +306,19 @@ cdef inline inlined spread_cells(int taps, char *out, const part *codes, const p
         cunpool_copy(out, some, taps * windows * sizeof(part))
 
 
-cdef inline inlined spread_pair(char *out, char *out_below, const part *codes, const part *values, Py_ssize_t windows,
-                                part code, part code_below, part tap_code) noexcept nogil:
-    """Two lines of windows of two cells that fill a vector: values and codes are read once for both."""
-    cdef Py_ssize_t lane = LONG // sizeof(part), left = windows % lane, count = windows - left, i
-    cdef part *into = <part *> out
-    cdef part *below = <part *> out_below
-    cdef int tap
-    while True:
-        for i in range(count):
-            for tap in range(2):
-                into[2 * i + tap] = values[i] & -<part> (codes[i] == <part> (code + tap * tap_code))
-                below[2 * i + tap] = values[i] & -<part> (codes[i] == <part> (code_below + tap * tap_code))
-        if not left:
-            break
-        left = windows - lane
-        codes += left
-        values += left
-        into += 2 * left
-        below += 2 * left
-        count = lane
-        left = 0
+cdef inline inlined spread_twos(char *out, Py_ssize_t step, const part *codes, const part *values, Py_ssize_t rows,
+                                Py_ssize_t windows, part code, part after) noexcept nogil:
+    """One line each of some rows of windows of two cells that fill a vector, the last of which may overlap."""
+    cdef Py_ssize_t lane = VECTOR // sizeof(part), last = windows - lane, window
+    for _ in range(rows):
+        window = 0
+        while window < last:
+            choose_both(out + 2 * window * <Py_ssize_t> sizeof(part), codes + window, values + window, code, after)
+            window += lane
+        choose_both(out + 2 * last * <Py_ssize_t> sizeof(part), codes + last, values + last, code, after)
+        out += step
+        codes += windows
+        values += windows
 
 
 cdef inline inlined spread_rows(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,

@@ -277,18 +277,13 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
                              else 0)
     cdef char *line_out
     cdef int line
-    # Of four and eight bytes alone: rows of narrower items seldom fill a vector.
-    if (part is item4 or part is item8) and cells and taps == 2 and lines == 2 and met("rows that fill a vector",
-                                                                                       windows * sizeof(part) >= LONG):
-        for row in range(rows):
-            spread_pair(out + row * step, out + row * step + way.row.full_step, codes + row * windows,
-                        values + row * windows, windows, <part> way.line_code[first], <part> way.line_code[first + 1],
-                        tap_code)
-        return
     for line in range(first, first + lines):
         line_out = out + way.line_offset[line] - way.line_offset[first]
         code = <part> way.line_code[line]
-        if cells and taps == 2:
+        if cells and taps == 2 and CUNPOOL_CHOOSES_BOTH and met("rows that fill a vector",
+                                                                windows * sizeof(part) >= VECTOR):
+            spread_twos(line_out, step, codes, values, rows, windows, code, <part> (code + tap_code))
+        elif cells and taps == 2:
             spread_rows(2, line_out, step, codes, values, rows, windows, code, tap_code)
         elif cells and taps == 3:
             spread_rows(3, line_out, step, codes, values, rows, windows, code, tap_code)
