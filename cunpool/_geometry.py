@@ -128,6 +128,7 @@ def spatial(n: int, shape: Shape, name: str = "input") -> Shape:
     return shape[-n:]
 
 
+@lru_cache(maxsize=1024)
 def code_bytes(kernel: Shape) -> int:
     """How many bytes a window code takes: 1 or 2."""
     cells = math.prod(kernel)

@@ -97,7 +97,7 @@ def dtype_of_indices(
         if asked is not None:
             raise TypeError(_arrays.NO_CHOICE)
         size = _geometry.code_bytes(sizes[6:9])
-        return _arrays.CODES[2 if stored == _arrays.CODES[2] else size]
+        return _arrays.CODES[2 if stored is not None and stored == _arrays.CODES[2] else size]  # None is a dtype too
     cells = math.prod(sizes[:3]) if return_indices else 0
     if asked is None and stored is not None:
         return _arrays.index_dtype(stored, cells, "the dtype of out[1]")
