@@ -410,12 +410,15 @@ def test_ways_of_pooling_narrow_numbers(rng, ways, dtype, width, coded, plain):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("full", [(2, 3, 2**21), (2, 3, 1001, 1501), (1, 2, 64, 256, 260)])
-def test_gradients_of_large_arrays_are_picked(rng, ways, full, threads):
-    n = len(full) - 2
-    _, indices = pooled(rng, full)
+@pytest.mark.parametrize(
+    ("full", "kernel"),
+    [((2, 3, 2**21), 2), ((2, 3, 1001, 1501), 2), ((1, 2, 64, 256, 260), 2), ((1, 2, 64, 256, 260), (2, 1, 2))],
+)
+def test_gradients_of_large_arrays_are_picked(rng, ways, full, kernel, threads):
+    n, cells = len(full) - 2, int(np.prod(np.broadcast_to(kernel, len(full) - 2)))
+    _, indices = pooled(rng, full, kernel)
     grad = rng.standard_normal(full).astype(np.float32)
-    codes = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=2)
+    codes = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=kernel)
     flat = grad.reshape(*full[:2], -1)
     backward = {1: cu.max_unpool1d_backward, 2: cu.max_unpool2d_backward, 3: cu.max_unpool3d_backward}[n]
 
@@ -424,18 +427,19 @@ def test_gradients_of_large_arrays_are_picked(rng, ways, full, threads):
 
     ways.clear()
     for chosen in (indices, indices.astype(np.int32)):
-        assert bits(backward(grad, chosen, 2, num_threads=threads)) == bits(gathered(indices))
-    assert bits(backward(grad, codes, 2, index_format="window", num_threads=threads)) == bits(gathered(indices))
+        assert bits(backward(grad, chosen, kernel, num_threads=threads)) == bits(gathered(indices))
+    assert bits(backward(grad, codes, kernel, index_format="window", num_threads=threads)) == bits(gathered(indices))
     assert ways == [_gather.PICKED] * 3
-    codes.flat[rng.integers(codes.size)] = 2**n
-    with pytest.raises(IndexError, match=f"window code {2**n} at"):
-        backward(grad, codes, 2, index_format="window", num_threads=threads)
+    codes.flat[rng.integers(codes.size)] = cells
+    with pytest.raises(IndexError, match=f"window code {cells} at"):
+        backward(grad, codes, kernel, index_format="window", num_threads=threads)
     stray = indices.copy()
     at = int(rng.integers(stray.size))
     stray.flat[at] = (stray.flat[at] + 7) % int(np.prod(full[2:]))
-    assert bits(backward(grad, stray, 2, num_threads=threads)) == bits(gathered(stray))
+    assert bits(backward(grad, stray, kernel, num_threads=threads)) == bits(gathered(stray))
     assert ways[-1] == _gather.PICKED | _gather.STRAYED
-    for bad in (-1, int(np.prod(full[2:])), 2**32 + int(indices.flat[at])):
+    named = int(indices.flat[at])
+    for bad in (-1, int(np.prod(full[2:])), named + 2**32, named - 2**32):
         stray.flat[at] = bad
         with pytest.raises(IndexError, match=f"index {bad} at"):
-            backward(grad, stray, 2, num_threads=threads)
+            backward(grad, stray, kernel, num_threads=threads)
