@@ -443,3 +443,14 @@ def test_gradients_of_large_arrays_are_picked(rng, ways, full, kernel, threads):
         stray.flat[at] = bad
         with pytest.raises(IndexError, match=f"index {bad} at"):
             backward(grad, stray, kernel, num_threads=threads)
+
+
+@pytest.mark.parametrize("kernel", [3, (4, 2), (2, 3)])
+def test_gradients_of_other_windows_are_gathered(rng, ways, kernel):
+    full = (1, 2, 2000, 2520)
+    _, indices = pooled(rng, full, kernel)
+    grad = rng.standard_normal(full).astype(np.float32)
+    expected = np.take_along_axis(grad.reshape(2, -1), indices.reshape(2, -1), 1).reshape(indices.shape)
+    ways.clear()
+    assert bits(cu.max_unpool2d_backward(grad, indices, kernel)) == bits(expected)
+    assert ways == [_gather.GATHERED]

@@ -158,6 +158,10 @@ def test_what_is_too_narrow_or_too_much_is_not_filtered(rng, ways):
         steps = np.broadcast_to(arguments[1] if len(arguments) > 1 else 35, 2)
         assert bits(result) == bits(windows[:, :, :: steps[0], :: steps[1]].max((-1, -2)))
         assert not ways[-1] & _pool.FILTERED
+    x = plain_numbers(rng, np.dtype("u1"), (1, 4000, 2, 24, 23))  # of a volume, whose rows are not kept
+    result = cu.max_pool3d(channels_last(x), (2, 23, 23), 1)
+    assert bits(result[0, :, 0, :, 0]) == bits(np.stack([x[0, :, :, k : k + 23].max((1, 2, 3)) for k in (0, 1)], 1))
+    assert not ways[-1] & _pool.FILTERED
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
