@@ -26,23 +26,28 @@ cdef extern from *:
             memcpy(out, chosen, size); \\
         }
     #endif
-    /* The same for two codes, with what each chooses side by side: a line of some windows of two cells. */
+    /* The same for the two codes of each of some lines, with what they choose side by side: windows of two cells. */
     #if defined(__GNUC__) && !defined(__clang__)
     #define CUNPOOL_CHOOSES_BOTH 1
     #define CUNPOOL_CHOOSE_BOTH(name, type, ...) \\
-        static CUNPOOL_INLINED void name(char *out, const char *codes, const char *values, type code, type next) { \\
+        static CUNPOOL_INLINED void name(int lines, char *out, Py_ssize_t below, const char *codes, \\
+                                         const char *values, type code, type code_below, type tap_code) { \\
             typedef type vector __attribute__((vector_size(16))); \\
             enum { N = 16 / sizeof(type) }; \\
             static const vector low = {__VA_ARGS__}; \\
-            vector given, left, right, both; \\
+            vector given, value, left, right, both; \\
             memcpy(&given, codes, 16); \\
-            memcpy(&left, values, 16); \\
-            right = left & (vector) (given == (vector) {0} + next); \\
-            left &= (vector) (given == (vector) {0} + code); \\
-            both = __builtin_shuffle(left, right, low); \\
-            memcpy(out, &both, 16); \\
-            both = __builtin_shuffle(left, right, low + (type) (N / 2)); \\
-            memcpy(out + 16, &both, 16); \\
+            memcpy(&value, values, 16); \\
+            for (; lines > 0; lines--) { \\
+                left = value & (vector) (given == (vector) {0} + code); \\
+                right = value & (vector) (given == (vector) {0} + (type) (code + tap_code)); \\
+                both = __builtin_shuffle(left, right, low); \\
+                memcpy(out, &both, 16); \\
+                both = __builtin_shuffle(left, right, low + (type) (N / 2)); \\
+                memcpy(out + 16, &both, 16); \\
+                out += below; \\
+                code = code_below; \\
+            } \\
         }
     CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_1, uint8_t, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
     CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_2, uint16_t, 0, 8, 1, 9, 2, 10, 3, 11)
@@ -50,10 +55,10 @@ cdef extern from *:
     CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_8, uint64_t, 0, 2)
     #else
     #define CUNPOOL_CHOOSES_BOTH 0
-    #define cunpool_choose_both_1(out, codes, values, code, next)
-    #define cunpool_choose_both_2(out, codes, values, code, next)
-    #define cunpool_choose_both_4(out, codes, values, code, next)
-    #define cunpool_choose_both_8(out, codes, values, code, next)
+    #define cunpool_choose_both_1(lines, out, below, codes, values, code, code_below, tap_code)
+    #define cunpool_choose_both_2(lines, out, below, codes, values, code, code_below, tap_code)
+    #define cunpool_choose_both_4(lines, out, below, codes, values, code, code_below, tap_code)
+    #define cunpool_choose_both_8(lines, out, below, codes, values, code, code_below, tap_code)
     #endif
     /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
        processor's GCC compares cell by cell. */
@@ -188,15 +193,20 @@ cdef inline void choose(char *out, const part *codes, const part *values, part c
         cunpool_choose_8(out, <const char *> codes, <const char *> values, code)
 
 
-cdef inline void choose_both(char *out, const part *codes, const part *values, part code, part after) noexcept nogil:
+cdef inline void choose_both(int lines, char *out, Py_ssize_t below, const part *codes, const part *values, part code,
+                             part code_below, part tap_code) noexcept nogil:
     if part is item1:
-        cunpool_choose_both_1(out, <const char *> codes, <const char *> values, code, after)
+        cunpool_choose_both_1(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
+                              tap_code)
     elif part is item2:
-        cunpool_choose_both_2(out, <const char *> codes, <const char *> values, code, after)
+        cunpool_choose_both_2(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
+                              tap_code)
     elif part is item4:
-        cunpool_choose_both_4(out, <const char *> codes, <const char *> values, code, after)
+        cunpool_choose_both_4(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
+                              tap_code)
     else:
-        cunpool_choose_both_8(out, <const char *> codes, <const char *> values, code, after)
+        cunpool_choose_both_8(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
+                              tap_code)
 
 
 cdef inline void choose_long(char *out, const part *codes, const part *values, part code) noexcept nogil:
@@ -306,16 +316,19 @@ cdef inline inlined spread_cells(int taps, char *out, const part *codes, const p
         cunpool_copy(out, some, taps * windows * sizeof(part))
 
 
-cdef inline inlined spread_twos(char *out, Py_ssize_t step, const part *codes, const part *values, Py_ssize_t rows,
-                                Py_ssize_t windows, part code, part after) noexcept nogil:
-    """One line each of some rows of windows of two cells that fill a vector, the last of which may overlap."""
+cdef inline inlined spread_twos(int lines, char *out, Py_ssize_t below, Py_ssize_t step, const part *codes,
+                                const part *values, Py_ssize_t rows, Py_ssize_t windows, part code, part code_below,
+                                part tap_code) noexcept nogil:
+    """One or two lines each of some rows of windows of two cells that fill a vector, the last of which may overlap."""
     cdef Py_ssize_t lane = VECTOR // sizeof(part), last = windows - lane, window
     for _ in range(rows):
         window = 0
         while window < last:
-            choose_both(out + 2 * window * <Py_ssize_t> sizeof(part), codes + window, values + window, code, after)
+            choose_both(lines, out + 2 * window * <Py_ssize_t> sizeof(part), below, codes + window, values + window,
+                        code, code_below, tap_code)
             window += lane
-        choose_both(out + 2 * last * <Py_ssize_t> sizeof(part), codes + last, values + last, code, after)
+        choose_both(lines, out + 2 * last * <Py_ssize_t> sizeof(part), below, codes + last, values + last, code,
+                    code_below, tap_code)
         out += step
         codes += windows
         values += windows

@@ -277,12 +277,18 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
                              else 0)
     cdef char *line_out
     cdef int line
+    cdef bint twos = CUNPOOL_CHOOSES_BOTH and cells and taps == 2 and met("rows that fill a vector",
+                                                                          windows * sizeof(part) >= VECTOR)
+    # Of longer rows two lines at once take up to a sixth longer than one after the other.
+    if twos and lines == 2 and met("rows of few vectors", windows * sizeof(part) < LONG):
+        spread_twos(2, out, way.row.full_step, step, codes, values, rows, windows, <part> way.line_code[first],
+                    <part> way.line_code[first + 1], tap_code)
+        return
     for line in range(first, first + lines):
         line_out = out + way.line_offset[line] - way.line_offset[first]
         code = <part> way.line_code[line]
-        if cells and taps == 2 and CUNPOOL_CHOOSES_BOTH and met("rows that fill a vector",
-                                                                windows * sizeof(part) >= VECTOR):
-            spread_twos(line_out, step, codes, values, rows, windows, code, <part> (code + tap_code))
+        if twos:
+            spread_twos(1, line_out, 0, step, codes, values, rows, windows, code, code, tap_code)
         elif cells and taps == 2:
             spread_rows(2, line_out, step, codes, values, rows, windows, code, tap_code)
         elif cells and taps == 3:
