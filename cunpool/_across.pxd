@@ -6,7 +6,6 @@ from cunpool._compare cimport *
 from cunpool._deal cimport *
 from cunpool._numbers cimport *
 from cunpool._pack cimport *
-from cunpool._places cimport inside
 from cunpool._tasks cimport *
 from cunpool._write cimport *
 

@@ -124,6 +124,11 @@ cdef inline inlined compare(number *best, index *place, const char *cells, Py_ss
         place[i] = here if better else place[i]
 
 
+cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
+    """Whether a window, begun at `start`, lies wholly in the array along one axis."""
+    return start >= 0 and start + (kernel - 1) * dilation < size
+
+
 cdef inline Py_ssize_t first_tap(Py_ssize_t start, Py_ssize_t dilation) noexcept nogil:
     """The first position of a window, begun at `start`, that is not in the padding before the array."""
     return 0 if start >= 0 else (-start + dilation - 1) // dilation

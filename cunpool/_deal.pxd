@@ -6,7 +6,6 @@ from libc.string cimport memcpy
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._every cimport every, every_by_two
-from cunpool._places cimport inside
 from cunpool._write cimport *
 
 cdef enum:

@@ -129,9 +129,7 @@ cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize
         band[1] = last[2]
     else:
         band[0] = min((first[0] * g.full[1] + first[1]) * g.full[2], cells_of(g.full))
-        band[1] = band[0]
-        if last[0] > first[0] and last[1] > first[1]:
-            band[1] = ((last[0] - 1) * g.full[1] + last[1]) * g.full[2]
+        band[1] = max(((last[0] - 1) * g.full[1] + last[1]) * g.full[2], band[0])
 
 
 cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
@@ -154,18 +152,6 @@ cdef inline void split(Job *job, int threads) noexcept nogil:
     job.splits = clamp((wanted + groups - 1) // groups, 1, size)
     job.tasks = groups * job.splits if job.splits > 1 else min(groups, wanted)
     job.banded = job.splits > 1
-
-
-cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
-    """Whether a window, begun at `start`, lies wholly in the array along one axis."""
-    return start >= 0 and start + (kernel - 1) * dilation < size
-
-
-cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nogil:
-    """How far a window's cell is from its first one in raster order."""
-    cdef Py_ssize_t kw = code % g.kernel[2], kh = code // g.kernel[2] % g.kernel[1]
-    cdef Py_ssize_t kd = code // g.kernel[2] // g.kernel[1]
-    return (kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2] + kw * g.dilation[2]
 
 
 cdef inline bint beside_each_other(const Geometry *g) noexcept nogil:

@@ -16,7 +16,6 @@ from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._deal cimport *
 from cunpool._filter cimport *
-from cunpool._places cimport inside
 from cunpool._pack cimport *
 from cunpool._pool_plan cimport *
 from cunpool._reach cimport *

@@ -15,7 +15,6 @@ from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._filter cimport *
 from cunpool._pack cimport *
-from cunpool._places cimport inside, relative
 
 
 cdef inline inlined highest(compared *into, const compared *a, const compared *b, Py_ssize_t count) noexcept nogil:
@@ -307,6 +306,13 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
         else:
             row *= reach.most[axis]
     return True
+
+
+cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nogil:
+    """How far a window's cell is from its first one in raster order."""
+    cdef Py_ssize_t kw = code % g.kernel[2], kh = code // g.kernel[2] % g.kernel[1]
+    cdef Py_ssize_t kd = code // g.kernel[2] // g.kernel[1]
+    return (kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2] + kw * g.dilation[2]
 
 
 cdef inline bint plan_offsets(const Job *job, Offsets *offsets) noexcept nogil:

@@ -207,6 +207,24 @@ def test_entries_that_any_axes_repeat(rng, split, geometry, threads):
         check_pooling(again, held_once(case.x, some), threads)
 
 
+@pytest.mark.parametrize("index", ["i4", "i8", "codes"])
+def test_channels_that_are_neighbours_in_some_arrays_alone(rng, index):
+    x = random_numbers(rng, np.dtype("f4"), (2, 9, 9, 11))
+    values, indices = cu.max_pool2d(x, 3, 2, 1, return_indices=True)
+    expected = reference.max_unpool(values, indices, 2, (9, 11))
+    style = {"index_format": "window"} if index == "codes" else {}
+    places = cu.max_pool2d(x, 3, 2, 1, return_indices=True, **style).indices
+    places = places if style else places.astype(index)
+    gathered = np.take_along_axis(x.reshape(2, 9, -1), indices.reshape(2, 9, -1), 2).reshape(values.shape)
+    for last in itertools.product((False, True), repeat=3):
+        into, given, beside = (in_order(array, (0, 2, 3, 1)) if turned else array.copy()
+                               for turned, array in zip(last, (x, values, places), strict=True))  # fmt: skip
+        cu.max_unpool2d(given, beside, 3, 2, 1, (9, 11), out=into, **style)
+        assert bits(into) == bits(expected), last
+        into[...] = x
+        assert bits(cu.max_unpool2d_backward(into, beside, 3, 2, 1, out=given, **style)) == bits(gathered), last
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_indices_between_which_others_name_cells_of_the_windows(dtype):
     """Read without the gaps these would all lie in their windows, and nobody would see that they are the wrong ones."""
