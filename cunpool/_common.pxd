@@ -303,13 +303,23 @@ cdef inline char *cell_of(const View *view, Py_ssize_t channels, Py_ssize_t plan
     return plane_of(view, channels, plane) + d * view.axis[0] + h * view.axis[1] + w * view.axis[2]
 
 
-cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t item_size) noexcept nogil:
-    """Where the memory ends that the cells of a plane of the full side lie in: up to there it may be read."""
-    cdef Py_ssize_t size = item_size
-    cdef int axis
-    for axis in range(3):
-        size += max(job.full.axis[axis], 0) * (job.g.full[axis] - 1)
-    return plane + size
+cdef inline void order_planes(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Take the planes of a batch that are neighbours, as in Fortran order, for channels: planes have no order."""
+    cdef View **views = [&job.full, &job.pooled, &job.indices]
+    cdef int count = 3 if job.indices.data != NULL else 2, k
+    cdef bint even = True
+    if (job.batch == 1 or job.full.n != item_size or job.pooled.n != item_size
+            or not met("indices of a batch that are neighbours", count == 2 or job.indices.n == index_size)):
+        return
+    for k in range(count):
+        views[k].n, views[k].c = views[k].c, views[k].n
+        even &= job.channels == 1 or views[k].n == job.batch * views[k].c
+    job.batch, job.channels = job.channels, job.batch
+    if met("a batch and channels that follow each other", even):
+        job.channels *= job.batch
+        job.batch = 1
+    for k in range(count):
+        views[k].even = even
 
 
 cdef inline bint interleaved(const Job *job, const View *view, Py_ssize_t size) noexcept nogil:
@@ -343,17 +353,6 @@ cdef inline bint all_follow(const Job *job, Py_ssize_t item_size, Py_ssize_t ind
     """Whether all arrays of the job are contiguous."""
     return (follows(job, &job.full, job.g.full, item_size) and follows(job, &job.pooled, job.g.pooled, item_size)
             and (job.indices.data == NULL or follows(job, &job.indices, job.g.pooled, index_size)))
-
-
-cdef inline void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Make one tall plane of all, which have to follow each other."""
-    cdef Py_ssize_t planes = job.batch * job.channels
-    job.full.axis[1] = job.g.full[2] * item_size
-    job.pooled.axis[1] = job.g.pooled[2] * item_size
-    job.indices.axis[1] = job.g.pooled[2] * index_size
-    job.g.full[1] *= planes
-    job.g.pooled[1] *= planes
-    job.batch = job.channels = 1
 
 
 cdef inline void *aligned(void *room) noexcept nogil:

@@ -205,6 +205,15 @@ cdef inline cloned compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssiz
         place += pitch
 
 
+cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t item_size) noexcept nogil:
+    """Where the memory ends that the cells of a plane of the full side lie in: up to there it may be read."""
+    cdef Py_ssize_t size = item_size
+    cdef int axis
+    for axis in range(3):
+        size += max(job.full.axis[axis], 0) * (job.g.full[axis] - 1)
+    return plane + size
+
+
 cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
     """Whether so many bytes from each cell on end before this."""
     cdef int tap

@@ -69,6 +69,17 @@ cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index
             and met("planes that follow each other", all_follow(job, item_size, index_size)))
 
 
+cdef inline void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Make one tall plane of all, which have to follow each other."""
+    cdef Py_ssize_t planes = job.batch * job.channels
+    job.full.axis[1] = job.g.full[2] * item_size
+    job.pooled.axis[1] = job.g.pooled[2] * item_size
+    job.indices.axis[1] = job.g.pooled[2] * index_size
+    job.g.full[1] *= planes
+    job.g.pooled[1] *= planes
+    job.batch = job.channels = 1
+
+
 cdef inline void join(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil:
     """Make one tall plane of all."""
     job.height = job.g.full[1]

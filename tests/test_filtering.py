@@ -147,21 +147,18 @@ def test_single_windows_far_apart(rng, ways):
 
 
 def test_what_is_too_narrow_or_too_much_is_not_filtered(rng, ways):
-    for full, arguments in (
-        ((2, 8, 300, 3), ((20, 1), 1)),  # rows of three cells
-        ((1, 4000, 40, 40), (35,)),  # all channels of a window are more than a block
-        ((1, 1, 200000, 6), ((170000, 1), (20000, 1))),  # and its rows, as vectors
+    for dtype, full, arguments in (
+        ("u1", (2, 8, 300, 3), ((20, 1), 1)),  # rows of three cells
+        ("u1", (1, 4000, 40, 40), (35,)),  # all channels of a window have more cells than a block may,
+        ("f4", (1, 1000, 40, 40), (35, 1)),  # or more bytes,
+        ("u1", (1, 1, 200000, 6), ((170000, 1), (20000, 1))),  # and its rows, as vectors
     ):
-        x = plain_numbers(rng, np.dtype("u1"), full)
-        result = cu.max_pool2d(channels_last(x) if full[1] == 4000 else x, *arguments)
+        x = plain_numbers(rng, np.dtype(dtype), full)
+        result = cu.max_pool2d(channels_last(x) if full[1] >= 1000 else x, *arguments)
         windows = np.lib.stride_tricks.sliding_window_view(x, np.broadcast_to(arguments[0], 2), (2, 3))
         steps = np.broadcast_to(arguments[1] if len(arguments) > 1 else 35, 2)
         assert bits(result) == bits(windows[:, :, :: steps[0], :: steps[1]].max((-1, -2)))
         assert not ways[-1] & _pool.FILTERED
-    x = plain_numbers(rng, np.dtype("u1"), (1, 4000, 2, 24, 23))  # of a volume, whose rows are not kept
-    result = cu.max_pool3d(channels_last(x), (2, 23, 23), 1)
-    assert bits(result[0, :, 0, :, 0]) == bits(np.stack([x[0, :, :, k : k + 23].max((1, 2, 3)) for k in (0, 1)], 1))
-    assert not ways[-1] & _pool.FILTERED
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -207,8 +207,40 @@ def test_entries_that_any_axes_repeat(rng, split, geometry, threads):
         check_pooling(again, held_once(case.x, some), threads)
 
 
+@pytest.mark.parametrize("lead", [(8, 3), (2, 16), (4, 1)])
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1)])
+def test_a_batch_in_fortran_order_goes_the_way_of_channels_last(rng, ways, lead, window):
+    x = random_numbers(rng, np.dtype("f4"), (*lead, 20, 30))
+    planes = lead[0] * lead[1]
+
+    def last(array):  # one image of as many channels as there are planes, which are neighbours
+        return in_order(array.swapaxes(0, 1).reshape(1, planes, *array.shape[2:]), (0, 3, 2, 1))
+
+    def calls(given):
+        ways.clear()
+        values, indices = cu.max_pool2d(given, *window, return_indices=True)
+        codes = cu.max_pool2d(given, *window, return_indices=True, index_format="window").indices
+        results = [values, indices, codes, cu.max_pool2d(given, *window)]
+        for places, index_format in ((indices, "plane"), (codes, "window")):
+            style = {"index_format": index_format}
+            results += [
+                cu.max_unpool2d(values, places, *window, output_size=(20, 30), **style),
+                cu.max_unpool2d_backward(given, places, *window, **style),
+                cu.max_pool2d_backward(values, places, (20, 30), *window, **style),
+            ]
+        return results, list(ways)
+
+    results, taken = calls(np.asfortranarray(x))
+    expected, expected_ways = calls(last(x))
+    assert taken == expected_ways
+    for result, other in zip(results, expected, strict=True):
+        assert bits(last(result)) == bits(other)
+        assert result.strides[0] == result.itemsize
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (3, 2, 1, 0)])
 @pytest.mark.parametrize("index", ["i4", "i8", "codes"])
-def test_channels_that_are_neighbours_in_some_arrays_alone(rng, index):
+def test_planes_that_are_neighbours_in_some_arrays_alone(rng, index, order):
     x = random_numbers(rng, np.dtype("f4"), (2, 9, 9, 11))
     values, indices = cu.max_pool2d(x, 3, 2, 1, return_indices=True)
     expected = reference.max_unpool(values, indices, 2, (9, 11))
@@ -217,12 +249,17 @@ def test_channels_that_are_neighbours_in_some_arrays_alone(rng, index):
     places = places if style else places.astype(index)
     gathered = np.take_along_axis(x.reshape(2, 9, -1), indices.reshape(2, 9, -1), 2).reshape(values.shape)
     for last in itertools.product((False, True), repeat=3):
-        into, given, beside = (in_order(array, (0, 2, 3, 1)) if turned else array.copy()
+        into, given, beside = (in_order(array, order) if turned else array.copy()
                                for turned, array in zip(last, (x, values, places), strict=True))  # fmt: skip
         cu.max_unpool2d(given, beside, 3, 2, 1, (9, 11), out=into, **style)
         assert bits(into) == bits(expected), last
         into[...] = x
         assert bits(cu.max_unpool2d_backward(into, beside, 3, 2, 1, out=given, **style)) == bits(gathered), last
+        if index != "i4":
+            given.fill(0)
+            cu.max_pool2d(into, 3, 2, 1, return_indices=True, out=(given, beside), **style)
+            assert bits(given) == bits(values), last
+            assert bits(beside) == bits(places), last
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

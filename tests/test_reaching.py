@@ -16,6 +16,8 @@ from cunpool import _pool
 def of_values_alone(x):
     """The way of a call without indices: an axis that is contiguous, or interleaves the channels, is filtered; small
     planes are copied for that, where rows lie along memory otherwise, or are short with gaps between them."""
+    if x.strides[0] == x.itemsize:  # planes of a batch that are neighbours go the way of channels
+        x = x.swapaxes(0, 1).reshape(1, -1, *x.shape[2:])
     channels = x.shape[1]
     lines = [x.itemsize] if channels == 1 or x.strides[1] != x.itemsize else [channels * x.itemsize]
     contiguous = x.strides[-1] == x.itemsize
@@ -190,6 +192,15 @@ def test_the_last_cell_of_a_window_of_many_has_its_place(ways, dtype, cells):
     assert ways == [_pool.LARGE if cells > 65536 and x.itemsize < 4 and dtype != "e" else _pool.REACHED]
     assert values.tolist() == [[1, 1, 1]]
     assert indices.tolist() == [[cells - 1] * 3]
+
+
+def test_layers_of_large_dilated_windows_have_their_places(rng, ways):
+    x = random_numbers(rng, np.dtype("f4"), (1, 2, 13, 12, 20))
+    arguments = (5, 7, 9), 1, 0, (3, 1, 2)  # more cells than are counted without a table
+    values, indices = reference.max_pool(x, 3, *arguments)
+    result = cu.max_pool3d(x, *arguments, return_indices=True)
+    assert ways == [_pool.REACHED]
+    assert list(map(bits, result)) == [bits(values), bits(indices)]
 
 
 @pytest.mark.parametrize("order", ["rows", "channels last", "columns"])

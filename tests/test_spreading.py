@@ -7,7 +7,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from cases import UNPOOL, at_the_end_of_memory, bits, random_items
+import reference
+from cases import POOL, UNPOOL, at_the_end_of_memory, bits, random_items
 
 import cunpool as cu
 from cunpool import _unpool
@@ -337,3 +338,19 @@ def test_items_whose_distance_is_no_multiple_of_their_size(rng, ways, dtype):
         out = UNPOOL[2](*given, (2, 2), output_size=case.full, **said)
         assert bits(out) == bits(case.expected(values))
     assert all(way & _unpool.SPREAD for way in ways)
+
+
+# Windows that overlap, that begin in the padding, that are dilated and that lie apart. Of each as many as would fill the
+# array, did they lie side by side.
+@pytest.mark.parametrize(("arguments", "size"), [((3, 2), 6), ((3, 3, 1), 9), ((2, 2, 0, 2), 9), ((2, 3), 9)])
+@pytest.mark.parametrize("index_format", ["plane", "window"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_windows_that_do_not_lie_side_by_side_are_not_spread(rng, ways, n, index_format, arguments, size):
+    full = (10, 20, *(size,) * n)
+    x = rng.permutation(np.arange(1, np.prod(full) + 1, dtype=np.float32)).reshape(full)
+    values, indices = POOL[n](x, *arguments, return_indices=True)
+    chosen = POOL[n](x, *arguments, return_indices=True, index_format=index_format)[1]
+    style = {"index_format": index_format, "dilation": arguments[3] if len(arguments) == 4 else 1}
+    result = UNPOOL[n](values, chosen, *arguments[:3], output_size=full[2:], **style)
+    assert bits(result) == bits(reference.max_unpool(values, indices, n, full[2:]))
+    assert not ways[-1] & _unpool.SPREAD
