@@ -340,8 +340,8 @@ def test_items_whose_distance_is_no_multiple_of_their_size(rng, ways, dtype):
     assert all(way & _unpool.SPREAD for way in ways)
 
 
-# Windows that overlap, that begin in the padding, that are dilated and that lie apart. Of each as many as would fill the
-# array, did they lie side by side.
+# Windows that overlap, that begin in the padding, that are dilated and that lie apart: as many as would fill the array,
+# did they lie side by side.
 @pytest.mark.parametrize(("arguments", "size"), [((3, 2), 6), ((3, 3, 1), 9), ((2, 2, 0, 2), 9), ((2, 3), 9)])
 @pytest.mark.parametrize("index_format", ["plane", "window"])
 @pytest.mark.parametrize("n", [1, 2, 3])
