@@ -303,13 +303,12 @@ cdef inline char *cell_of(const View *view, Py_ssize_t channels, Py_ssize_t plan
     return plane_of(view, channels, plane) + d * view.axis[0] + h * view.axis[1] + w * view.axis[2]
 
 
-cdef inline void order_planes(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+cdef inline void order_planes(Job *job, Py_ssize_t item_size) noexcept nogil:
     """Take the planes of a batch that are neighbours, as in Fortran order, for channels: planes have no order."""
     cdef View **views = [&job.full, &job.pooled, &job.indices]
     cdef int count = 3 if job.indices.data != NULL else 2, k
     cdef bint even = True
-    if (job.batch == 1 or job.full.n != item_size or job.pooled.n != item_size
-            or not met("indices of a batch that are neighbours", count == 2 or job.indices.n == index_size)):
+    if job.batch == 1 or not met("planes of a batch that are neighbours", job.full.n == item_size):
         return
     for k in range(count):
         views[k].n, views[k].c = views[k].c, views[k].n

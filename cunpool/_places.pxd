@@ -23,7 +23,7 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.per_height = 1.0 / job.g.full[1]
     job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
     job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
-    order_planes(job, item_size, index_size)
+    order_planes(job, item_size)
     job.lanes = 1
     if (met("channels enough to go together", job.channels >= LANES)
             and met("channels that are neighbours", job.flat and job.full.c == item_size and job.pooled.c == item_size
