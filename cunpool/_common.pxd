@@ -228,7 +228,7 @@ cdef struct View:
     Py_ssize_t n
     Py_ssize_t c
     Py_ssize_t axis[3]
-    bint even               # whether all planes are `c` bytes apart, those of the next n too
+    bint even               # whether all planes are known to be `c` bytes apart, those of the next n too
 
 cdef struct Job:
     # All that one call hands to its tasks. Which of the views is read and which is written is the kernel's affair.
@@ -310,6 +310,9 @@ cdef inline void order_planes(Job *job, Py_ssize_t item_size) noexcept nogil:
     cdef bint even = True
     if job.batch == 1 or not met("planes of a batch that are neighbours", job.full.n == item_size):
         return
+    for k in range(3):  # as those of windows that slide over an array are, whose cells are too
+        if met("cells that are neighbours besides", job.g.full[k] > 1 and size_of(job.full.axis[k]) <= item_size):
+            return
     for k in range(count):
         views[k].n, views[k].c = views[k].c, views[k].n
         even &= job.channels == 1 or views[k].n == job.batch * views[k].c

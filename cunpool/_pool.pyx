@@ -93,7 +93,8 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
             block.pitch = block.width + over_of(g)  # fault: rows over an edge as far apart as whole rows
             if most.rows > 1 and met("a row of windows inside", row_inside(g, block.d, block.h)):
                 block.pitch = most.pitch
-                while (block.rows < most.rows and line + block.rows < end and block.h + block.rows < g.pooled[1]
+                # Behind a layer's last row none would lie inside.
+                while (block.rows < most.rows and line + block.rows < end
                         and row_inside(g, block.d, block.h + block.rows)):
                     block.rows += 1
                 block.whole = most.whole

@@ -123,11 +123,29 @@ def lead(rng) -> tuple[int, ...]:
 
 def at_the_end_of_memory(array):
     """The same array, behind whose last byte nothing may be read or written."""
-    page = mmap.PAGESIZE
-    size = -(-array.nbytes // page) * page
-    memory = mmap.mmap(-1, size + page)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size), ctypes.c_size_t(page), 0) == 0
+    size = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory, start = pages(size + mmap.PAGESIZE)
+    forbid(start + size)
     moved = np.frombuffer(memory, array.dtype, array.size, size - array.nbytes).reshape(array.shape)
     moved[...] = array
     return moved
+
+
+def at_the_beginning_of_memory(array):
+    """The same array, before whose first byte nothing may be read or written."""
+    memory, start = pages(mmap.PAGESIZE + array.nbytes)
+    forbid(start)
+    moved = np.frombuffer(memory, array.dtype, array.size, mmap.PAGESIZE).reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+def pages(size):
+    """So many bytes of memory of their own, and the address of the first."""
+    memory = mmap.mmap(-1, size)
+    return memory, ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def forbid(address):
+    """Let whoever reads the page that begins there be ended by a signal."""
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0

@@ -12,6 +12,7 @@ import vectorised
 from cases import POOL, UNPOOL, bits, random_numbers
 
 import cunpool as cu
+from cunpool import _pool
 
 UNPOOL_BACKWARD = {n: getattr(cu, f"max_unpool{n}d_backward") for n in (1, 2, 3)}
 POOL_BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
@@ -205,6 +206,19 @@ def test_entries_that_any_axes_repeat(rng, split, geometry, threads):
                     assert bits(call(*arguments, None, num_threads=threads)) == expected, some
         again = Case(rng, *geometry, x=np.array(held_once(case.x, some)))
         check_pooling(again, held_once(case.x, some), threads)
+
+
+def test_windows_that_slide_over_an_array(rng, ways):
+    """They are a batch of neighbours, but their cells are neighbours too, and rows are better."""
+    signal = random_numbers(rng, np.dtype("f4"), (500,))
+    slid = np.lib.stride_tricks.sliding_window_view(signal, 200)[:, None]
+    for arguments in ((3, 1, 1), (5, 3)):
+        ways.clear()
+        for return_indices in (False, True):
+            result = cu.max_pool1d(slid, *arguments, return_indices=return_indices)
+            expected = cu.max_pool1d(slid.copy(), *arguments, return_indices=return_indices)
+            assert list(map(bits, result)) == list(map(bits, expected))
+        assert [way & ~_pool.JOINED for way in ways[::2]] == [way & ~_pool.JOINED for way in ways[1::2]]
 
 
 @pytest.mark.parametrize("lead", [(8, 3), (2, 16), (4, 1)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import reference
 import vectorised
-from cases import FLOATS, INTEGERS, POOL, bits, geometry, layout, lead, random_numbers
+from cases import FLOATS, INTEGERS, POOL, at_the_beginning_of_memory, bits, geometry, layout, lead, random_numbers
 
 import cunpool as cu
 
@@ -96,6 +96,27 @@ def test_volumes_of_rows_at_the_buffers_edges(rng, rows):
     for arguments in (*WINDOWS, ((2, 1, 2), 2), ((1, 2, 2), (3, 2, 2)), ((2, 4, 4), (1, 2, 2))):
         for depth, width in ((9, rows), (8, 2 * rows + 1)):
             agree_at_once(random_numbers(rng, np.dtype("f4"), (2, depth, 10, width)), 3, arguments)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1", "i8", "e"])
+@pytest.mark.parametrize(
+    ("full", "arguments"),
+    [
+        ((2, 2, 8, 70), (2, (3, 2), (1, 0))), ((2, 2, 9, 70), (2, 2, 0, 1, True)), ((2, 2, 8, 71), (2, 2, 0, 1, True)),
+        ((2, 2, 8, 6, 70), (2, (3, 2, 2), (1, 0, 0))), ((2, 2, 9, 6, 70), (2, 2, 0, 1, True)),
+    ],
+)  # fmt: skip
+def test_long_rows_of_windows_of_two_over_an_edge(rng, dtype, full, arguments):
+    agree(random_numbers(rng, np.dtype(dtype), full), len(full) - 2, arguments)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is protected by its C library")
+@pytest.mark.parametrize("dtype", ["f4", "u1", "i8", "e"])
+@pytest.mark.parametrize("arguments", [(2, 2, 1), (3, 2, 1), (5, 3, 2), (7, 4, 3), (3, 1, 1)])
+def test_nothing_is_looked_at_before_the_array(rng, dtype, arguments):
+    for full in ((1, 1, 3, 40), (1, 2, 6, 300), (1, 1, 3, 5, 40)):
+        x = random_numbers(rng, np.dtype(dtype), full)
+        agree(at_the_beginning_of_memory(x), len(full) - 2, arguments)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
