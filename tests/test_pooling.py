@@ -110,6 +110,12 @@ def test_long_rows_of_windows_of_two_over_an_edge(rng, dtype, full, arguments):
     agree(random_numbers(rng, np.dtype(dtype), full), len(full) - 2, arguments)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+@pytest.mark.parametrize("arguments", [((1, 3), 1, (0, 1), (1, 300)), ((2, 5), (1, 2), (1, 2), (1, 150))])
+def test_rows_of_sparse_windows_that_begin_in_the_padding(rng, dtype, arguments):
+    agree(random_numbers(rng, np.dtype(dtype), (1, 2, 2, 900)), 2, arguments)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is protected by its C library")
 @pytest.mark.parametrize("dtype", ["f4", "u1", "i8", "e"])
 @pytest.mark.parametrize("arguments", [(2, 2, 1), (3, 2, 1), (5, 3, 2), (7, 4, 3), (3, 1, 1)])
