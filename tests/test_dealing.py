@@ -85,10 +85,11 @@ def test_interleaved_channels(rng, full, arguments, channels):
 def test_ways(rng, ways, dtype):
     """Both sides of each bound."""
 
-    def way(full, order, *arguments):
+    def way(full, order, *arguments, every=1):
         ways.clear()
         x = rng.integers(0, 9, full).astype(dtype)
-        result = POOL[len(full) - 2](in_order(x, *order), *arguments, return_indices=True)
+        result = POOL[len(full) - 2](in_order(x, *order)[::every], *arguments, return_indices=True)
+        x = x[::every]
         assert [*map(bits, result)] == [*map(bits, vectorised.max_pool(x, len(full) - 2, *arguments))]
         return ways[0] & ~_pool.STREAMED
 
@@ -105,7 +106,9 @@ def test_ways(rng, ways, dtype):
     assert way((1, 16, 10, 10), turned, 3, 1, 1) == _pool.ACROSS
     assert way((1, 16, 10, 40), turned, 3, 2, 1) == _pool.ACROSS
     assert way((1, 16, 40, 10), turned, 3, 1, 1) == _pool.REACHED
-    assert way((64, 16, 8, 8), (1, 2, 3, 0), 3, 1, 1) == _pool.REACHED
+    # A batch whose planes are neighbours is as good as channels, and one of every second plane is not.
+    assert way((64, 16, 8, 8), (1, 2, 3, 0), 3, 1, 1) == _pool.ACROSS
+    assert way((128, 16, 8, 8), (1, 2, 3, 0), 3, 1, 1, every=2) == _pool.REACHED
     assert way((1, 15, 10, 10), turned, 3, 1, 1) == TURNED
     assert way((1, 16, 11, 11), turned, 3, 1, 1) == TURNED
     assert way((1, 16, 20, 20), turned, 2) == TURNED | JOINED | WHOLE
