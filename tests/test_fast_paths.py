@@ -276,7 +276,11 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
         (2, (8192, 40, 40), "f4", 2, _unpool.SPREAD | _unpool.STREAMED),
     ],
 )  # fmt: skip
-def test_short_rows_of_places_are_streamed_from_twice_the_caches_on(rng, ways, kernel, full, dtype, threads, expected):
+def test_short_rows_of_places_are_streamed_from_twice_the_caches_on(
+    rng, ways, monkeypatch, kernel, full, dtype, threads, expected
+):
+    if not cu.openmp_enabled():
+        monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: True)
     values, indices = cu.max_pool2d(rng.integers(1, 100, full).astype(np.float32), kernel, return_indices=True)
     values = values.astype(dtype)
     result = cu.max_unpool2d(values, indices, kernel, output_size=full[1:], num_threads=threads)
