@@ -307,12 +307,11 @@ cdef inline void order_planes(Job *job, Py_ssize_t item_size) noexcept nogil:
     """Take the planes of a batch that are neighbours, as in Fortran order, for channels: planes have no order."""
     cdef View **views = [&job.full, &job.pooled, &job.indices]
     cdef int count = 3 if job.indices.data != NULL else 2, k
-    cdef bint even = True
-    if job.batch == 1 or not met("planes of a batch that are neighbours", job.full.n == item_size):
+    cdef bint even = True, neighbours = job.batch > 1 and job.full.n == item_size
+    for k in range(3):  # but not windows that slide over an array: their cells are neighbours too
+        neighbours &= job.g.full[k] == 1 or size_of(job.full.axis[k]) > item_size
+    if not met("planes of a batch that are neighbours", neighbours):
         return
-    for k in range(3):  # as those of windows that slide over an array are, whose cells are too
-        if met("cells that are neighbours besides", job.g.full[k] > 1 and size_of(job.full.axis[k]) <= item_size):
-            return
     for k in range(count):
         views[k].n, views[k].c = views[k].c, views[k].n
         even &= job.channels == 1 or views[k].n == job.batch * views[k].c
