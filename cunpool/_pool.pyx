@@ -259,10 +259,10 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     if (near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED)
             and not met("bytes without indices, which are filtered", item_size == 1 and job.indices.data == NULL)):
         plan.rows.by_twos = True
-        plan.ways = TWOS_TAKEN
         if foldable(job, item_size, job.index_size):
             join(job, plan, item_size)
         plan.rows.together = rows_together(job)
+        plan.ways += TWOS_TAKEN
     # Values alone, of rows that are contiguous or interleave the channels, or of another axis that does.
     elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN
