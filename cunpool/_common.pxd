@@ -303,11 +303,16 @@ cdef inline char *cell_of(const View *view, Py_ssize_t channels, Py_ssize_t plan
     return plane_of(view, channels, plane) + d * view.axis[0] + h * view.axis[1] + w * view.axis[2]
 
 
-cdef inline void order_planes(Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Take the planes of a batch that are neighbours, as in Fortran order, for channels: planes have no order."""
+cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
+    """How many planes the job has. Planes have no order: those of a batch that are neighbours, as in Fortran order, are
+    taken for channels."""
     cdef View **views = [&job.full, &job.pooled, &job.indices]
-    cdef int count = 3 if job.indices.data != NULL else 2, k
-    cdef bint even = True, neighbours = job.batch > 1 and job.full.n == item_size
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
+    cdef int count = 3 if job.indices.data != NULL else 2, lead = cnp.PyArray_NDIM(full) - spatial, k
+    cdef bint even = True, neighbours
+    job.batch = cnp.PyArray_DIM(full, 0) if lead == 2 else 1
+    job.channels = cnp.PyArray_DIM(full, lead - 1)
+    neighbours = job.batch > 1 and job.full.n == item_size
     for k in range(3):  # but not windows that slide over an array: their cells are neighbours too
         neighbours &= job.g.full[k] == 1 or size_of(job.full.axis[k]) > item_size
     if not met("planes of a batch that are neighbours", neighbours):

@@ -21,9 +21,7 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.flat = flat_stride(&job.full, job.g.full)
     job.per_width = 0 if <int64_t> cells_of(job.g.full) >> HALVES else 1.0 / job.g.full[2]
     job.per_height = 1.0 / job.g.full[1]
-    job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
-    job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
-    order_planes(job, item_size)
+    count_planes(job, full, spatial)
     job.lanes = 1
     if (met("channels enough to go together", job.channels >= LANES)
             and met("channels that are neighbours", job.flat and job.full.c == item_size and job.pooled.c == item_size

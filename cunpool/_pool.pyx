@@ -339,9 +339,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.place_steps = [job.g.dilation[0] * job.raster[0], job.g.dilation[1] * width, job.g.dilation[2]]
     if codes:
         job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
-    job.batch = cnp.PyArray_DIM(full, 0) if cnp.PyArray_NDIM(full) == spatial + 2 else 1
-    job.channels = cnp.PyArray_DIM(full, cnp.PyArray_NDIM(full) - spatial - 1)
-    order_planes(&job, item_size)
+    count_planes(&job, full, spatial)
     job.stream = met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
                      + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
