@@ -55,7 +55,14 @@ cdef inline bint reaches_far(const Geometry *g, bint deep) noexcept nogil:
             or taps * (row * g.kernel[1] if deep else row) >> SHIFT)
 
 
-cdef inline void expect_codes(const Job *job, Codes *codes, Py_ssize_t item_size) noexcept nogil:
+cdef inline bint planes_follow(const Job *job) noexcept nogil:
+    """Whether a cell's place can be counted from another plane's start, and the pooled ones are as far apart as well."""
+    return (met("full planes that follow each other", job.flat and job.full.c == cells_of(job.g.full) * job.flat
+                and job.full.even)
+            and met("pooled planes as far apart as the next", job.pooled.even and job.indices.even))
+
+
+cdef inline void expect_codes(const Job *job, Codes *codes) noexcept nogil:
     """Fill `codes`: how a call's window codes are decoded."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = cells_of(g.full), lanes = min(job.lanes, <Py_ssize_t> DECODED), left = DECODED // lanes
@@ -68,7 +75,7 @@ cdef inline void expect_codes(const Job *job, Codes *codes, Py_ssize_t item_size
         left = left // codes.end[axis] if 0 < codes.end[axis] <= left and job.lanes == 1 else 1
     codes.deep = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
     codes.far = met("windows that reach far", reaches_far(g, codes.deep))
-    if not all_follow(job, item_size, job.code_size) or codes.far or size * codes.together[PLANES] > 0x7FFFFFFF:
+    if codes.far or not planes_follow(job) or size * codes.together[PLANES] > 0x7FFFFFFF:
         codes.together[PLANES] = 1
     codes.per_row = <uint32_t> ((1 << SHIFT) // g.kernel[2] + 1)
     codes.per_layer = <uint32_t> ((1 << SHIFT) // (g.kernel[1] * g.kernel[2]) + 1)
@@ -136,24 +143,34 @@ cdef inline void next_block(const Job *job, Block *block) noexcept nogil:
 
 cdef inline Py_ssize_t step_of(const View *view, const Block *block) noexcept nogil:
     """Bytes between neighbours of a block where that is the same for all of them, else 0."""
-    # Planes are decoded together only where each is in one piece and they follow each other.
-    return flat_stride(view, &block.count[1])
+    cdef Py_ssize_t step = flat_stride(view, &block.count[1]), cells = cells_of(&block.count[1])
+    if block.count[PLANES] == 1:
+        return step
+    if cells == 1:
+        return view.c
+    return step if view.c == step * cells else 0
+
+
+cdef inline Py_ssize_t rows_in(const Block *block) noexcept nogil:
+    return block.count[PLANES] * block.count[1] * block.count[2]
 
 
 cdef inline Py_ssize_t row_of(const View *view, const Block *block, Py_ssize_t row) noexcept nogil:
     """Bytes from the first row of a block to another."""
-    return row // block.count[2] * view.axis[0] + row % block.count[2] * view.axis[1]
+    cdef Py_ssize_t layer = row // block.count[2]
+    return layer // block.count[1] * view.c + layer % block.count[1] * view.axis[0] + row % block.count[2] * view.axis[1]
 
 
 cdef inline void collect_codes(const Job *job, const char *codes, const Block *block, char *into) noexcept nogil:
     """Copy the codes of a block one after the other."""
     cdef Py_ssize_t size = job.code_size, step = job.indices.axis[2], lanes = block.lanes, width = block.count[WIDTH]
-    cdef Py_ssize_t row, w
+    cdef Py_ssize_t rows = rows_in(block), row, w
     cdef const char *first
-    if lanes == 1 and step_of(&job.indices, block) == size:
-        cunpool_copy(into, codes, codes_in(block) * size)
-        return
-    for row in range(block.count[1] * block.count[2]):
+    if lanes == 1 and step_of(&job.indices, block):
+        step = step_of(&job.indices, block)
+        width *= rows
+        rows = 1
+    for row in range(rows):
         first = codes + row_of(&job.indices, block, row)
         if step == lanes * size:
             cunpool_copy(into, first, width * lanes * size)

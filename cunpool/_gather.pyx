@@ -113,7 +113,7 @@ cdef Py_ssize_t gather_codes(const Job *job, const Block *block, Py_ssize_t lane
     cdef index8[DECODED] places  # or as many of half the size
     cdef const Take *take = <const Take *> job.moves
     cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
-    cdef Py_ssize_t step = step_of(&job.pooled, block), size = cells_of(job.g.full), outside = 0
+    cdef Py_ssize_t step = step_of(&job.pooled, block), size = block.count[PLANES] * cells_of(job.g.full), outside = 0
     cdef Py_ssize_t row, w
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
@@ -130,9 +130,9 @@ cdef Py_ssize_t gather_codes(const Job *job, const Block *block, Py_ssize_t lane
         take.there(from_plane, values, <const index4 *> places, codes_in(block))
     elif step:
         outside = take.row[job.wide](job, from_plane, values, step, <const char *> places, place_size, codes_in(block),
-                                     size * block.count[PLANES], NULL, NULL)
+                                     size, NULL, NULL)
     else:
-        for row in range(block.count[1] * block.count[2]):
+        for row in range(rows_in(block)):
             outside += take.row[job.wide](job, from_plane, values + row_of(&job.pooled, block, row),
                                           job.pooled.axis[2], <const char *> places + row * width * place_size,
                                           place_size, width, size, NULL, NULL)
@@ -307,7 +307,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     job.wide = index_size == 8
     if codes:
         job.codes = &decoding
-        expect_codes(&job, &decoding, item_size)
+        expect_codes(&job, &decoding)
         job.wide = decoding.far
     # Codes are picked by places of 32 bits, which only windows that reach far have not.
     picking = (not (codes and job.wide) and met("the size of a real number", 2 <= item_size <= 8)

@@ -83,7 +83,7 @@ cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t lane, P
         outside = put.row[job.wide](job, out, values, step, <const char *> places, place_size, codes_in(block), low,
                                     high, band, band_end, NULL, NULL)
     else:
-        for row in range(block.count[1] * block.count[2]):
+        for row in range(rows_in(block)):
             outside += put.row[job.wide](job, out, values + row_of(&job.pooled, block, row), job.pooled.axis[2],
                                          <const char *> places + row * width * place_size, place_size, width, low, high,
                                          band, band_end, NULL, NULL)
@@ -294,7 +294,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     ways = plan(&job, &way, results, inputs, item_size, index_size, kind, threads)
     if codes and ways & SCATTERED_TAKEN:
         job.codes = &decoding
-        expect_codes(&job, &decoding, item_size)
+        expect_codes(&job, &decoding)
         job.wide = decoding.far
     if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= GIL_BYTES:
         found = unpool_job(&job, ways, kind, item_size, threads)

@@ -474,3 +474,43 @@ def test_planes_one_wide_with_any_stride_along_that_axis():
                 assert [*map(bits, mine)] == [*map(bits, expected)]
             indices = np.arange(size)[::-1].reshape(1, size, 1).repeat(2, 0)
             assert bits(cu.max_unpool2d(x, indices, 1)) == bits(cu.max_unpool2d(plain, indices, 1))
+
+
+# Planes of so few windows that the codes of many are decoded together: overlapping windows, which are scattered.
+SMALL = [
+    ((7, 30), (6,), (3, 2)),
+    ((7, 30), (4,), (3, 2)),  # of one window
+    ((5, 40), (5, 4), (3, 1)),
+    ((5, 40), (4, 6), (3, 1)),
+    ((3, 70), (3, 4, 5), (2, 1)),
+    ((3, 70), (4, 4, 4), (3, 1)),
+]
+
+
+def arrangements(axes):
+    """Orders in memory, by name: functions that lay an array out so."""
+    yield "as they come", lambda array: array
+    yield "all backwards", lambda array: np.flip(np.flip(array).copy())
+    yield "N behind C", lambda array: in_order(array, (1, 0, *range(2, axes)))
+    yield "Fortran", np.asfortranarray
+    for axis in range(axes):
+        yield f"gaps along {axis}", lambda array, axis=axis: apart(array, axis, 3)[0]
+        yield f"{axis} backwards", lambda array, axis=axis: backwards(array, axis)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("geometry", SMALL, ids=ids)
+def test_many_small_planes_of_codes_anywhere(rng, split, geometry, threads):
+    case = Case(rng, *geometry)
+    for call, given, places, expected in case.calls():
+        if places is not case.codes:
+            continue
+        for name, arranged in arrangements(given.ndim):
+            results = [
+                call(arranged(given), places, None, num_threads=threads),
+                call(given, arranged(places), None, num_threads=threads),
+                call(given, places, arranged(np.full_like(expected, 7)), num_threads=threads),
+                call(arranged(given), arranged(places), arranged(np.full_like(expected, 7)), num_threads=threads),
+            ]
+            for result in results:
+                assert bits(result) == bits(expected), name
