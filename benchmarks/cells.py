@@ -117,6 +117,7 @@ def lanes() -> list[Cell]:
         ("channels last", (1, 512, 28, 28)),
         ("Fortran", (1, 1, 128, 256, 256)),
         ("Fortran", (1, 16, 256, 256)),
+        ("Fortran", (8, 16, 60, 70)),  # a batch, whose planes are neighbours
         ("transposed", (1, 16, 256, 256)),
         ("sliced", (1, 16, 256, 256)),
         ("reversed", (1, 16, 256, 256)),

@@ -20,6 +20,7 @@ from cunpool._spread_plan cimport Spread, spreadable
 from cunpool._tasks cimport *
 
 cnp.import_array()
+cunpool_see_whether_it_converts()
 
 cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
