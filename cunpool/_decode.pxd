@@ -56,7 +56,7 @@ cdef inline bint reaches_far(const Geometry *g, bint deep) noexcept nogil:
 
 
 cdef inline bint planes_follow(const Job *job) noexcept nogil:
-    """Whether a cell's place can be counted from another plane's start, and the pooled ones are as far apart as well."""
+    """Whether places can be counted from another plane's start, and the pooled planes are evenly apart as well."""
     return (met("full planes that follow each other", job.flat and job.full.c == cells_of(job.g.full) * job.flat
                 and job.full.even)
             and met("pooled planes as far apart as the next", job.pooled.even and job.indices.even))
@@ -158,7 +158,8 @@ cdef inline Py_ssize_t rows_in(const Block *block) noexcept nogil:
 cdef inline Py_ssize_t row_of(const View *view, const Block *block, Py_ssize_t row) noexcept nogil:
     """Bytes from the first row of a block to another."""
     cdef Py_ssize_t layer = row // block.count[2]
-    return layer // block.count[1] * view.c + layer % block.count[1] * view.axis[0] + row % block.count[2] * view.axis[1]
+    return (layer // block.count[1] * view.c + layer % block.count[1] * view.axis[0]
+            + row % block.count[2] * view.axis[1])
 
 
 cdef inline void collect_codes(const Job *job, const char *codes, const Block *block, char *into) noexcept nogil:

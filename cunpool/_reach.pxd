@@ -213,6 +213,11 @@ cdef inline void order_axes(const Job *job, int *order) noexcept nogil:
         order[other] = axis
 
 
+cdef inline Py_ssize_t shared_by(const Geometry *g, int axis) noexcept nogil:
+    """How many windows, one after the other, share at least half of their cells; 1 if two do not."""
+    return clamp(span_of(g, axis, 1) // (2 * g.stride[axis] * g.stride[axis]), 1, g.pooled[axis])
+
+
 cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noexcept nogil:
     """Let blocks grow to `room` cells: first where the cells that two blocks see weigh most, then as memory runs."""
     cdef const Geometry *g = &job.g
@@ -232,9 +237,11 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
         while reach.most[2] > 1 and not 0 <= 4 * block_cells(g, reach.most) <= room:
             reach.most[2] = (reach.most[2] + 1) // 2
     elif reach.order[3] == CHANNEL:
-        reach.most[CHANNEL] = min(pooled[CHANNEL], <Py_ssize_t> SIDE)
+        # So many that windows have room beside them with which they share most of their cells.
+        reach.most = [shared_by(g, 0), shared_by(g, 1), shared_by(g, 2), min(pooled[CHANNEL], <Py_ssize_t> SIDE)]
         while reach.most[CHANNEL] > 1 and not 0 <= block_cells(g, reach.most) <= room:
             reach.most[CHANNEL] //= 2
+        reach.most = [1, 1, 1, reach.most[CHANNEL]]
     while True:
         worst = 0
         chosen = -1
@@ -287,6 +294,9 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     if threads > 1:
         room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
+    if met("units that leave room for one window", unit and reach.most[0] * reach.most[1] * reach.most[2] == 1
+           and shared_by(g, 0) * shared_by(g, 1) * shared_by(g, 2) > 1):
+        return False
     if unit:
         plan_filter(g, reach.most, item_size, &reach.filter)
         # A single window may be too much, with all channels as units or with its rows in whole vectors.

@@ -12,6 +12,9 @@ cdef enum:
     LINES = 255             # of a window; codes of one byte leave one for those that are none
     SPREAD_LEAST = 128      # fewer windows are scattered,
     SPREAD_BLOCK = 384      # and mostly windows of so few cells in each block
+    SMALL_WINDOW = 4        # cells: rows of places are short that have ten windows for each cell of one, or of these,
+    LARGER_WINDOW = 9       # and rows of codes only if a window has so many,
+    LARGE_WINDOW = 27       # or so many where those of a row are no neighbours
     SPREAD_STAGE = 1 << 13  # bytes of the output that are put together before they go past the caches
 
 
@@ -166,6 +169,21 @@ cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
     way.blocks = blocks * way.row_parts * way.window_parts * way.unit_parts
 
 
+cdef inline bint scattered_sooner(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Whether there are so few windows for the cells, and those in rows so short, that clearing before takes less."""
+    cdef Py_ssize_t cells = cells_of(job.g.kernel), width = job.g.pooled[2]
+    cdef bint sooner
+    if job.code_size:
+        sooner = (met("short rows of codes", width < SELECT_WIDTH) and cells >= LARGER_WINDOW
+                  and (met("of large windows", cells >= LARGE_WINDOW) or side_by_side(job, item_size, index_size)))
+    else:
+        sooner = (met("short rows of places", width * SMALL_WINDOW < SELECT_WIDTH * max(cells, <Py_ssize_t> SMALL_WINDOW))
+                  and (met("of planes of many windows", cells_of(job.g.pooled) >= SPREAD_LEAST)
+                       or side_by_side(job, item_size, index_size)))
+    return (sooner and met("of planes one by one", job.lanes == 1 and job.flat == item_size)
+            and met("of arrays not far beyond the caches", not job.stream or job.kept and job.splits == 1))
+
+
 cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, Py_ssize_t index_size,
                             int kind) noexcept nogil:
     """Whether a call can be spread, and how."""
@@ -176,9 +194,7 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
             or not met("windows worth spreading", job.batch * job.channels * cells_of(job.g.pooled) >= SPREAD_LEAST)
             or not met("windows whose codes leave one for none", cells_of(job.g.kernel) <= LINES)
             or not met("cells that are neighbours along some axis", axes[last].full_step == item_size)
-            or met("short rows of places", not job.code_size and job.g.pooled[2] < SELECT_WIDTH
-                   and met("of arrays not far beyond the caches", not job.stream or job.kept and job.splits == 1)
-                   and side_by_side(job, item_size, index_size))):
+            or scattered_sooner(job, item_size, index_size)):
         return False
     for axis in range(last + 1):
         end += max(axes[axis].value_step, 0) * (axes[axis].pooled - 1)

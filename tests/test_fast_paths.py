@@ -288,6 +288,38 @@ def test_short_rows_of_places_are_streamed_from_twice_the_caches_on(
     assert bits(result) == bits(scattered_at_once(values, indices, full))
 
 
+@pytest.mark.parametrize(
+    ("kernel", "full", "kind", "apart", "expected"),
+    [
+        # Rows of places are short where they have fewer than 10 windows for each cell of one, but 40 at least.
+        (3, (5, 100, 266), "i4", False, _unpool.SCATTERED), (3, (5, 100, 266), "i4", True, _unpool.SCATTERED),
+        (3, (5, 100, 269), "i8", False, _unpool.SCATTERED), (3, (5, 100, 270), "i8", True, _unpool.SPREAD),
+        ((1, 2), (5, 101, 79), "i4", True, _unpool.SCATTERED), ((1, 2), (5, 101, 81), "i4", True, _unpool.SPREAD),
+        # Planes of few windows are scattered only where those are neighbours.
+        (3, (90, 36, 36), "i4", False, _unpool.SCATTERED), (3, (90, 36, 32), "i4", True, _unpool.SPREAD),
+        (3, (90, 36, 36), "i4", True, _unpool.SCATTERED),
+        # Rows of codes: of 9 cells where those are neighbours, of 27 anywhere.
+        (3, (5, 100, 119), "u1", False, _unpool.SCATTERED), (3, (5, 100, 120), "u1", False, _unpool.SPREAD),
+        (3, (5, 100, 119), "u1", True, _unpool.SPREAD), ((2, 4), (5, 100, 119), "u1", False, _unpool.SPREAD),
+        ((9, 3), (5, 100, 119), "u1", True, _unpool.SCATTERED), ((8, 3), (5, 100, 119), "u1", True, _unpool.SPREAD),
+    ],
+)  # fmt: skip
+def test_few_windows_for_the_cells_are_scattered(rng, ways, kernel, full, kind, apart, expected):
+    style = {"index_format": "window"} if kind == "u1" else {"index_dtype": kind}
+    x = rng.integers(1, 100, full).astype(np.uint8)
+    values, indices = cu.max_pool2d(x, kernel, return_indices=True, **style)
+    style = {"index_format": style.get("index_format", "plane")}
+    wanted = cu.max_unpool2d(values.copy(), indices.copy(), kernel, output_size=full[1:], **style)
+    if apart:
+        values, indices = (np.repeat(array, 2, -1)[..., ::2] for array in (values, indices))
+    result = cu.max_unpool2d(values, indices, kernel, output_size=full[1:], num_threads=1, **style)
+    assert ways[-1] == expected
+    assert bits(result) == bits(wanted)
+    shape = {"input_size": full[1:], "kernel_size": kernel}
+    places = cu.convert_indices(indices, "window", "plane", **shape) if kind == "u1" else indices
+    assert bits(result) == bits(scattered_at_once(np.ascontiguousarray(values), places, full))
+
+
 def test_parts_of_a_row_beyond_the_caches_leave_the_next_part_alone(ways):
     """A cell behind the windows of a row is zeroed with the last part, and not where another one begins."""
     values = np.ones((1, 7_500_000), np.float32)

@@ -208,8 +208,8 @@ def test_bytes_of_few_interleaved_channels(rng, ways, channels, kind):
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0], [1, 0, 3, 2]])
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
 def test_gradients_are_what_adding_to_zero_gives(rng, ways, order, kind):
-    case = Case(rng, (2, 5), (7, 49), (2, 3))
-    grads = rng.choice([0.0, -0.0, 1.5, np.inf, np.nan, -np.nan], (2, 5, 7, 49)).astype(kind)
+    case = Case(rng, (2, 5), (7, 67), (2, 3))
+    grads = rng.choice([0.0, -0.0, 1.5, np.inf, np.nan, -np.nan], (2, 5, 7, 67)).astype(kind)
     expected = case.expected(grads)
     expected += 0
     expected[np.isnan(expected)] = np.nan
@@ -222,8 +222,8 @@ def test_gradients_are_what_adding_to_zero_gives(rng, ways, order, kind):
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0]])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_index_out_of_its_window_is_scattered_after_all(rng, ways, order, threads):
-    case = Case(rng, (2, 5), (7, 49), (2, 3))
-    values = ordered(random_items(rng, np.dtype("u1"), (2, 5, 7, 49)), order)
+    case = Case(rng, (2, 5), (7, 67), (2, 3))
+    values = ordered(random_items(rng, np.dtype("u1"), (2, 5, 7, 67)), order)
     for _ in range(20):
         at = int(rng.integers(case.places.size))
         before = case.places.flat[at]
@@ -281,8 +281,10 @@ def test_rows_with_gaps_beyond_the_caches(rng, ways):
 def test_windows_of_more_cells_than_a_byte_counts(rng, ways, kernel):
     case = Case(rng, (1, 2), (4, 41), kernel)
     values = random_items(rng, np.dtype("u1"), (1, 2, 4, 41))
+    last = [0, 2, 3, 1]  # in C order such windows are scattered
     for indices, arguments in map(case.indices, ("i4", "i8", "u1" if kernel == (85, 3) else "u2")):
-        result = UNPOOL[2](values, indices, kernel, output_size=case.full, num_threads=1, **arguments)
+        given = ordered(values, last), ordered(indices, last)
+        result = UNPOOL[2](*given, kernel, output_size=case.full, num_threads=1, **arguments)
         assert bits(result) == bits(case.expected(values))
     assert all(way & _unpool.SPREAD for way in ways) == (kernel == (85, 3))
 
@@ -306,7 +308,7 @@ def test_nothing_is_touched_behind_the_arrays(rng, ways, dtype, order):
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
 def test_items_far_apart_or_backwards(rng, ways, dtype, step):
     """Values and indices, rows that go on at the same distance and others; not a byte around them is read."""
-    for pooled, kernel in (((5, 40), (2, 2)), ((1, 300), (3, 2)), ((7, 14), (2, 3)), ((30, 9), (2, 2)), ((260,), (2,))):
+    for pooled, kernel in (((5, 40), (2, 2)), ((1, 300), (3, 2)), ((7, 14), (2, 3)), ((14, 9), (2, 2)), ((260,), (2,))):
         case = Case(rng, (2, 3), pooled, kernel)
         for kind in FORMATS[:3]:
             indices, said = case.indices(kind)
