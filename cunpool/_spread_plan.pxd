@@ -177,7 +177,8 @@ cdef inline bint scattered_sooner(const Job *job, Py_ssize_t item_size, Py_ssize
         sooner = (met("short rows of codes", width < SELECT_WIDTH) and cells >= LARGER_WINDOW
                   and (met("of large windows", cells >= LARGE_WINDOW) or side_by_side(job, item_size, index_size)))
     else:
-        sooner = (met("short rows of places", width * SMALL_WINDOW < SELECT_WIDTH * max(cells, <Py_ssize_t> SMALL_WINDOW))
+        sooner = (met("short rows of places",
+                      width * SMALL_WINDOW < SELECT_WIDTH * max(cells, <Py_ssize_t> SMALL_WINDOW))
                   and (met("of planes of many windows", cells_of(job.g.pooled) >= SPREAD_LEAST)
                        or side_by_side(job, item_size, index_size)))
     return (sooner and met("of planes one by one", job.lanes == 1 and job.flat == item_size)
