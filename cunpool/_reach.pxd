@@ -215,7 +215,8 @@ cdef inline void order_axes(const Job *job, int *order) noexcept nogil:
 
 cdef inline Py_ssize_t shared_by(const Geometry *g, int axis) noexcept nogil:
     """How many windows, one after the other, share at least half of their cells; 1 if two do not."""
-    return clamp(span_of(g, axis, 1) // (2 * g.stride[axis] * g.stride[axis]), 1, g.pooled[axis])
+    # Not by the stride's square, which may have more than 64 bits.
+    return clamp(span_of(g, axis, 1) // g.stride[axis] // g.stride[axis] // 2, 1, g.pooled[axis])
 
 
 cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noexcept nogil:
