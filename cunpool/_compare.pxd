@@ -274,10 +274,9 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
                 if tap[2] >= width:
                     break
                 # The windows of this line that have this cell inside the array.
-                if stride == 0:
-                    low = 0
-                    high = lines if tap[2] >= 0 else 0
-                else:
+                low = 0
+                high = lines
+                if stride:
                     low = first_tap(tap[2], stride)
                     high = min(lines, (width - tap[2] + stride - 1) // stride)
                 if low < high:

@@ -295,7 +295,7 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     if threads > 1:
         room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
-    if met("units that leave room for one window", unit and reach.most[0] * reach.most[1] * reach.most[2] == 1
+    if met("units that leave room for one window", unit > 1 and reach.most[0] * reach.most[1] * reach.most[2] == 1
            and shared_by(g, 0) * shared_by(g, 1) * shared_by(g, 2) > 1):
         return False
     if unit:

@@ -48,6 +48,20 @@ def test_pooling_is_its_definition(rng, n, dtype):
         assert bits(x) == before
 
 
+@pytest.mark.parametrize("arguments", [(2,), (2, 1), (3, 2, 1), (3, 1, 1)], ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+def test_short_rows_of_int32_indices(rng, dtype, arguments):
+    """They are written by small vectors, which may overlap."""
+    kernel, stride = arguments[0], arguments[1] if len(arguments) > 1 else arguments[0]
+    for windows in range(1, 40):
+        for channels in (1, 3, 20):
+            x = random_numbers(rng, np.dtype(dtype), (channels, 7, (windows - 1) * stride + kernel))
+            _, expected = vectorised.max_pool(x, 2, *arguments)
+            for layout in (np.ascontiguousarray, np.asfortranarray):
+                _, found = cu.max_pool2d(layout(x), *arguments, return_indices=True, index_dtype=np.int32)
+                assert np.array_equal(found, expected), (windows, channels)
+
+
 # Sizes on both sides of what the buffers hold and the vectors take.
 EDGES = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1024, 1025)
 WINDOWS = [
