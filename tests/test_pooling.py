@@ -57,8 +57,8 @@ def test_short_rows_of_int32_indices(rng, dtype, arguments):
         for channels in (1, 3, 20):
             x = random_numbers(rng, np.dtype(dtype), (channels, 7, (windows - 1) * stride + kernel))
             _, expected = vectorised.max_pool(x, 2, *arguments)
-            for layout in (np.ascontiguousarray, np.asfortranarray):
-                _, found = cu.max_pool2d(layout(x), *arguments, return_indices=True, index_dtype=np.int32)
+            for order in (np.ascontiguousarray, np.asfortranarray):
+                _, found = cu.max_pool2d(order(x), *arguments, return_indices=True, index_dtype=np.int32)
                 assert np.array_equal(found, expected), (windows, channels)
 
 
