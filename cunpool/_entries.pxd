@@ -36,22 +36,25 @@ cdef extern from *:
 
     /* Processors that convert take a quarter of the time. Assembly, for loops that no compiler makes for them alone. */
     #if defined(__GNUC__) && defined(__x86_64__) && !defined(CUNPOOL_NO_CLONES)
+    #include <cpuid.h>
     static int cunpool_converts = 0;
     static inline void cunpool_see_whether_it_converts(void) {
-        __builtin_cpu_init();
-        cunpool_converts = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+        unsigned a, b, c, d;
+        __builtin_cpu_init(); /* it sees what the system keeps, too; but old compilers do not know the name of F16C */
+        cunpool_converts = __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
     }
     static inline uint16_t half_sum(uint16_t a, uint16_t b) {
         float x, y;
         uint32_t bits;
         if (!cunpool_converts)
             return half_sum_anywhere(a, b);
-        __asm__("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(x) : "r"((uint32_t) a));
-        __asm__("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(y) : "r"((uint32_t) b));
+        __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(x) : "r"((uint32_t) a));
+        __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(y) : "r"((uint32_t) b));
         x += y;
         if (__builtin_expect(x != x, 0)) /* a branch, for the next sum may wait for this one */
             return 0x7E00;
-        __asm__("vcvtps2ph $0, %1, %1; vmovd %1, %0" : "=r"(bits), "+x"(x)); /* 0: to the nearest, ties to even */
+        /* 0: to the nearest, ties to even. */
+        __asm__ volatile("vcvtps2ph $0, %1, %1; vmovd %1, %0" : "=r"(bits), "+x"(x));
         return (uint16_t) bits;
     }
     #else
