@@ -348,6 +348,11 @@ cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) no
     return step
 
 
+cdef inline bint full_planes_follow(const Job *job) noexcept nogil:
+    """Whether cells are as far apart everywhere, in a full plane and from one to the next."""
+    return job.flat and job.full.even and job.full.c == cells_of(job.g.full) * job.flat
+
+
 cdef inline bint follows(const Job *job, const View *view, const Py_ssize_t *shape,
                          Py_ssize_t item_size) noexcept nogil:
     """Whether an array is contiguous, all planes of it."""

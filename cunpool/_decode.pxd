@@ -57,8 +57,7 @@ cdef inline bint reaches_far(const Geometry *g, bint deep) noexcept nogil:
 
 cdef inline bint planes_follow(const Job *job) noexcept nogil:
     """Whether places can be counted from another plane's start, and the pooled planes are evenly apart as well."""
-    return (met("full planes that follow each other", job.flat and job.full.c == cells_of(job.g.full) * job.flat
-                and job.full.even)
+    return (met("full planes that follow each other", full_planes_follow(job))
             and met("pooled planes as far apart as the next", job.pooled.even and job.indices.even))
 
 
@@ -165,10 +164,10 @@ cdef inline Py_ssize_t row_of(const View *view, const Block *block, Py_ssize_t r
 cdef inline void collect_codes(const Job *job, const char *codes, const Block *block, char *into) noexcept nogil:
     """Copy the codes of a block one after the other."""
     cdef Py_ssize_t size = job.code_size, step = job.indices.axis[2], lanes = block.lanes, width = block.count[WIDTH]
-    cdef Py_ssize_t rows = rows_in(block), row, w
+    cdef Py_ssize_t rows = rows_in(block), same = step_of(&job.indices, block) if lanes == 1 else 0, row, w
     cdef const char *first
-    if lanes == 1 and step_of(&job.indices, block):
-        step = step_of(&job.indices, block)
+    if same:
+        step = same
         width *= rows
         rows = 1
     for row in range(rows):

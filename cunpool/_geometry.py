@@ -145,8 +145,6 @@ FORMATS = ("plane", "window")
 
 def is_window(index_format: str) -> bool:
     """Whether indices are window codes."""
-    if type(index_format) is str and index_format == "window":  # for small calls
-        return True
     if not isinstance(index_format, str) or index_format not in FORMATS:
         raise ValueError(f"index_format must be one of {FORMATS}, got {shown(index_format)}")
     return index_format == "window"

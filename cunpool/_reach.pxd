@@ -214,8 +214,8 @@ cdef inline void order_axes(const Job *job, int *order) noexcept nogil:
 
 
 cdef inline Py_ssize_t shared_by(const Geometry *g, int axis) noexcept nogil:
-    """How many windows, one after the other, share at least half of their cells; 1 if two do not."""
-    # Not by the stride's square, which may have more than 64 bits.
+    """How many windows, one after the other, share at least half of their cells; with a stride fewer, 1 at least."""
+    # Not divided by the stride's square, which may have more than 64 bits.
     return clamp(span_of(g, axis, 1) // g.stride[axis] // g.stride[axis] // 2, 1, g.pooled[axis])
 
 
@@ -238,7 +238,7 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
         while reach.most[2] > 1 and not 0 <= 4 * block_cells(g, reach.most) <= room:
             reach.most[2] = (reach.most[2] + 1) // 2
     elif reach.order[3] == CHANNEL:
-        # So many that windows have room beside them with which they share most of their cells.
+        # So many that windows have room beside them with which they share half of their cells.
         reach.most = [shared_by(g, 0), shared_by(g, 1), shared_by(g, 2), min(pooled[CHANNEL], <Py_ssize_t> SIDE)]
         while reach.most[CHANNEL] > 1 and not 0 <= block_cells(g, reach.most) <= room:
             reach.most[CHANNEL] //= 2

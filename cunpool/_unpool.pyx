@@ -175,8 +175,7 @@ cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nog
     """How many planes are cleared, and filled, at once."""
     cdef const Put *put = <const Put *> job.moves
     cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.c < CLEAR_LARGE else CLEARED
-    if (job.lanes > 1 or job.flat != put.item_size or not job.full.even
-            or job.full.c != cells_of(job.g.full) * put.item_size):
+    if job.lanes > 1 or job.flat != put.item_size or not full_planes_follow(job):
         return 1
     if job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
         return (<const Codes *> job.codes).together[PLANES]

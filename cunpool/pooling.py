@@ -92,7 +92,7 @@ def dtype_of_indices(
     asked: npt.DTypeLike | None, given: Array | None, codes: bool, sizes: _geometry.Sizes, return_indices: bool
 ) -> np.dtype[Any]:
     """How indices are stored: as `asked`, or as a `given` array has them."""
-    stored = given.dtype if given is not None and isinstance(given, np.ndarray) else None
+    stored = given.dtype if isinstance(given, np.ndarray) else None
     if codes:
         if asked is not None:
             raise TypeError(_arrays.NO_CHOICE)
