@@ -230,13 +230,18 @@ def test_below_a_front_ends_ceiling_the_call_chooses(around):
 
 @openmp
 def test_the_compiled_side_knows_of_each_threads_regions(rng):
-    x = rng.random((2, 1, 8, 8), np.float32)  # so little that to have a team takes longer
+    x = rng.random((2, 1, 8, 8), np.float32)  # so little that to have a team takes longer, unless a part is held up
     told = []
+    end = time.monotonic() + 60
 
     def call_and_ask() -> None:
-        told.append(_runtime.surroundings(0.0, 0.0, 0.0))
-        cu.max_pool2d(x, 2, num_threads=2)
-        told.extend([_runtime.surroundings(0.0, 0.0, 0.0), _runtime.surroundings(0.0, 0.0, 0.0)])
+        first = _runtime.surroundings(0.0, 0.0, 0.0)
+        lost = 0.0
+        while lost == 0 and time.monotonic() < end:
+            cu.max_pool2d(x, 2, num_threads=2)
+            after = _runtime.surroundings(0.0, 0.0, 0.0)
+            lost = after[3]
+        told.extend([first, after, _runtime.surroundings(0.0, 0.0, 0.0)])
 
     for _ in range(2):
         thread = threading.Thread(target=call_and_ask)
@@ -254,19 +259,21 @@ def test_the_compiled_side_knows_of_each_threads_regions(rng):
 def test_little_that_was_lost_is_not_told_until_it_is_more(rng):
     small = rng.random((2, 1, 8, 8), np.float32)
     told = []
+    end = time.monotonic() + 60
 
     def call_and_ask() -> None:
-        cu.max_pool2d(small, 2, num_threads=2)
-        told.append(_runtime.surroundings(0.0, 60.0, 0.0)[3])
-        cu.max_pool2d(small, 2, num_threads=2)
-        told.extend(_runtime.surroundings(0.0, tolerated, 0.0)[3] for tolerated in (60.0, 0.0, 0.0))
+        while not told or (told[-1][2] == 0 and time.monotonic() < end):  # a part that is held up gains something
+            cu.max_pool2d(small, 2, num_threads=2)
+            before = _runtime.surroundings(0.0, 60.0, 0.0)[3]
+            cu.max_pool2d(small, 2, num_threads=2)
+            told.append([before, *(_runtime.surroundings(0.0, most, 0.0)[3] for most in (60.0, 0.0, 0.0))])
 
     thread = threading.Thread(target=call_and_ask)
     thread.start()
     thread.join()
-    assert told[:2] == [0, 0]
-    assert told[2] > 0
-    assert told[3] == 0
+    assert all(tolerated[:2] == [0, 0] for tolerated in told)
+    assert told[-1][2] > 0
+    assert all(tolerated[3] == 0 for tolerated in told)
 
 
 @openmp
