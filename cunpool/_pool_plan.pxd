@@ -219,14 +219,12 @@ cdef inline void interleave(View *view) noexcept nogil:
 
 
 cdef inline bint plan_dealt(Job *job, Plan *plan, Py_ssize_t item_size, bint half_precision, bint *few) noexcept nogil:
-    """Whether dealing out is worth it, and how: along the width, or, with indices, the last axis along which columns
-    follow each other, which is the width then; of planes that can be one, as that. Or else whether it would be, but for
-    windows so `few` that they had better go across the channels."""
+    """Whether dealing out is worth it, and how: along the last axis along which columns follow each other, which is the
+    width then; of planes that can be one, as that. Or else whether it would be, but for windows so `few` that they had
+    better go across the channels."""
     cdef Py_ssize_t unit
     cdef int axis
     for axis in range(2, -1, -1):
-        if met("another axis, without indices", axis < 2 and job.indices.data == NULL):
-            break
         turn(job, axis)
         unit = dealt_unit(job, item_size)
         if unit and worth_dealing(job, item_size, half_precision):

@@ -14,7 +14,10 @@ cdef enum:
     SPREAD_BLOCK = 384      # and mostly windows of so few cells in each block
     SMALL_WINDOW = 4        # cells: rows of places are short that have ten windows for each cell of one, or of these,
     LARGER_WINDOW = 9       # and rows of codes only if a window has so many,
-    LARGE_WINDOW = 27       # or so many where those of a row are no neighbours
+    LARGE_WINDOW = 27       # or so many where those of a row are no neighbours; or rows that have so few windows,
+    FEW_BYTES = 3           # of bytes,
+    FEW_BEFORE_OTHERS = 4   # before cells that belong to none,
+    FEW = 1                 # and else
     SPREAD_STAGE = 1 << 13  # bytes of the output that are put together before they go past the caches
 
 
@@ -169,12 +172,21 @@ cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
     way.blocks = blocks * way.row_parts * way.window_parts * way.unit_parts
 
 
+cdef inline bint few_in_a_row(const Geometry *g, Py_ssize_t item_size) noexcept nogil:
+    """Whether a row has so few windows that to write it by their codes takes longer than to clear it and scatter."""
+    cdef Py_ssize_t most = FEW_BYTES if item_size == 1 else FEW
+    if met("cells of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
+        most = FEW_BEFORE_OTHERS
+    return g.pooled[2] <= most and met("rows of more than a cell", g.full[2] > 1)
+
+
 cdef inline bint scattered_sooner(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Whether there are so few windows for the cells, and those in rows so short, that clearing before takes less."""
     cdef Py_ssize_t cells = cells_of(job.g.kernel), width = job.g.pooled[2]
     cdef bint sooner
     if job.code_size:
-        sooner = (met("short rows of codes", width < SELECT_WIDTH) and cells >= LARGER_WINDOW
+        sooner = (met("rows of few codes", few_in_a_row(&job.g, item_size))
+                  or met("short rows of codes", width < SELECT_WIDTH) and cells >= LARGER_WINDOW
                   and (met("of large windows", cells >= LARGE_WINDOW) or side_by_side(job, item_size, index_size)))
     else:
         sooner = (met("short rows of places",

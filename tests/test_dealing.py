@@ -120,6 +120,23 @@ def test_ways(rng, ways, dtype):
     assert way((2, 3, 31, 30), columns, 3, 2, 1) == UNITS | WHOLE
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4", "f8"])
+def test_values_alone_are_dealt_out_along_any_axis(rng, ways, dtype):
+    """In planes too small to be filtered, which else were packed and reached one by one."""
+    for full, arguments, expected in (
+        ((8, 20, 4, 4), (2,), TURNED | JOINED | WHOLE),
+        ((8, 20, 4, 4), (3, 3, 1), _pool.ACROSS),
+        ((40, 15, 4, 4), (3, 3, 1), TURNED | WHOLE),
+        ((200, 5, 3, 4, 2), (2,), TURNED | WHOLE),
+    ):
+        n = len(full) - 2
+        order = (*range(n), n + 1, n)
+        x = random_numbers(rng, np.dtype(dtype), full)
+        result = POOL[n](in_order(x, *order), *arguments)
+        assert bits(result) == bits(vectorised.max_pool(x, n, *arguments)[0])
+        assert ways[-1] & ~_pool.STREAMED == expected, full
+
+
 def test_bytes_are_not_dealt_out_in_columns(rng, ways):
     """Of narrow numbers a column is too little to be moved by itself."""
     for dtype in ("u1", "i2", "e"):

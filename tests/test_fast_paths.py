@@ -132,7 +132,8 @@ def test_short_rows_are_spread_together(rng, ways, monkeypatch, dtype, n, kernel
             # Where nothing is left between planes, their rows follow each other too.
             exact = n == 1 or (full[-2] == rows * wide[-2] and (n == 2 or size[0] == 1))
             if rows * width >= 128 or (exact and codes.size >= 128):
-                assert ways == [_unpool.SPREAD]
+                few = width <= (4 if full[-1] > width * wide[-1] else 3 if dtype == "u1" else 1)
+                assert [way & ~_unpool.SPLIT for way in ways] == [_unpool.SCATTERED if few else _unpool.SPREAD]
             assert expected == bits(UNPOOL[n](values, indices, kernel, output_size=full, num_threads=threads))
             if dtype in ("f4", "f2", "f8"):
                 backward = getattr(cu, f"max_pool{n}d_backward")
@@ -318,6 +319,29 @@ def test_few_windows_for_the_cells_are_scattered(rng, ways, kernel, full, kind, 
     shape = {"input_size": full[1:], "kernel_size": kernel}
     places = cu.convert_indices(indices, "window", "plane", **shape) if kind == "u1" else indices
     assert bits(result) == bits(scattered_at_once(np.ascontiguousarray(values), places, full))
+
+
+@pytest.mark.parametrize(
+    ("full", "dtype", "expected"),
+    [
+        # One window in a row, several before a cell that belongs to none, and more than one if they are of bytes.
+        ((200, 8, 2), "f4", _unpool.SCATTERED), ((200, 8, 4), "f4", _unpool.SPREAD),
+        ((200, 8, 9), "f4", _unpool.SCATTERED), ((200, 8, 11), "f4", _unpool.SPREAD),
+        ((200, 8, 6), "u1", _unpool.SCATTERED), ((200, 8, 8), "u1", _unpool.SPREAD),
+        ((200, 8, 9), "u1", _unpool.SCATTERED), ((200, 8, 11), "u1", _unpool.SPREAD),
+        ((200, 8, 6), "i2", _unpool.SPREAD), ((200, 8, 9), "c16", _unpool.SCATTERED),
+        ((200, 80, 2, 1), "f4", _unpool.SPREAD),  # the row is along another axis
+    ],
+)  # fmt: skip
+def test_rows_of_few_codes_are_scattered(rng, ways, full, dtype, expected):
+    n, kernel = len(full) - 1, (2, 2, 1)[: len(full) - 1]
+    x = rng.integers(1, 100, full).astype(np.uint8)
+    values, codes = POOL[n](x, kernel, return_indices=True, index_format="window")
+    values = values.astype(dtype)
+    result = UNPOOL[n](values, codes, kernel, output_size=full[1:], index_format="window")
+    assert ways[-1] == expected
+    places = cu.convert_indices(codes, "window", "plane", input_size=full[1:], kernel_size=kernel)
+    assert bits(result) == bits(scattered_at_once(values, places, full))
 
 
 def test_parts_of_a_row_beyond_the_caches_leave_the_next_part_alone(ways):
