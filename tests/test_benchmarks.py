@@ -56,6 +56,26 @@ def test_losses_are_printed(report, capsys):
     assert "other build at 1: 0.95 [0.80 1.02]" in ahead[1]
 
 
+def test_aims_are_told_from_a_runs_cells(tmp_path):
+    """Of a run with three cells: codes twice as fast as int64, transposed three and a half times as slow."""
+    plain = {"op": "unpool", "full": [1, 16, 256, 256], "kernel": 2, "stride": 2, "padding": 0, "index": "int64"}
+    plain |= {"layout": "contiguous", "out": False, "format": "plane", "dtype": "uint8", "inside": False}
+    plain |= {"group": "transposed beside C order", "full_bytes": 1 << 20}
+    cells = [
+        {**plain, "name": "plain", "times": {"cunpool 1": [2.0, 2.0, 9.0], "numba 1": [1.0, 3.0, 9.0]}},
+        {**plain, "format": "window", "name": "codes", "times": {"cunpool 1": [1.0]}},
+        {**plain, "layout": "transposed", "name": "turned", "times": {"cunpool 1": [7.0]}},
+    ]
+    (tmp_path / "run.json").write_text(json.dumps({"cells": cells}))
+    command = [sys.executable, FOLDER / "aims.py", tmp_path / "run.json"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    printed = [" ".join(line.split()) for line in run.stdout.splitlines()]
+    assert "unpooling: numba's loop 1 1.00 1.00 plain 1.00 plain below 1.0: 0" in printed
+    assert "int64 by codes 1 2.00 2.00 codes 2.00 codes below 1.0: 0" in printed
+    assert "transposed 1x16x256x256, unpool 1 3.50 3.50 turned 3.50 turned" in printed
+    assert "more than 3 times: 3.50 turned" in printed
+
+
 def test_groups_say_what_was_lost(report, capsys):
     (won,) = results(cunpool=[1, 2, 3], torch=[2, 4, 6], numpy=[4, 8, 12])["cells"]
     lost = {**won, "name": "pool 8x8", "inside": True, "times": {"inside 1": [2, 4, 6], "torch 1": [1, 2, 3]}}

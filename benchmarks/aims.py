@@ -1,0 +1,162 @@
+"""What README.md's table and docs/benchmarks.md say beyond `compare.py --draw`: ``python benchmarks/aims.py``.
+
+Of each question: how many cells, their mean, the least and the most with their cells, and how many fall short. Ratios
+within cunpool, such as int64 by codes or transposed by C order, are of two cells' median times.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+from report import our_times, ratio, threads_of
+
+Entry = dict[str, Any]  # a cell, as `results.json` has it
+Found = list[tuple[float, Entry]]
+
+SAME = "op", "full", "kernel", "stride", "padding", "index", "layout", "out", "format", "dtype", "inside"
+FRAMEWORKS = "torch", "onnxruntime", "paddle"
+LARGE = 2**24  # bytes: beyond the caches
+ITEM_SIZES = {"uint8": 1, "float16": 2, "float32": 4, "float64": 8}
+
+
+def said(title: str, found: Found, below: float | None = None) -> None:
+    found = sorted(found, key=lambda entry: entry[0])
+    if found:
+        (least, first), (most, last) = found[0], found[-1]
+        print(f"  {title:50}{len(found):4}{geometric_mean(value for value, _ in found):7.2f}", end="")
+        print(f"{least:7.2f} {first['name']:56}{most:7.2f} {last['name']}", end="")
+        print("" if below is None else f"   below {below}: {sum(value < below for value, _ in found)}")
+
+
+def time(cell: Entry, threads: int) -> float:
+    return median(our_times(cell, threads))
+
+
+def by_another(cells: Iterable[Entry], every: list[Entry], threads: int, **change: Any) -> Found:
+    """Each cell's time by that of the cell that differs from it in this alone."""
+    at = {tuple(str(cell[key]) for key in SAME): cell for cell in every}
+    found = []
+    for cell in cells:
+        other = at.get(tuple(str({**cell, **change}[key]) for key in SAME))
+        if other is not None and other is not cell:
+            found.append((time(cell, threads) / time(other, threads), cell))
+    return found
+
+
+def best(cells: Iterable[Entry], names: Iterable[str], threads: int) -> Found:
+    """The time of the fastest of these contestants by cunpool's in each cell."""
+    found = []
+    for cell in cells:
+        ratios = [value[0] for name in names if (value := ratio(cell, name, threads))]
+        if ratios:
+            found.append((min(ratios), cell))
+    return found
+
+
+def grouped(every: list[Entry], text: str) -> list[Entry]:
+    return [cell for cell in every if text in cell["group"]]
+
+
+def windows(every: list[Entry], threads: int) -> None:
+    for kernel in (7, 13, 31):
+        cells = [
+            cell for cell in grouped(every, "windows, stride 1") if cell["full"][1] == 64 and cell["kernel"] == kernel
+        ]
+        said(f"{kernel} x {kernel}, stride 1, by 3 x 3", by_another(cells, every, threads, kernel=3, padding=1))
+
+
+def contestants(every: list[Entry], threads: int) -> None:
+    pooled = [cell for cell in every if cell["op"] == "pool" and cell["dtype"] == "float32" and not cell["inside"]]
+    places = [c for c in pooled if (c["index"], c["format"], c["layout"]) == ("int64", "plane", "contiguous")]
+    smallest = [cell for cell in every if cell["group"] == "smallest calls" or cell["full"] == [1, 1, 4, 4]]
+    codes = grouped(every, "channels last, unpooling by codes")
+    large = [cell for cell in codes if cell["full_bytes"] > LARGE]
+    for title, cells, names in (
+        ("stride 1, 20 x 20: the best of three", grouped(every, "20 x 20"), FRAMEWORKS),
+        ("stems: the best of three", grouped(every, "stems"), FRAMEWORKS),
+        ("with indices, C order, float32: the best of three", places, FRAMEWORKS),
+        ("unpooling, odd shapes: the best of three", grouped(every, "odd shapes"), FRAMEWORKS),
+        ("no indices: ONNX Runtime", [cell for cell in every if cell["group"] == "no indices"], ("onnxruntime",)),
+        ("the smallest calls: anyone called from Python", smallest, (*FRAMEWORKS, "numpy", "numba")),
+        ("the smallest calls: oneDNN", smallest, ("onednn",)),
+        ("unpooling: numba's loop", every, ("numba",)),
+        ("channels last, codes, large: zeros", [cell for cell in large if not cell["out"]], ("fill",)),
+        ("channels last, codes, large, out=: zeros", [cell for cell in large if cell["out"]], ("fill",)),
+    ):
+        said(title, best(cells, names, threads), 1.0)
+
+
+def codes(every: list[Entry], threads: int) -> None:
+    cells = [cell for cell in every if cell["format"] == "window" and cell["index"] != "none"]
+    found = [(1 / value, cell) for value, cell in by_another(cells, every, threads, format="plane")]
+    said("int64 by codes", found, 1.0)
+    said("int64 by codes, beyond the caches", [entry for entry in found if entry[1]["full_bytes"] > LARGE], 1.0)
+    said("int64 by codes, within them", [entry for entry in found if entry[1]["full_bytes"] <= LARGE], 1.0)
+
+
+def orders(every: list[Entry], threads: int) -> None:
+    cells = [cell for cell in grouped(every, "beside C order") if cell["layout"] != "contiguous"]
+    found = by_another(cells, every, threads, layout="contiguous")
+    kinds: dict[str, Callable[[Entry], bool]] = {
+        "with indices": lambda cell: cell["op"] == "pool" and cell["index"] != "none",
+        "no indices": lambda cell: cell["index"] == "none",
+        "unpool": lambda cell: cell["op"] == "unpool",
+    }
+    for lane in dict.fromkeys((cell["layout"], *cell["full"]) for cell in cells):
+        here = [(value, cell) for value, cell in found if (cell["layout"], *cell["full"]) == lane]
+        for kind, holds in kinds.items():
+            title = f"{lane[0]} {'x'.join(map(str, lane[1:]))}, {kind}"
+            said(title, [(value, cell) for value, cell in here if holds(cell)])
+    for value, cell in found:
+        if value > 3:
+            print(f"    more than 3 times: {value:.2f} {cell['name']}")
+
+
+def widths(every: list[Entry], threads: int) -> None:
+    def rates(width: int) -> dict[Any, tuple[float, Entry]]:
+        """Cells a second, of each operation and dtype: some of these cells come from other groups."""
+        found = {}
+        for cell in every:
+            ordinary = cell["layout"] == "contiguous" and not cell["out"] and not cell["inside"]
+            square = cell["full"] == [1, max(2**20 // width**2, 1), width, width] and cell["kernel"] == 2
+            if ordinary and square and cell["op"] in ("pool", "unpool"):
+                rate = cell["full_bytes"] / ITEM_SIZES[cell["dtype"]] / time(cell, threads)
+                found[cell["op"], cell["index"], cell["format"], cell["dtype"]] = rate, cell
+        return found
+
+    every_width = sorted({cell["full"][-1] for cell in grouped(every, "widths")})
+    at = {width: rates(width) for width in every_width}
+    for title, least, chosen in (
+        ("widths 28 to 480 by 512", 0.6, [width for width in every_width if 14 < width < 512]),
+        ("width 14 by 512", 0.35, [width for width in every_width if width == 14]),
+    ):
+        said(
+            title,
+            [(rate / at[512][key][0], c) for w in chosen for key, (rate, c) in at[w].items() if key in at[512]],
+            least,
+        )
+    for dtype, least in (("uint8", 1.5), ("float16", 1.0)):
+        found = []
+        for width in every_width:
+            for key, (rate, cell) in at[width].items():
+                if key[-1] == dtype and (*key[:-1], "float32") in at[width]:
+                    found.append((rate / at[width][(*key[:-1], "float32")][0], cell))
+        said(f"cells a second, {dtype} by float32", found, least)
+
+
+def main() -> None:
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("results.json")
+    results = json.loads(path.read_text())
+    for threads in threads_of(results):
+        print(f"\n{threads} thread{'s' * (threads > 1)}")
+        for question in (windows, contestants, codes, orders, widths):
+            question(results["cells"], threads)
+
+
+if __name__ == "__main__":
+    main()
