@@ -99,7 +99,7 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         windows = 1
         within = inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
         if within:
-            windows = min(most, min(g.pooled[2] - w, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2]))
+            windows = min(most, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
         if within and ahead:
             for i in range(taps.count):
                 taps.cells[i] += ahead

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 from test_filtering import bits, channels_last
 
 import cunpool as cu
@@ -99,3 +100,29 @@ def test_nothing_is_written_beside_the_results(rng, channels, window):
             assert bits(out) == bits(expected)
             room[1:-1, :width, :channels] = 77
             assert (room == 77).all()
+
+
+def seen_again(columns, height):
+    """16 channels last, of rows that are all the same one."""
+    return as_strided(columns, (1, 16, height, len(columns)), (0, columns.itemsize, 0, columns.strides[0]))
+
+
+def test_places_of_windows_together_that_need_32_bits():
+    """The last cell of the first window is within 2**31, and those of the others beside it are not."""
+    columns = np.zeros((1000, 16), np.float32)
+    columns[[41, 640, 641, 960], [1, 2, 3, 4]] = np.nan  # of several the last one is named, which is in the last row
+    step = (2**31 - 2) // 1000
+    indices = cu.max_pool2d(seen_again(columns, step + 1), 2, (1, 40), 0, (step, 1), return_indices=True).indices
+    expected = np.broadcast_to(np.arange(25) * 40, (16, 25)).copy()
+    for channel, window, column in ((1, 1, 41), (2, 16, 640), (3, 16, 641), (4, 24, 960)):
+        expected[channel, window] = step * 1000 + column
+    assert np.array_equal(indices[0, :, 0], expected)
+
+
+def test_windows_together_that_are_far_apart():
+    """So far that the places of as many as the buffers hold wrap at 64 bits."""
+    step = 2**56
+    x = as_strided(np.full(16, np.nan, np.float32), (1, 16, step + 2), (0, 4, 0))
+    out = tuple(np.empty((1, 2, 16), dtype).transpose(0, 2, 1) for dtype in (np.float32, np.int64))
+    indices = cu.max_pool1d(x, 2, step, return_indices=True, out=out).indices
+    assert np.array_equal(indices[0], np.broadcast_to([1, step + 1], (16, 2)))

@@ -209,19 +209,18 @@ def test_every_code_of_every_window(pooled, full, window, threads):
                         call()
 
 
+SOME_WITHOUT_CELLS = [
+    ((9,), (1, 2, 1)),
+    ((4, 5), (1, 2, 1)),
+    ((3, 4, 5), (1, 2, 1)),
+    ((7, 6), (2, 2, (3, 2))),
+    ((5, 4, 3), (1, 1, (2, 1, 0))),
+    ((6, 6), ((3, 1), 1, (0, 2))),
+]
+
+
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize(
-    ("pooled", "window"),
-    [
-        ((9,), (1, 2, 1)),
-        ((4, 5), (1, 2, 1)),
-        ((3, 4, 5), (1, 2, 1)),
-        ((7, 6), (2, 2, (3, 2))),
-        ((5, 4, 3), (1, 1, (2, 1, 0))),
-        ((6, 6), ((3, 1), 1, (0, 2))),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("pooled", "window"), SOME_WITHOUT_CELLS, ids=str)
 def test_windows_without_any_cell(rng, pooled, window, threads):
     """Windows that lie in the padding altogether can have any index, the last of the plane too."""
     n = len(pooled)
@@ -231,6 +230,31 @@ def test_windows_without_any_cell(rng, pooled, window, threads):
     for last in (False, True):
         if last:
             indices[(..., *(-1,) * n)] = indices[(..., *(0,) * n)] = np.prod(full) - 1
+        unpool, _, gather = calls(n, values, indices, full, window, threads)
+        assert bits(unpool()) == bits(reference.max_unpool(values, indices, n, full))
+        assert np.array_equal(gather(), indices)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("pooled", "window"), SOME_WITHOUT_CELLS, ids=str)
+def test_windows_without_any_cell_beside_others_that_name_their_own(rng, pooled, window, threads):
+    """No other index is a stray then, by which a task would find out that it has to look at all."""
+    n = len(pooled)
+    full = reference.default_size(pooled, n, *window)
+    first = []
+    along = (np.broadcast_to(entry, n) for entry in window)
+    for size, inside, kernel, stride, padding in zip(pooled, full, *along, strict=True):
+        cells = np.arange(size)[:, None] * stride - padding + np.arange(kernel)
+        within = (cells >= 0) & (cells < inside)
+        first.append(np.where(within.any(1), cells[np.arange(size), within.argmax(1)], -1))
+    at = np.stack(np.meshgrid(*first, indexing="ij"))
+    without = (at < 0).any(0)
+    assert without.any()
+    assert not without.all()
+    own = np.ravel_multi_index(tuple(np.maximum(at, 0)), full)
+    values = rng.integers(1, 99, (2, 1, *pooled)).astype(np.float32)
+    for _ in range(9):
+        indices = np.where(without, rng.integers(0, np.prod(full), values.shape), own)
         unpool, _, gather = calls(n, values, indices, full, window, threads)
         assert bits(unpool()) == bits(reference.max_unpool(values, indices, n, full))
         assert np.array_equal(gather(), indices)
