@@ -51,8 +51,10 @@ def _max_pool(
     shape, count, sizes = _geometry.pooling(n, cells.shape, *_geometry.window(*window), ceil_mode, codes)
     pair = (None, None) if out is None else _pair(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
-    if codes or index_dtype is not None or out is not None:
+    if index_dtype is not None or out is not None:
         dtype = dtype_of_indices(index_dtype, pair[1], codes, sizes, return_indices)
+    elif codes:  # a short cut for small calls
+        dtype = _arrays.CODES[_geometry.code_bytes(sizes[6:9])]
     if not return_indices:
         dtype = None
     if out is None:  # a short cut for small calls
