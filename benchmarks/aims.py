@@ -7,45 +7,29 @@ within cunpool, such as int64 by codes or transposed by C order, are of two cell
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from statistics import geometric_mean, median
 from typing import Any
 
-from report import our_times, ratio, threads_of
+from report import by_another, our_median, ratio, threads_of
+from shared import bench
 
 Entry = dict[str, Any]  # a cell, as `results.json` has it
 Found = list[tuple[float, Entry]]
 
-SAME = "op", "full", "kernel", "stride", "padding", "index", "layout", "out", "format", "dtype", "inside"
 FRAMEWORKS = "torch", "onnxruntime", "paddle"
 LARGE = 2**24  # bytes: beyond the caches
-ITEM_SIZES = {"uint8": 1, "float16": 2, "float32": 4, "float64": 8}
 
 
 def said(title: str, found: Found, below: float | None = None) -> None:
     found = sorted(found, key=lambda entry: entry[0])
     if found:
         (least, first), (most, last) = found[0], found[-1]
-        print(f"  {title:50}{len(found):4}{geometric_mean(value for value, _ in found):7.2f}", end="")
+        print(f"  {title:50}{len(found):4}{bench.geometric_mean([value for value, _ in found]):7.2f}", end="")
         print(f"{least:7.2f} {first['name']:56}{most:7.2f} {last['name']}", end="")
         print("" if below is None else f"   below {below}: {sum(value < below for value, _ in found)}")
-
-
-def time(cell: Entry, threads: int) -> float:
-    return median(our_times(cell, threads))
-
-
-def by_another(cells: Iterable[Entry], every: list[Entry], threads: int, **change: Any) -> Found:
-    """Each cell's time by that of the cell that differs from it in this alone."""
-    at = {tuple(str(cell[key]) for key in SAME): cell for cell in every}
-    found = []
-    for cell in cells:
-        other = at.get(tuple(str({**cell, **change}[key]) for key in SAME))
-        if other is not None and other is not cell:
-            found.append((time(cell, threads) / time(other, threads), cell))
-    return found
 
 
 def best(cells: Iterable[Entry], names: Iterable[str], threads: int) -> Found:
@@ -58,15 +42,13 @@ def best(cells: Iterable[Entry], names: Iterable[str], threads: int) -> Found:
     return found
 
 
-def grouped(every: list[Entry], text: str) -> list[Entry]:
-    return [cell for cell in every if text in cell["group"]]
+def grouped(every: list[Entry], group: str) -> list[Entry]:
+    return [cell for cell in every if cell["group"] == group]
 
 
 def windows(every: list[Entry], threads: int) -> None:
     for kernel in (7, 13, 31):
-        cells = [
-            cell for cell in grouped(every, "windows, stride 1") if cell["full"][1] == 64 and cell["kernel"] == kernel
-        ]
+        cells = [cell for cell in grouped(every, "windows, stride 1") if cell["kernel"] == kernel]
         said(f"{kernel} x {kernel}, stride 1, by 3 x 3", by_another(cells, every, threads, kernel=3, padding=1))
 
 
@@ -77,13 +59,11 @@ def contestants(every: list[Entry], threads: int) -> None:
     codes = grouped(every, "channels last, unpooling by codes")
     large = [cell for cell in codes if cell["full_bytes"] > LARGE]
     for title, cells, names in (
-        ("stride 1, 20 x 20: the best of three", grouped(every, "20 x 20"), FRAMEWORKS),
+        ("stride 1, 20 x 20: the best of three", grouped(every, "windows, stride 1, 20 x 20"), FRAMEWORKS),
         ("stems: the best of three", grouped(every, "stems"), FRAMEWORKS),
         ("with indices, C order, float32: the best of three", places, FRAMEWORKS),
-        ("unpooling, odd shapes: the best of three", grouped(every, "odd shapes"), FRAMEWORKS),
-        ("no indices: ONNX Runtime", [cell for cell in every if cell["group"] == "no indices"], ("onnxruntime",)),
+        ("unpooling, odd shapes: the best of three", grouped(every, "unpooling, odd shapes"), FRAMEWORKS),
         ("the smallest calls: anyone called from Python", smallest, (*FRAMEWORKS, "numpy", "numba")),
-        ("the smallest calls: oneDNN", smallest, ("onednn",)),
         ("unpooling: numba's loop", every, ("numba",)),
         ("channels last, codes, large: zeros", [cell for cell in large if not cell["out"]], ("fill",)),
         ("channels last, codes, large, out=: zeros", [cell for cell in large if cell["out"]], ("fill",)),
@@ -100,7 +80,7 @@ def codes(every: list[Entry], threads: int) -> None:
 
 
 def orders(every: list[Entry], threads: int) -> None:
-    cells = [cell for cell in grouped(every, "beside C order") if cell["layout"] != "contiguous"]
+    cells = [cell for cell in every if cell["group"] == f"{cell['layout']} beside C order"]
     found = by_another(cells, every, threads, layout="contiguous")
     kinds: dict[str, Callable[[Entry], bool]] = {
         "with indices": lambda cell: cell["op"] == "pool" and cell["index"] != "none",
@@ -125,7 +105,7 @@ def widths(every: list[Entry], threads: int) -> None:
             ordinary = cell["layout"] == "contiguous" and not cell["out"] and not cell["inside"]
             square = cell["full"] == [1, max(2**20 // width**2, 1), width, width] and cell["kernel"] == 2
             if ordinary and square and cell["op"] in ("pool", "unpool"):
-                rate = cell["full_bytes"] / ITEM_SIZES[cell["dtype"]] / time(cell, threads)
+                rate = math.prod(cell["full"]) / our_median(cell, threads)
                 found[cell["op"], cell["index"], cell["format"], cell["dtype"]] = rate, cell
         return found
 

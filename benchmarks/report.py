@@ -22,6 +22,7 @@ PEERS |= {
     "other": "other build",
 }
 TITLES = {**PEERS, "copy": "copy of output", "fill": "zeros to output"}  # and yardsticks
+SAME = "op", "full", "kernel", "stride", "padding", "index", "layout", "out", "format", "dtype", "inside"  # of a cell
 CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 
@@ -59,6 +60,23 @@ def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, 
         return None
     low, median, high = np.percentile(by_rounds(theirs, ours), [25, 50, 75])
     return float(median), float(low), float(high)
+
+
+def our_median(cell: dict[str, Any], threads: int) -> float:
+    return float(np.median(our_times(cell, threads)))
+
+
+def by_another(
+    cells: list[dict[str, Any]], every: list[dict[str, Any]], threads: int, **change: Any
+) -> list[tuple[float, dict[str, Any]]]:
+    """The median of each cell's time by that of the cell that differs in `change` alone, measured in other rounds."""
+    at = {tuple(str(cell[key]) for key in SAME): cell for cell in every}
+    found = []
+    for cell in cells:
+        other = at.get(tuple(str({**cell, **change}[key]) for key in SAME))
+        if other is not None and other is not cell:
+            found.append((our_median(cell, threads) / our_median(other, threads), cell))
+    return found
 
 
 def threads_of(results: dict[str, Any]) -> list[int]:
@@ -165,19 +183,15 @@ def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
 
 
 def outs(cells: list[dict[str, Any]], counts: list[int]) -> None:
-    """The same shape with a fresh result and with out=, in different rounds: a ratio of medians."""
+    """The same shape with a fresh result and with out=."""
     print("\ndefault call against out=")
-    for cell in cells:
-        for other in cells:
-            same = all(cell[k] == other[k] for k in ("op", "full", "kernel", "index", "layout"))
-            if cell["out"] and not other["out"] and same and cell["format"] == other["format"]:
-                parts = [np.median(times(other, "cunpool", t)) / np.median(times(cell, "cunpool", t)) for t in counts]
-                text = "  ".join(f"{p:.2f} at {t}" for p, t in zip(parts, counts, strict=True))
-                print(f"  {other['name']:<50}{text}")
+    for by_threads in zip(*(by_another(cells, cells, t, out=True) for t in counts), strict=True):
+        text = "  ".join(f"{value:.2f} at {t}" for (value, _), t in zip(by_threads, counts, strict=True))
+        print(f"  {by_threads[0][1]['name']:<50}{text}")
 
 
 def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
-    """Window codes beside a copy of the output, PyTorch, and cunpool's own int64 indices (in different rounds)."""
+    """Window codes beside a copy of the output, PyTorch, and cunpool's own int64 indices."""
     print("\nwindow codes, geometric means over these sizes")
     for op in ("unpool", "pool"):
         chosen = [c for c in cells if c["op"] == op and c["format"] == "window"]
@@ -191,13 +205,8 @@ def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
             print(f"  {op:<8}{title:<36}" + "  ".join(parts))
         parts = []
         for t in counts:
-            found = [
-                np.median(times(other, "cunpool", t)) / np.median(times(c, "cunpool", t))
-                for c in chosen for other in cells
-                if other["format"] == "plane" and other["index"] == "int64"
-                and all(other[k] == c[k] for k in ("op", "full", "kernel", "layout", "out"))
-            ]  # fmt: skip
-            parts.append(f"{bench.geometric_mean(found):.2f} at {t}")
+            found = by_another(chosen, cells, t, format="plane")
+            parts.append(f"{bench.geometric_mean(1 / value for value, _ in found):.2f} at {t}")
         print(f"  {op:<8}{'cunpool with int64 indices':<36}" + "  ".join(parts))
 
 

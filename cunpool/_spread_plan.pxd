@@ -15,9 +15,9 @@ cdef enum:
     SMALL_WINDOW = 4        # cells: rows of places are short that have ten windows for each cell of one, or of these,
     LARGER_WINDOW = 9       # and rows of codes only if a window has so many,
     LARGE_WINDOW = 27       # or so many where those of a row are no neighbours; or rows that have so few windows,
-    FEW_BYTES = 3           # of bytes,
-    FEW_BEFORE_OTHERS = 4   # before cells that belong to none,
-    FEW = 1                 # and else
+    FEW_OF_BYTES = 3        # of bytes,
+    FEW_BEFORE_REST = 4     # before cells that belong to none,
+    FEW_ELSE = 1            # and else
     SPREAD_STAGE = 1 << 13  # bytes of the output that are put together before they go past the caches
 
 
@@ -174,9 +174,9 @@ cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
 
 cdef inline bint few_in_a_row(const Geometry *g, Py_ssize_t item_size) noexcept nogil:
     """Whether a row has so few windows that to write it by their codes takes longer than to clear it and scatter."""
-    cdef Py_ssize_t most = FEW_BYTES if item_size == 1 else FEW
+    cdef Py_ssize_t most = FEW_OF_BYTES if item_size == 1 else FEW_ELSE
     if met("cells of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
-        most = FEW_BEFORE_OTHERS
+        most = FEW_BEFORE_REST
     return g.pooled[2] <= most and met("rows of more than a cell", g.full[2] > 1)
 
 
