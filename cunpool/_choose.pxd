@@ -60,6 +60,35 @@ cdef extern from *:
     #define cunpool_choose_both_4(lines, out, below, codes, values, code, code_below, tap_code)
     #define cunpool_choose_both_8(lines, out, below, codes, values, code, code_below, tap_code)
     #endif
+    /* The same of four such vectors and one or two lines, for the compiler to make as few of as it can: of vectors that
+       are longer than the processor's GCC compares cell by cell. */
+    #if defined(__GNUC__) && !defined(__clang__)
+    #define CUNPOOL_ROLLED _Pragma("GCC unroll 1") /* of what it has unrolled it makes no vectors */
+    #else
+    #define CUNPOOL_ROLLED
+    #endif
+    #define CUNPOOL_CHOOSE_BOTH_LONG(name, item) \\
+        static CUNPOOL_INLINED void name(int lines, char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \\
+                                         const char *CYTHON_RESTRICT codes, const char *CYTHON_RESTRICT values, \\
+                                         item code, item code_below, item tap_code) { \\
+            item right = code + tap_code, right_below = code_below + tap_code, value, given; \\
+            size_t i; \\
+            CUNPOOL_ROLLED \\
+            for (i = 0; i < 64 / sizeof(item); i++) { \\
+                value = ((const item *) values)[i]; \\
+                given = ((const item *) codes)[i]; \\
+                ((item *) out)[2 * i] = value & -(item) (given == code); \\
+                ((item *) out)[2 * i + 1] = value & -(item) (given == right); \\
+                if (lines == 2) { \\
+                    ((item *) below)[2 * i] = value & -(item) (given == code_below); \\
+                    ((item *) below)[2 * i + 1] = value & -(item) (given == right_below); \\
+                } \\
+            } \\
+        }
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_1_long, item1)
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_2_long, item2)
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_4_long, item4)
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_8_long, item8)
     /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
        processor's GCC compares cell by cell. */
     #define CUNPOOL_CHOOSE_LONG(name, item) \\
@@ -119,6 +148,10 @@ cdef extern from *:
     void cunpool_choose_both_2(...) noexcept nogil
     void cunpool_choose_both_4(...) noexcept nogil
     void cunpool_choose_both_8(...) noexcept nogil
+    void cunpool_choose_both_1_long(...) noexcept nogil
+    void cunpool_choose_both_2_long(...) noexcept nogil
+    void cunpool_choose_both_4_long(...) noexcept nogil
+    void cunpool_choose_both_8_long(...) noexcept nogil
     void cunpool_choose_1(char *out, const char *codes, const char *values, item1 code) noexcept nogil
     void cunpool_choose_2(char *out, const char *codes, const char *values, item2 code) noexcept nogil
     void cunpool_choose_4(char *out, const char *codes, const char *values, item4 code) noexcept nogil
@@ -207,6 +240,22 @@ cdef inline void choose_both(int lines, char *out, Py_ssize_t below, const part 
     else:
         cunpool_choose_both_8(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
                               tap_code)
+
+
+cdef inline void choose_both_long(int lines, char *out, Py_ssize_t below, const part *codes, const part *values,
+                                  part code, part code_below, part tap_code) noexcept nogil:
+    if part is item1:
+        cunpool_choose_both_1_long(lines, out, out + below, <const char *> codes, <const char *> values, code,
+                                   code_below, tap_code)
+    elif part is item2:
+        cunpool_choose_both_2_long(lines, out, out + below, <const char *> codes, <const char *> values, code,
+                                   code_below, tap_code)
+    elif part is item4:
+        cunpool_choose_both_4_long(lines, out, out + below, <const char *> codes, <const char *> values, code,
+                                   code_below, tap_code)
+    else:
+        cunpool_choose_both_8_long(lines, out, out + below, <const char *> codes, <const char *> values, code,
+                                   code_below, tap_code)
 
 
 cdef inline void choose_long(char *out, const part *codes, const part *values, part code) noexcept nogil:
@@ -316,22 +365,40 @@ cdef inline inlined spread_cells(int taps, char *out, const part *codes, const p
         cunpool_copy(out, some, taps * windows * sizeof(part))
 
 
-cdef inline inlined spread_twos(int lines, char *out, Py_ssize_t below, Py_ssize_t step, const part *codes,
-                                const part *values, Py_ssize_t rows, Py_ssize_t windows, part code, part code_below,
-                                part tap_code) noexcept nogil:
-    """One or two lines each of some rows of windows of two cells that fill a vector, the last of which may overlap."""
-    cdef Py_ssize_t lane = VECTOR // sizeof(part), last = windows - lane, window
+cdef inline inlined choose_twos(bint long, int lines, char *out, Py_ssize_t below, const part *codes,
+                                const part *values, part code, part code_below, part tap_code) noexcept nogil:
+    if long:
+        choose_both_long(lines, out, below, codes, values, code, code_below, tap_code)
+    else:
+        choose_both(lines, out, below, codes, values, code, code_below, tap_code)
+
+
+cdef inline inlined spread_twos_by(bint long, int lines, char *out, Py_ssize_t below, Py_ssize_t step,
+                                   const part *codes, const part *values, Py_ssize_t rows, Py_ssize_t windows,
+                                   part code, part code_below, part tap_code) noexcept nogil:
+    """`spread_twos` by the longest vectors or the shortest, the last of which may overlap the one before."""
+    cdef Py_ssize_t lane = (LONG if long else VECTOR) // sizeof(part), last = windows - lane, window
     for _ in range(rows):
         window = 0
         while window < last:
-            choose_both(lines, out + 2 * window * <Py_ssize_t> sizeof(part), below, codes + window, values + window,
-                        code, code_below, tap_code)
+            choose_twos(long, lines, out + 2 * window * <Py_ssize_t> sizeof(part), below, codes + window,
+                        values + window, code, code_below, tap_code)
             window += lane
-        choose_both(lines, out + 2 * last * <Py_ssize_t> sizeof(part), below, codes + last, values + last, code,
+        choose_twos(long, lines, out + 2 * last * <Py_ssize_t> sizeof(part), below, codes + last, values + last, code,
                     code_below, tap_code)
         out += step
         codes += windows
         values += windows
+
+
+cdef inline inlined spread_twos(int lines, char *out, Py_ssize_t below, Py_ssize_t step, const part *codes,
+                                const part *values, Py_ssize_t rows, Py_ssize_t windows, part code, part code_below,
+                                part tap_code) noexcept nogil:
+    """One or two lines each of some rows of windows of two cells that fill a vector."""
+    if not CUNPOOL_CHOOSES_BOTH or met("rows that fill the longest vectors", windows * sizeof(part) >= LONG):
+        spread_twos_by(True, lines, out, below, step, codes, values, rows, windows, code, code_below, tap_code)
+    else:
+        spread_twos_by(False, lines, out, below, step, codes, values, rows, windows, code, code_below, tap_code)
 
 
 cdef inline inlined spread_rows(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,

@@ -277,10 +277,9 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
                              else 0)
     cdef char *line_out
     cdef int line
-    cdef bint twos = CUNPOOL_CHOOSES_BOTH and cells and taps == 2 and met("rows that fill a vector",
-                                                                          windows * sizeof(part) >= VECTOR)
-    # Of longer rows two lines at once take up to a fifth longer than one after the other.
-    if twos and lines == 2 and met("rows of few vectors", windows * sizeof(part) < LONG):
+    cdef bint twos = cells and taps == 2 and met("rows that fill a vector",
+                                                 windows * sizeof(part) >= (VECTOR if CUNPOOL_CHOOSES_BOTH else LONG))
+    if twos and lines == 2:
         spread_twos(2, out, way.row.full_step, step, codes, values, rows, windows, <part> way.line_code[first],
                     <part> way.line_code[first + 1], tap_code)
         return
