@@ -24,9 +24,6 @@ BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 # How many candidates NumPy may go through to see whether memory is shared: milliseconds.
 SEARCHED = 100_000
 
-# From this many bytes on, results lie in recycled memory; below, the C library recycles well enough.
-RECYCLED = 1 << 20
-
 
 @lru_cache(maxsize=256)
 def _moves(dtype: np.dtype[Any]) -> bool:
@@ -147,16 +144,6 @@ def _as_signed(array: Array) -> Array:
     return array
 
 
-def empty(like: Array, shape: tuple[int, ...], dtype: np.dtype[Any], count: int) -> Array:
-    """A new array of `count` entries whose axes are laid out in memory in the order of `like`'s."""
-    large = count * dtype.itemsize >= RECYCLED
-    if like.flags.c_contiguous:
-        return _memory.empty(np.empty, shape, dtype) if large else np.empty(shape, dtype)
-    if large:
-        return _memory.empty(np.empty_like, like, dtype, "K", False, shape)
-    return np.empty_like(like, dtype, "K", False, shape)
-
-
 def index_dtype(asked: npt.DTypeLike | None, cells: int, name: str = "index_dtype") -> np.dtype[Any]:
     """How to store places among so many `cells`: as int64, or as int32 where that is asked for."""
     try:
@@ -177,7 +164,6 @@ def result_for(
     like: Array,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-    count: int,
     *inputs: npt.ArrayLike,
     name: str = "out",
 ) -> Array:
@@ -186,11 +172,11 @@ def result_for(
     The `inputs` are what the caller gave: an error is told from them, and has to find them as they were.
     """
     if out is None:
-        return empty(like, shape, dtype, count)
+        return _memory.new(like, shape, dtype)
     check_out(out, shape, dtype, name)
     for array in inputs:
         if np.may_share_memory(out, array):
-            return empty(like, shape, dtype, count)
+            return _memory.new(like, shape, dtype)
     return out
 
 

@@ -10,8 +10,10 @@ from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_INCREF
 cimport numpy as cnp
 
+from numpy import empty_like
 
 cnp.import_array()
 
@@ -27,6 +29,7 @@ cdef extern from "numpy/arrayobject.h":
         uint8_t version
         PyDataMemAllocator allocator
     object PyDataMem_SetHandler(object)
+    object PyArray_Empty(int, cnp.npy_intp *, cnp.dtype, int)
 
 cdef extern from *:
     """
@@ -77,6 +80,9 @@ cdef enum:
     COLOURS = 7             # a processor takes a load for a match of a store whose last 12 bits are the same
     BLOCKS = 64             # how many blocks are kept at most
     OFFERED = 1 << 24       # offering a block of so many bytes takes some hundredths of filling it; of fewer, more
+
+# From so many bytes on, results lie in recycled memory; below, the C library recycles well enough.
+RECYCLED = 1 << 20
 
 cdef struct Block:          # lies in front of the array's memory
     void *start             # what the C library gave
@@ -250,6 +256,28 @@ def empty(make, *arguments):
         return make(*arguments)
     finally:
         PyDataMem_SetHandler(before)
+
+
+cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
+    """An array in new memory whose axes lie in the order of `like`'s, of which it has as many."""
+    cdef cnp.npy_intp sizes[cnp.NPY_MAXDIMS]
+    cdef int axis
+    if not cnp.PyArray_IS_C_CONTIGUOUS(like):
+        return empty_like(like, dtype, "K", False, shape)
+    for axis in range(len(shape)):
+        sizes[axis] = shape[axis]
+    Py_INCREF(dtype)  # for the array takes one reference
+    return PyArray_Empty(<int> len(shape), sizes, dtype, 0)
+
+
+def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not None):
+    """The same, in recycled memory if it is large."""
+    cdef double size = dtype.itemsize
+    for entries in shape:
+        size *= <double> entries
+    if size < <double> RECYCLED:
+        return laid_out(like, shape, dtype)
+    return empty(laid_out, like, shape, dtype)
 
 
 def set_limit(size_t size):

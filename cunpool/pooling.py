@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _arrays, _geometry, _pool, _threads, _unpool, unpooling
+from cunpool import _arrays, _geometry, _memory, _pool, _threads, _unpool, unpooling
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
@@ -58,10 +58,10 @@ def _max_pool(
     if not return_indices:
         dtype = None
     if out is None:  # a short cut for small calls
-        values = _arrays.empty(cells, shape, cells.dtype, count)
-        indices = None if dtype is None else _arrays.empty(cells, shape, dtype, count)
+        values = _memory.new(cells, shape, cells.dtype)
+        indices = None if dtype is None else _memory.new(cells, shape, dtype)
     else:
-        values, indices = _into(pair, given, cells, shape, dtype, count)
+        values, indices = _into(pair, given, cells, shape, dtype)
     threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # comparing takes longer than moving
     if count:
         _pool.pool(cells, values, indices, sizes, n, _KINDS[kind], codes, threads)
@@ -107,19 +107,19 @@ def dtype_of_indices(
 
 
 def _into(
-    pair: Pair, given: Array, cells: Array, shape: _geometry.Shape, dtype: np.dtype[Any] | None, count: int
+    pair: Pair, given: Array, cells: Array, shape: _geometry.Shape, dtype: np.dtype[Any] | None
 ) -> tuple[Array, Array | None]:
     """Where to put values and, unless their `dtype` is None, indices: in these arrays, or in new ones."""
     into, beside = pair
     name = "out" if dtype is None else "out[0]"
     if given is not cells and into is not None:
         _arrays.check_out(into, shape, given.dtype, name)
-        values = _arrays.empty(cells, shape, cells.dtype, count)
+        values = _memory.new(cells, shape, cells.dtype)
     else:
-        values = _arrays.result_for(into, cells, shape, cells.dtype, count, cells, name=name)
+        values = _arrays.result_for(into, cells, shape, cells.dtype, cells, name=name)
     if dtype is None:
         return values, None
-    indices = _arrays.result_for(beside, cells, shape, dtype, count, cells, name="out[1]")
+    indices = _arrays.result_for(beside, cells, shape, dtype, cells, name="out[1]")
     if into is not None and beside is not None and _overlap(into, beside):
         raise ValueError("out[0] and out[1] must not overlap in memory")
     return values, indices
@@ -153,7 +153,7 @@ def _max_pool_backward(
     swapped = given is not values  # in another byte order
     if swapped and out is not None:
         _arrays.check_out(out, shape, given.dtype)
-    result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, count, values, indices)
+    result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, values, indices)
     threads = _threads.threads_for(count * values.itemsize, num_threads)
     if not _unpool.unpool(values, places, result, sizes, n, _ADDED[kind], codes, threads):
         raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, shape[-n:])

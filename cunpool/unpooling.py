@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _gather, _geometry, _threads, _unpool
+from cunpool import _advice, _arrays, _gather, _geometry, _memory, _threads, _unpool
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
@@ -47,9 +47,9 @@ def _max_unpool(
     )
     places = places_of(indices, values.shape, codes, n, sizes, "input")
     if out is None:  # a short cut for small calls
-        result = _arrays.empty(values, shape, values.dtype, count)
+        result = _memory.new(values, shape, values.dtype)
     else:
-        result = _arrays.result_for(out, values, shape, values.dtype, count, values, indices)
+        result = _arrays.result_for(out, values, shape, values.dtype, values, indices)
     item_size = values.itemsize
     work = count * item_size
     small = num_threads is None and work < _threads.GRAIN
@@ -96,7 +96,7 @@ def _max_unpool_backward(
     shape = given.shape
     _, _, sizes = _geometry.unpooled_to(n, shape, full.shape, _geometry.window(*window))
     places = places_of(given, shape, codes, n, sizes, "indices")
-    result = _arrays.result_for(out, full, shape, full.dtype, places.size, full, given)
+    result = _arrays.result_for(out, full, shape, full.dtype, full, given)
     threads = _threads.threads_for(full.nbytes, num_threads)
     if not _gather.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
         raise _arrays.bad_code(given, n, sizes) if codes else _arrays.bad_index(given, full.shape[-n:])

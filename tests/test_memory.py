@@ -48,6 +48,28 @@ def test_the_memory_of_a_dropped_result_is_used_again(pooled):
     assert cu.cache_info().kept == 0
 
 
+@pytest.mark.parametrize("lead", [(1,), (64,), (8, 8)])
+def test_only_results_of_a_megabyte_are_recycled(lead):
+    for count, recycled in ((1 << 18, True), ((1 << 18) - 64, False)):
+        values = np.zeros((*lead, count // np.prod(lead)), np.float32)
+        before = cu.cache_info()
+        cu.max_unpool1d(values, np.zeros(values.shape, np.int64), 1)
+        now = cu.cache_info()
+        assert now.hits + now.misses - before.hits - before.misses == recycled, (lead, count)
+
+
+def test_results_keep_their_dtype_alive_and_no_longer():
+    dtype = np.dtype([("here", np.float32), ("there", np.float32)])
+    values, indices = np.zeros((1, 4), dtype), np.zeros((1, 4), np.int64)
+    before = sys.getrefcount(dtype)
+    for layout in (values, values[:, ::2]):
+        results = [cu.max_unpool1d(layout, indices[:, : layout.shape[1]], 1) for _ in range(50)]
+        assert {result.dtype for result in results} == {dtype}
+        assert sys.getrefcount(dtype) >= before + 50 - 2
+        del results
+        assert sys.getrefcount(dtype) <= before + 2
+
+
 def test_memory_that_something_can_still_see_is_not(pooled):
     expected = cu.max_unpool2d(*pooled, 2).tobytes()
     views = []

@@ -16,7 +16,7 @@ import traceback
 
 import numpy as np
 
-from cunpool import _arrays, _threads
+from cunpool import _memory, _threads
 from fuzzing import right, wrong
 from fuzzing.arrays import one_of
 from fuzzing.census import Census
@@ -47,7 +47,7 @@ def run_case(seed: int, number: int) -> str:
     # Small arrays are worked on by one thread, and lie in the C library's memory, unless these say otherwise.
     _threads.GRAIN = one_of(rng, (1, 64, 1 << 16))
     _threads.REPAID = 0  # what a case does is not to depend on how busy the machine is
-    _arrays.RECYCLED = one_of(rng, (1, 1 << 20))
+    _memory.RECYCLED = one_of(rng, (1, 1 << 20))
     kind(rng)
     return kind.__name__
 
