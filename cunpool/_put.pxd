@@ -22,14 +22,14 @@ cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint eve
     if low <= band and band + band_span <= low + span:
         low = band
         span = band_span
-    if low == band and span == band_span:
+    if low == band and span == band_span and all_finite(values, value_step, count, full):
         for i in range(count):
             cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
             if unlikely(cell - low >= span):
                 outside += 1
             else:
                 at = <Py_ssize_t> cell * flat if even else offset_of(job, flat, <Py_ssize_t> cell)
-                place_entry(<entry *> (out + i * out_step + at), <const entry *> (values + i * value_step))
+                place_entry(True, <entry *> (out + i * out_step + at), <const entry *> (values + i * value_step))
         strangers[0] += outside
         return
     for i in range(count):
@@ -40,7 +40,7 @@ cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint eve
         at = cell_or_low * flat if even else offset_of(job, flat, cell_or_low)
         target = <entry *> (out + i * out_step + at)
         target = target if inside else &elsewhere
-        place_entry(target, <const entry *> (values + i * value_step))
+        place_entry(False, target, <const entry *> (values + i * value_step))
         outside += cell - band >= band_span
     strangers[0] += outside
 
@@ -92,8 +92,12 @@ cdef inline Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t e
 cdef inline void put_there(entry *out, const entry *values, const index4 *places, Py_ssize_t count) noexcept nogil:
     """`put` where all places are known to lie in the plane."""
     cdef Py_ssize_t i
+    if all_finite(<const char *> values, sizeof(entry), count, out):
+        for i in range(count):
+            place_entry(True, out + places[i], values + i)
+        return
     for i in range(count):
-        place_entry(out + places[i], values + i)
+        place_entry(False, out + places[i], values + i)
 
 
 ctypedef Py_ssize_t (*PutRow)(const Job *, char *, const char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t,

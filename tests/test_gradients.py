@@ -201,6 +201,33 @@ def test_a_signalling_nan_becomes_the_same_quiet_one_on_every_way(dtype, signall
     assert {int(result.view(bits_of)[plane, 10, 14]) for result in results for plane in (0, 1)} == {quiet}
 
 
+@pytest.mark.parametrize(("dtype", "quiet"), [("f4", 0x7FC00000), ("f8", 0x7FF8 << 48)])
+@pytest.mark.parametrize("layout", ["C", "channels last", "every second"])
+@pytest.mark.parametrize("index_format", ["plane", "window"])
+def test_two_infinities_that_meet_anywhere_are_the_one_nan(dtype, quiet, layout, index_format):
+    """Values are looked through for such in vectors, of which the rest is shorter."""
+    for width in (3, 9, 21, 37, 70):
+        x = np.zeros((1, 5, 2, width), dtype)
+        x[..., 1::2] = 1  # the windows before and behind it choose such a cell
+        values, indices = cu.max_pool2d(x, (1, 2), 1, return_indices=True, index_format=index_format)
+        if layout == "channels last":
+            values, indices = (
+                np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2) for a in (values, indices)
+            )
+        elif layout == "every second":
+            values, indices = (np.repeat(a, 2, -1)[..., ::2] for a in (values, indices))
+        for cell in range(1, width - 1, 2):
+            grad = values.copy("K") if layout != "every second" else np.repeat(values, 2, -1)[..., ::2]
+            grad[0, 2, 1, cell - 1 : cell + 1] = -np.inf, np.inf
+            result = cu.max_pool2d_backward(grad, indices, x.shape, (1, 2), 1, index_format=index_format)
+            assert result[0, 2, 1, cell].view(f"u{x.itemsize}") == quiet, (width, cell)
+            assert np.isnan(result).sum() == 1
+        for odd in (np.inf, -np.inf, np.nan):
+            grad[0, 2, 1, cell - 1 : cell + 1] = odd, 1
+            result = cu.max_pool2d_backward(grad, indices, x.shape, (1, 2), 1, index_format=index_format)
+            assert np.array_equal(result[0, 2, 1, cell], odd, equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", ["e", ml_dtypes.bfloat16, "f4", "f8"], ids=str)
 def test_two_nans_in_one_place_give_the_same_bits_at_any_thread_count(monkeypatch, dtype):
     monkeypatch.setattr("cunpool._threads.GRAIN", 1)
