@@ -3,6 +3,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, int8_t, int16_t
 
 from cunpool._common cimport *
+from cunpool._floats cimport *
 
 cdef extern from *:
     """
@@ -185,13 +186,11 @@ cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, Py_ssi
         place[i] = there
 
 
-cdef inline cloned compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
+cdef inline cloned compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
                                    Py_ssize_t pitch, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
-    """The maxima of `lines` windows and their places: the taps by fours, for so many fit the registers. The same for
-    those `next` bytes ahead, `windows` in all, whose places are so much further, with `pitch` results for each."""
+    """`compare_windows`, each cell being looked at for a NaN: the taps by fours, for so many fit the registers."""
     cdef int first = (taps.count - 1) % 4 + 1, tap
     cdef Py_ssize_t window
-    must(taps.count > 0)
     for window in range(windows):
         if first == 1:
             compare_taps(True, 1, taps, window * next, <int32_t> (window * next_place), 0, 1, lines, best, place)
@@ -203,6 +202,18 @@ cdef inline cloned compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssiz
             compare_taps(False, 4, taps, window * next, <int32_t> (window * next_place), tap, 4, lines, best, place)
         best += pitch
         place += pitch
+
+
+cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
+                                 Py_ssize_t pitch, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+    """The maxima of `lines` windows and their places. The same for those `next` bytes ahead, `windows` in all, whose
+    places are so much further, with `pitch` results for each."""
+    must(0 < taps.count <= TAPS)
+    if number is float4:
+        if held(taps.count, <const char **> taps.cells, taps.places, windows, next, next_place, pitch, lines, best,
+                place):
+            return
+    compare_each(taps, windows, next, next_place, pitch, lines, best, place)
 
 
 cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t item_size) noexcept nogil:

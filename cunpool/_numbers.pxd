@@ -144,10 +144,9 @@ cdef inline inlined highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, 
         highest_4(into, run[0], run[1], run[2], run[3], cells)
 
 
-cdef inline cloned highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
+cdef inline cloned highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
                                    Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
-    """The maxima that `compare_windows` finds, without their places. They are right in those of the `lines` of which
-    `nan`, one flag as large as a number for each, says nothing: any other has seen a NaN."""
+    """`highest_windows`, each cell being looked at for a NaN."""
     cdef Py_ssize_t window
     for window in range(windows):
         if taps.count <= FEW_LOOKS:
@@ -155,6 +154,16 @@ cdef inline cloned highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssiz
         elif plain is float4 or plain is float8:
             must(taps.count <= MOST_LOOKS)
             highest_taps(MOST_LOOKS, taps, window * next, lines, into + window * pitch, nan)
+
+
+cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
+                                 Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
+    """The maxima that `compare_windows` finds, without their places. They are right in those of the `lines` of which
+    `nan`, one flag as large as a number for each, says nothing: any other has seen a NaN."""
+    if plain is float4:
+        if held(taps.count, <const char **> taps.cells, taps.places, windows, next, 0, pitch, lines, into, NULL):
+            return
+    highest_each(taps, windows, next, pitch, lines, into, nan)
 
 
 cdef inline cloned highest_of_halves(const char **runs, int count, int2 *into, Py_ssize_t cells) noexcept nogil:

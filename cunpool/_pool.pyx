@@ -42,6 +42,7 @@ cdef extern from *:
     object cunpool_pair(object, object, object)
 
 cnp.import_array()
+cunpool_lanes = cunpool_most_lanes()
 
 cdef enum:
     HALF = 8                # the kinds of numbers in half precision, see KINDS
@@ -361,6 +362,14 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
 def named(type pair not None, values, indices):
     """A `pair` of these, which is a named tuple: in a third of the time that Python takes to make one."""
     return cunpool_pair(pair, values, indices)
+
+
+def use_lanes(int lanes):
+    """For the tests: compare so many floats in a vector from now on, 16, 8, or 0, which leaves that to the compiler; at
+    most as many as the processor can, which is how it begins. Returns how many they are."""
+    global cunpool_lanes
+    cunpool_lanes = min(lanes, cunpool_most_lanes())
+    return cunpool_lanes
 
 
 def conditions():

@@ -40,7 +40,7 @@ LIMIT = 900  # seconds for the whole suite: who takes longer hangs, and is caugh
 KERNELS = "spreading strays layouts window_codes unpooling gradients fast_paths properties"
 # The tests of each source's room, those first that find most.
 ROOMS = {
-    "_pool.pyx": "across copied_planes filtering reaching pooling layouts fast_paths properties window_codes",
+    "_pool.pyx": "floats across copied_planes filtering reaching pooling layouts fast_paths properties window_codes",
     "_memory.pyx": "memory under_pressure",
     "_threads.py": "threads",
     "_waiting.py": "threads",
@@ -61,7 +61,7 @@ ROOMS = {
 # The one module that is built with a bug in a file that several include.
 POOLED = (
     *("_compare.pxd", "_deal.pxd", "_write.pxd", "_pack.pxd", "_reach.pxd", "_take.pxd", "_filter.pxd"),
-    *("_numbers.pxd", "_pool_plan.pxd", "_across.pxd", "_every.pxd"),
+    *("_numbers.pxd", "_pool_plan.pxd", "_across.pxd", "_every.pxd", "_floats.pxd"),
 )
 MODULES = dict.fromkeys(POOLED, "_pool")
 INCLUDED = "_unpool"

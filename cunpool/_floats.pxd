@@ -1,0 +1,137 @@
+# Floats held against each other in the longest vectors that the processor has, without looking at each for a NaN. If
+# one was among them, what was found is worth nothing: then they are compared as all kinds of numbers are.
+from libc.stdint cimport int32_t
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) && defined(__x86_64__) && !defined(_WIN32)
+    #include <immintrin.h>
+    static int cunpool_lanes = 0; /* floats of a vector */
+    static int cunpool_most_lanes(void) {
+        __builtin_cpu_init();
+        return __builtin_cpu_supports("avx512f") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 0;
+    }
+
+    enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together have cells */
+
+    #define AVX512_V __m512
+    #define AVX512_PLACES __m512i
+    #define AVX512_MASK __mmask16
+    #define AVX512_ZERO() _mm512_setzero_ps()
+    #define AVX512_LOAD(from) _mm512_loadu_ps(from)
+    #define AVX512_KEEP(x) __asm__("" : "+v"(x))
+    #define AVX512_STORE(to, x) _mm512_storeu_ps(to, x)
+    #define AVX512_STORE_PLACES(to, x) _mm512_storeu_si512(to, x)
+    #define AVX512_ALL(place) _mm512_set1_epi32(place)
+    #define AVX512_ADD_PLACES(x, y) _mm512_add_epi32(x, y)
+    #define AVX512_ADD(x, y) _mm512_add_ps(x, y)
+    #define AVX512_HIGHER(x, y) _mm512_max_ps(x, y)
+    #define AVX512_ABOVE(x, y) _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ)
+    #define AVX512_IF(mask, x, y) _mm512_mask_mov_ps(y, mask, x)
+    #define AVX512_PLACES_IF(mask, x, y) _mm512_mask_mov_epi32(y, mask, x)
+    #define AVX512_ANY_NAN(x) (_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0)
+
+    #define AVX2_V __m256
+    #define AVX2_PLACES __m256i
+    #define AVX2_MASK __m256
+    #define AVX2_ZERO() _mm256_setzero_ps()
+    #define AVX2_LOAD(from) _mm256_loadu_ps(from)
+    #define AVX2_KEEP(x) __asm__("" : "+x"(x))
+    #define AVX2_STORE(to, x) _mm256_storeu_ps(to, x)
+    #define AVX2_STORE_PLACES(to, x) _mm256_storeu_si256((__m256i *) (to), x)
+    #define AVX2_ALL(place) _mm256_set1_epi32(place)
+    #define AVX2_ADD_PLACES(x, y) _mm256_add_epi32(x, y)
+    #define AVX2_ADD(x, y) _mm256_add_ps(x, y)
+    #define AVX2_HIGHER(x, y) _mm256_max_ps(x, y)
+    #define AVX2_ABOVE(x, y) _mm256_cmp_ps(x, y, _CMP_GT_OQ)
+    #define AVX2_IF(mask, x, y) _mm256_blendv_ps(y, x, mask)
+    #define AVX2_PLACES_IF(mask, x, y) _mm256_blendv_epi8(y, x, _mm256_castps_si256(mask))
+    #define AVX2_ANY_NAN(x) (_mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0)
+
+    /* The highest of some looks in each of `lines` windows, and its place, if there is room for that; of those `next`
+       bytes ahead too. Of equals the first. Returns whether there may have been a NaN: all numbers are added up, in
+       four sums that need not wait for each other, and a sum stays one. (To compare each with itself takes longer.)
+       What has been read is kept, or else compilers read it again for each use, which takes up to 1.7 times as long. */
+    #define CUNPOOL_HOLD(name, isa, V, LANES) \\
+        __attribute__((target(isa), always_inline)) static inline int name##_of( \\
+                int looks, int placed, const char *const *cells, const int32_t *places, Py_ssize_t windows, \\
+                Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, float *best, \\
+                int32_t *place) { \\
+            V##_V highest, x, sum[4] = {V##_ZERO(), V##_ZERO(), V##_ZERO(), V##_ZERO()}; \\
+            V##_PLACES there, begin, at[CUNPOOL_LOOKS]; \\
+            V##_MASK above; \\
+            const char *cell[CUNPOOL_LOOKS]; /* a copy, for the compiler has to fear that results change the other */ \\
+            Py_ssize_t window, i, ahead; \\
+            int look; \\
+            for (look = 0; look < looks; look++) { \\
+                cell[look] = cells[look]; \\
+                at[look] = V##_ALL(places[look]); \\
+            } \\
+            for (window = 0; window < windows; window++) { \\
+                begin = V##_ALL((int32_t) (window * next_place)); \\
+                for (i = 0; i < lines; i += LANES) { \\
+                    ahead = window * next + i * (Py_ssize_t) sizeof(float); \\
+                    highest = V##_LOAD((const float *) (cell[0] + ahead)); \\
+                    V##_KEEP(highest); \\
+                    sum[0] = V##_ADD(sum[0], highest); \\
+                    there = at[0]; \\
+                    for (look = 1; look < looks; look++) { \\
+                        x = V##_LOAD((const float *) (cell[look] + ahead)); \\
+                        V##_KEEP(x); \\
+                        sum[look % 4] = V##_ADD(sum[look % 4], x); \\
+                        if (placed) { \\
+                            above = V##_ABOVE(x, highest); \\
+                            highest = V##_IF(above, x, highest); \\
+                            there = V##_PLACES_IF(above, at[look], there); \\
+                        } else \\
+                            highest = V##_HIGHER(x, highest); \\
+                    } \\
+                    V##_STORE(best + window * pitch + i, highest); \\
+                    if (placed) \\
+                        V##_STORE_PLACES(place + window * pitch + i, V##_ADD_PLACES(there, begin)); \\
+                } \\
+            } \\
+            return V##_ANY_NAN(V##_ADD(V##_ADD(sum[0], sum[1]), V##_ADD(sum[2], sum[3]))); \\
+        } \\
+        __attribute__((target(isa))) static int name(int looks, const char *const *cells, const int32_t *places, \\
+                Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, \\
+                float *best, int32_t *place) { \\
+            int placed = place != NULL; \\
+            if (looks == 4 && placed) \\
+                return name##_of(4, 1, cells, places, windows, next, next_place, pitch, lines, best, place); \\
+            if (looks == 4) \\
+                return name##_of(4, 0, cells, places, windows, next, next_place, pitch, lines, best, place); \\
+            if (looks == 9 && placed) \\
+                return name##_of(9, 1, cells, places, windows, next, next_place, pitch, lines, best, place); \\
+            if (looks == 9) \\
+                return name##_of(9, 0, cells, places, windows, next, next_place, pitch, lines, best, place); \\
+            if (placed) \\
+                return name##_of(looks, 1, cells, places, windows, next, next_place, pitch, lines, best, place); \\
+            return name##_of(looks, 0, cells, places, windows, next, next_place, pitch, lines, best, place); \\
+        }
+    CUNPOOL_HOLD(cunpool_hold_16, "avx512f", AVX512, 16)
+    CUNPOOL_HOLD(cunpool_hold_8, "avx2", AVX2, 8)
+
+    /* Whether that could be done, and there was no NaN for sure. */
+    static inline int cunpool_held(int looks, const char *const *cells, const int32_t *places, Py_ssize_t windows,
+                                   Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines,
+                                   float *best, int32_t *place) {
+        if (lines % 16 != 0)
+            return 0;
+        if (cunpool_lanes == 16)
+            return !cunpool_hold_16(looks, cells, places, windows, next, next_place, pitch, lines, best, place);
+        if (cunpool_lanes == 8)
+            return !cunpool_hold_8(looks, cells, places, windows, next, next_place, pitch, lines, best, place);
+        return 0;
+    }
+    #else
+    static int cunpool_lanes = 0;
+    #define cunpool_most_lanes() 0
+    #define cunpool_held(looks, cells, places, windows, next, next_place, pitch, lines, best, place) 0
+    #endif
+    """
+    int cunpool_lanes
+    int cunpool_most_lanes()
+    bint held "cunpool_held"(int looks, const char **cells, const int32_t *places, Py_ssize_t windows, Py_ssize_t next,
+                             Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, void *best,
+                             int32_t *place) noexcept nogil

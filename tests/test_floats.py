@@ -1,0 +1,80 @@
+"""Floats that are compared in the longest vectors, where no NaN is among them: beside what they were before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import vectorised
+from test_filtering import bits, channels_last
+
+import cunpool as cu
+from cunpool import _pool
+
+LANES = [16, 8, 0]
+MOST = _pool.use_lanes(16)
+# Cells that have loops of their own, four and nine, and others, an odd and an even number of them, up to the most.
+WINDOWS = [((2, 2),), ((3, 3), 2, 1), ((3, 3), 1, 1), ((1, 2),), ((1, 3), 1, (0, 1)), ((2, 3), (1, 2)), ((5, 5), 2, 2),
+           ((4, 8), 1), ((1, 1),), ((2, 2), 2, 0, 2)]  # fmt: skip
+FORMATS = [{}, {"index_dtype": np.int32}, {"index_format": "window"}]
+
+
+@pytest.fixture(params=LANES)
+def lanes(request):
+    if _pool.use_lanes(request.param) != request.param:
+        pytest.skip("this processor, or this compiler, has no such vectors")
+    yield request.param
+    _pool.use_lanes(MOST)
+
+
+def everything(x, window):
+    """Bits of the values, alone and with their indices, and of these in all formats."""
+    pooled = [cu.max_pool2d(x, *window)]
+    for arguments in FORMATS:
+        pooled += cu.max_pool2d(x, *window, return_indices=True, **arguments)
+    return [bits(array) for array in pooled]
+
+
+def expected(x, window):
+    """The same of another implementation, but for the codes, which follow from the places."""
+    values, indices = vectorised.max_pool(x, 2, *window)
+    codes = cu.max_pool2d(x.astype(np.float64), *window, return_indices=True, index_format="window")[1]
+    return [bits(a) for a in (values, values, indices, values, indices.astype(np.int32), values, codes)]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("channels", [1, 3, 16, 17, 31, 32, 48, 64, 100, 300, 513])
+def test_any_window_and_number_of_channels(rng, lanes, channels, window):
+    for width in (8, 12, 37):
+        x = rng.integers(-2, 3, (1, channels, 9, width)).astype(np.float32)
+        x[rng.random(x.shape) < 0.1] = -0.0
+        special = rng.random(x.shape) < 0.05
+        x[special] = rng.choice([np.inf, -np.inf, 1e-45, -1e-45, 3.4e38, -3.4e38], np.count_nonzero(special))
+        for given in (x, channels_last(x)):
+            assert everything(given, window) == expected(x, window), width
+
+
+@pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((2, 3), (1, 2))], ids=str)
+@pytest.mark.parametrize("shape", [(1, 2, 6, 40), (1, 40, 6, 7), (1, 96, 4, 5)], ids=str)
+def test_a_nan_anywhere_is_seen(lanes, rng, shape, window):
+    x = rng.standard_normal(shape).astype(np.float32)
+    for cell in range(0, x.size, 7):
+        with_nan = x.copy()
+        with_nan.flat[cell] = (-np.nan, np.nan)[cell % 2]
+        for given in (with_nan, channels_last(with_nan)):
+            assert everything(given, window) == expected(with_nan, window), cell
+
+
+def test_infinities_of_both_signs_are_no_nan(lanes):
+    """Their sum is one."""
+    x = np.zeros((1, 32, 4, 4), np.float32)
+    x[:, ::2, 0], x[:, ::2, 1], x[:, 1::2, :, 0], x[:, 1::2, :, 1] = np.inf, -np.inf, -np.inf, np.inf
+    for given in (x, channels_last(x)):
+        for window in (((2, 2),), ((3, 3), 1, 1)):
+            assert everything(given, window) == expected(x, window)
+
+
+def test_places_of_windows_that_are_compared_at_once(lanes, rng):
+    x = rng.standard_normal((1, 16, 4, 30)).astype(np.float32)
+    for given in (x, channels_last(x)):
+        for window in (((2, 2),), ((3, 3), 2), ((2, 2), (1, 3))):
+            assert everything(given, window) == expected(x, window)
