@@ -66,7 +66,7 @@ cdef inline bint any_set(const item8 *flags, Py_ssize_t size) noexcept nogil:
 
 
 cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
-                             bint values_alone, number *full) noexcept nogil:
+                             bint values_alone, int *careful, number *full) noexcept nogil:
     """Pool a row of windows in `count` neighbouring channels. False where `values_alone` were compared, but a window
     has a NaN: the row has to be pooled again, with the places then.
 
@@ -119,10 +119,10 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
                 lines = count
             must((windows - 1) * count + lines <= LINE + VECTOR)
             if not alone:
-                compare_windows(&taps, windows, next_window, next_place, count, lines, best, place)
+                compare_windows(&taps, windows, next_window, next_place, count, lines, careful, best, place)
             elif number is not half and number is not bhalf:
                 # Not straight to where they belong: that takes an Intel Xeon 1.1 to 1.7 times as long.
-                highest_windows(&taps, windows, next_window, count, lines, best, nan)
+                highest_windows(&taps, windows, next_window, count, lines, careful, best, nan)
             write(&target, base, 0, windows * count, best, place)
         start[2] += windows * g.stride[2]
         base += windows * next_base
@@ -141,6 +141,7 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
                        or met("a window of cells far apart, across channels", spans_far(job)))
     cdef bint values_alone = highest_known(job.indices.data == NULL, cells_of(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
+    cdef int careful = 0
     most = LINE if large else most
     parts = (job.channels + most - 1) // most
     lines = job.batch * rows * parts
@@ -153,5 +154,5 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
         if large:
             for w in range(g.pooled[2]):
                 pool_large(job, plane, d, h, w, count, True, full)
-        elif not (values_alone and pool_across(job, plane, d, h, count, True, full)):
-            pool_across(job, plane, d, h, count, False, full)
+        elif not (values_alone and pool_across(job, plane, d, h, count, True, &careful, full)):
+            pool_across(job, plane, d, h, count, False, &careful, full)

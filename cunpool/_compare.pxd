@@ -37,6 +37,7 @@ ctypedef fused number:
 
 cdef enum:
     TAPS = 32               # cells of the largest window whose cells are looked at together
+    CAREFUL = 16            # blocks behind one with a NaN in which others are expected
 
 
 cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
@@ -205,14 +206,19 @@ cdef inline cloned compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t
 
 
 cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
-                                 Py_ssize_t pitch, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+                                 Py_ssize_t pitch, Py_ssize_t lines, int *careful, number *best,
+                                 int32_t *place) noexcept nogil:
     """The maxima of `lines` windows and their places. The same for those `next` bytes ahead, `windows` in all, whose
-    places are so much further, with `pitch` results for each."""
+    places are so much further, with `pitch` results for each. Where a NaN was, the next calls are `careful`."""
     must(0 < taps.count <= TAPS)
     if number is float4:
-        if held(taps.count, <const char **> taps.cells, taps.places, windows, next, next_place, pitch, lines, best,
-                place):
+        if careful[0] > 0:
+            careful[0] -= 1
+        elif held(taps.count, <const char **> taps.cells, taps.places, windows, next, next_place, pitch, lines, best,
+                  place):
             return
+        else:
+            careful[0] = CAREFUL
     compare_each(taps, windows, next, next_place, pitch, lines, best, place)
 
 

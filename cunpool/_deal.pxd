@@ -239,7 +239,7 @@ cdef inline void find_dealt(const Job *job, const Block *block, const Py_ssize_t
 
 
 cdef inline void pool_ends(const Job *job, const Block *block, const Py_ssize_t *start, const number *cells,
-                           number *best, int32_t *place) noexcept nogil:
+                           int *careful, number *best, int32_t *place) noexcept nogil:
     """Compare the windows that reach over a row's ends again, without what is not in the row: for each such window of a
     row those of all rows together."""
     cdef number[LINE + 2 * VECTOR] best_room
@@ -268,7 +268,7 @@ cdef inline void pool_ends(const Job *job, const Block *block, const Py_ssize_t 
         row = 0
         while row < block.rows:
             some = min(block.rows - row, most)
-            compare_windows(&taps, some, block.pitch * column, 0, vector, vector, end_best, end_place)
+            compare_windows(&taps, some, block.pitch * column, 0, vector, vector, careful, end_best, end_place)
             for i in range(some):
                 for channel in range(block.unit):
                     best[((row + i) * block.pitch + window) * block.unit + channel] = end_best[i * vector + channel]
@@ -286,7 +286,8 @@ cdef inline void begin_places(const Block *block, Py_ssize_t step, int32_t *plac
             place[window * block.unit + channel] += <int32_t> (window * step)
 
 
-cdef inline noinline pool_block(const Job *job, Py_ssize_t plane, const Block *block, number *full) noexcept nogil:
+cdef inline noinline pool_block(const Job *job, Py_ssize_t plane, const Block *block, int *careful,
+                                number *full) noexcept nogil:
     """Pool a block: deal its cells out, so that those of neighbouring windows are neighbours, and compare."""
     cdef number[CELLS + LINE + 2 * VECTOR] cells_room
     cdef number[LINE + 2 * VECTOR] best_room
@@ -308,8 +309,8 @@ cdef inline noinline pool_block(const Job *job, Py_ssize_t plane, const Block *b
     deal(job, from_plane, block, start, <char *> cells, sizeof(number))
     find_dealt(job, block, start, <char *> cells, sizeof(number), 0, g.kernel[2], &taps)
     # Whole vectors are compared. What they make of cells between and behind the windows is not used.
-    compare_windows(&taps, 1, 0, 0, 0, (lines + 15) // 16 * 16, best, place)
-    pool_ends(job, block, start, cells, best, place)
+    compare_windows(&taps, 1, 0, 0, 0, (lines + 15) // 16 * 16, careful, best, place)
+    pool_ends(job, block, start, cells, careful, best, place)
     if block.unit > 1:
         target.value_step = sizeof(number)
         target.index_step = job.index_size

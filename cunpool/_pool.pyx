@@ -72,6 +72,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
     cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
     cdef int32_t begin_room[LINE]
     cdef const int32_t *begin = NULL
+    cdef int careful = 0
     if plan.together:
         begin_rows(job, begin_room)
         begin = begin_room
@@ -99,7 +100,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
                         and row_inside(g, block.d, block.h + block.rows)):
                     block.rows += 1
                 block.whole = most.whole
-            pool_block(job, plane, &block, full)
+            pool_block(job, plane, &block, &careful, full)
         else:
             pool_large(job, plane, block.d, block.h, block.w, block.width, False, full)
         line += block.rows
