@@ -371,6 +371,14 @@ cdef inline void *aligned(void *room) noexcept nogil:
     return <void *> (<uintptr_t> room + CACHE_LINE - 1 & ~<uintptr_t> (CACHE_LINE - 1))
 
 
+cdef inline void fetch_ends(const char *out, Py_ssize_t size) noexcept nogil:
+    """Have the cache lines read that are written past the caches in part: what follows would wait for them."""
+    if <uintptr_t> out % CACHE_LINE:
+        cunpool_prefetch_write(out)
+    if <uintptr_t> (out + size) % CACHE_LINE:
+        cunpool_prefetch_write(out + size)
+
+
 cdef inline void fetch(const char *start, Py_ssize_t size) noexcept nogil:
     """Have the processor read what will be needed soon."""
     cdef Py_ssize_t line

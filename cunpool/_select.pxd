@@ -126,19 +126,14 @@ cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssi
                        pitch * sizeof(entry))
 
 
-cdef inline void fetch_ends(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
-                            Py_ssize_t size) noexcept nogil:
-    """Have the cache lines read that `stream_out` will write in part: what follows would wait for them."""
-    cdef const char *end
+cdef inline void fetch_lines(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
+                             Py_ssize_t size) noexcept nogil:
+    """`fetch_ends` of what `stream_out` will write."""
     if pitch == width:
         pitch *= lines
         lines = 1
     for _ in range(lines):
-        end = target + pitch * size
-        if <uintptr_t> target % CACHE_LINE:
-            cunpool_prefetch_write(target)
-        if <uintptr_t> end % CACHE_LINE:
-            cunpool_prefetch_write(end)
+        fetch_ends(target, pitch * size)
         target += width * size
 
 
@@ -165,7 +160,7 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     tile.far = tile.seen = 0
     for kd in range(g.kernel[0]):
         if tile.stream:
-            fetch_ends(target + kd * area * size, rows * g.kernel[1], pitch, width, size)
+            fetch_lines(target + kd * area * size, rows * g.kernel[1], pitch, width, size)
         for kh in range(g.kernel[1]):
             tile.first[some] = <uint32_t> (base + kd * area + kh * width)
             if tile.stream:

@@ -266,10 +266,10 @@ cdef inline noinline fill_ramp(const Spread *way, uint32_t *ramp) noexcept nogil
     must(at <= BLOCK)
 
 
-cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes, const part *values, Py_ssize_t rows,
-                                Py_ssize_t windows, Py_ssize_t unit, int first, int lines) noexcept nogil:
-    """So many lines, from this one on, of each row of windows."""
-    cdef Py_ssize_t taps = way.line.taps, step = way.row.taps * way.row.full_step, row
+cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, const part *codes, const part *values,
+                                Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t unit, int first) noexcept nogil:
+    """The lines of each row of windows along its axis, from this one on: the next one lies so many bytes `below`."""
+    cdef Py_ssize_t taps = way.line.taps, step = way.row.taps * below, row
     cdef part tap_code = <part> way.line.code, code
     cdef bint cells = way.unit == 1 and way.item_size == sizeof(part)
     # Of each row, the windows that are chosen in vectors of mixed units.
@@ -279,12 +279,12 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
     cdef int line
     cdef bint twos = cells and taps == 2 and met("rows that fill a vector",
                                                  windows * sizeof(part) >= (VECTOR if CUNPOOL_CHOOSES_BOTH else LONG))
-    if twos and lines == 2:
-        spread_twos(2, out, way.row.full_step, step, codes, values, rows, windows, <part> way.line_code[first],
+    if twos and way.row.taps == 2:
+        spread_twos(2, out, below, step, codes, values, rows, windows, <part> way.line_code[first],
                     <part> way.line_code[first + 1], tap_code)
         return
-    for line in range(first, first + lines):
-        line_out = out + way.line_offset[line] - way.line_offset[first]
+    for line in range(first, first + <int> way.row.taps):
+        line_out = out + (line - first) * below
         code = <part> way.line_code[line]
         if twos:
             spread_twos(1, line_out, 0, step, codes, values, rows, windows, code, code, tap_code)
@@ -309,30 +309,33 @@ cdef inline cloned spread_lines(const Spread *way, char *out, const part *codes,
 
 cdef inline void spread_block(const Job *job, const Spread *way, const Block *block, const part *codes,
                               const part *values, char *stage) noexcept nogil:
-    """A block's windows, and the units that are left behind them."""
-    cdef Py_ssize_t unit = block.unit * way.item_size, units = block.windows * way.line.taps, row, tap, step
-    cdef Py_ssize_t size = way.together * block.rows * (units + block.rest_units) * unit
-    cdef bint whole = way.pitch == unit and (way.adjacent or block.rows == 1)
+    """A block's windows, and the units that are left behind them: a row's lines along its axis at once, for each
+    combination of the outer ones."""
+    cdef Py_ssize_t unit = block.unit * way.item_size, units = block.windows * way.line.taps
+    cdef Py_ssize_t size = (units + block.rest_units) * unit, lines = block.rows * way.row.taps, below, line
+    # Lines that follow each other go past the caches as one.
+    cdef Py_ssize_t runs = 1 if way.adjacent else lines
+    cdef bint whole = way.pitch == unit and (way.adjacent or block.rows == 1), staged
     cdef char *out
     cdef char *into
-    cdef int first, group
-    for group in range(way.lines // way.together):
-        first = group * way.together
+    cdef int taps = <int> way.row.taps, group, first
+    for group in range(way.lines // taps):
+        first = group * taps
         out = into = block.out + way.line_offset[first]
-        if job.stream and whole and out - job.full.data >= job.kept:
+        below = way.row.full_step
+        staged = job.stream and whole and out - job.full.data >= job.kept
+        if staged:
             into = stage
-            must(size <= 2 * SPREAD_STAGE)
-            cunpool_prefetch_write(out)
-            cunpool_prefetch_write(out + size - 1)
-        spread_lines(way, into, codes, values, block.rows, block.windows, block.unit * (way.item_size // sizeof(part)),
-                     first, way.together)
-        if block.rest_units:
-            for row in range(block.rows):
-                for tap in range(way.together):
-                    step = (row * way.row.taps + tap) * way.row.full_step
-                    zero_line(into + step + units * way.pitch, block.rest_units, unit, way.pitch)
-        if into != out:
-            cunpool_stream(out, into, size)
+            below = size
+            must(lines * size <= 2 * SPREAD_STAGE)
+            for line in range(runs):
+                fetch_ends(out + line * way.row.full_step, lines // runs * size)
+        spread_lines(way, into, below, codes, values, block.rows, block.windows,
+                     block.unit * (way.item_size // sizeof(part)), first)
+        for line in range(lines if block.rest_units else 0):
+            zero_line(into + line * below + units * way.pitch, block.rest_units, unit, way.pitch)
+        for line in range(runs if staged else 0):
+            cunpool_stream(out + line * way.row.full_step, into + line * size, lines // runs * size)
 
 
 cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, part *_) noexcept nogil:

@@ -49,9 +49,8 @@ cdef struct Spread:
     int entry_kind          # as in `_unpool`'s KINDS
     int index_size          # bytes of a place, 0 for codes
     Py_ssize_t period       # rows after which places begin again: those of a plane, where rows of several are joined
-    bint adjacent           # whether the lines of a block of rows follow each other in memory, and how many of a row's
-    int together            # lines are worked on together: all that do,
-    int lines               # of so many that a window has
+    bint adjacent           # whether the lines of a block of rows follow each other in memory
+    int lines               # how many a window has
     Py_ssize_t line_offset[LINES]   # bytes from a block's first line to each line of its first row of windows,
     item4 line_code[LINES]          # and the code of a window's first cell there
     # A window's places are, in raster order, so many stretches, which are its lines in C order: how far the first place
@@ -165,7 +164,6 @@ cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
         join_planes(way, most // (way.unit * way.line.pooled))
     way.adjacent = (way.unit_parts == 1 and way.window_parts == 1 and way.pitch == way.unit * way.item_size
                     and way.row.full_step == way.line.full * way.pitch)
-    way.together = <int> way.row.taps if way.adjacent else 1
     way.row_parts = (way.row.pooled + way.most_rows - 1) // way.most_rows
     for axis in range(way.outer_axes):
         blocks *= way.outer[axis].pooled + (way.outer[axis].rest > 0)
