@@ -4,6 +4,7 @@ from cunpool._compare cimport *
 
 cdef enum:
     LINE = 512              # windows that are pooled side by side, in buffers that stay in the first cache
+    LONG_COPY = 256         # bytes from which on it pays to call a copy by longer vectors
     VECTOR = 64             # numbers in the widest vector: buffers have as many to spare at one end, or at both
 
 
@@ -137,6 +138,11 @@ cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t st
         to += target.index_step
 
 
+cdef inline cloned copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
+    """`cunpool_copy` in the longest vectors that there are."""
+    cunpool_copy(to, values, size)
+
+
 cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
                        const index *place) noexcept nogil:
     """Values and indices of neighbouring windows. The indices apart: they are the same loops for any kind of number."""
@@ -146,6 +152,8 @@ cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride,
             (<number *> (target.values + i * target.value_step))[0] = best[i]
     elif target.stream:
         cunpool_stream(target.values, <const char *> best, lines * sizeof(number))
+    elif lines * <Py_ssize_t> sizeof(number) >= LONG_COPY:
+        copy_values(target.values, <const char *> best, lines * sizeof(number))
     else:
         cunpool_copy(target.values, <const char *> best, lines * sizeof(number))  # fault: a write one past the end
     if target.indices != NULL:
