@@ -375,9 +375,37 @@ cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, co
         place += count
 
 
-cdef inline cloned compare_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
-                                Py_ssize_t lines, Py_ssize_t ahead, const char *limit, number *best,
-                                int32_t *place) noexcept nogil:
+cdef inline bint hold_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
+                           Py_ssize_t lines, const char *limit, bint placed, float4 *best,
+                           int32_t *place) noexcept nogil:
+    """`compare_rows`, if that can be done in the longest vectors, and there is no NaN."""
+    cdef Py_ssize_t vector = vector_of(sizeof(float4))
+    cdef int i
+    for i in range(rows if count < vector else 0):
+        if row[i] + max((lines - 1) * step, 0) + 2 * vector * <Py_ssize_t> sizeof(float4) > limit:
+            return False
+    return held_twos(rows, placed, row, step, places, lines, count, max(count, vector), best, place)
+
+
+cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
+                              Py_ssize_t lines, Py_ssize_t ahead, const char *limit, bint placed, bint in_caches,
+                              int *careful, number *best, int32_t *place) noexcept nogil:
+    """`compare_rows`, and where a NaN was, the next calls are `careful`. Places may be left out where they are not
+    `placed`."""
+    # Beyond the caches long rows take up to twice as long without what is fetched ahead.
+    if number is float4 and (in_caches or count < vector_of(sizeof(float4))):
+        if careful[0] > 0:
+            careful[0] -= 1
+        elif hold_rows(rows, row, step, places, count, lines, limit, placed, best, place):
+            return
+        else:
+            careful[0] = CAREFUL
+    compare_each_twos(rows, row, step, places, count, lines, ahead, limit, best, place)
+
+
+cdef inline cloned compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
+                                     Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, const char *limit,
+                                     number *best, int32_t *place) noexcept nogil:
     """`compare_rows`, compiled apart for what there is."""
     if number is int8 or number is item8:
         pass  # unreached, as `plan_pool` says

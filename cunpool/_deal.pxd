@@ -148,7 +148,7 @@ cdef inline noinline twos_together(const Job *job, Py_ssize_t most, bint begun, 
 
 
 cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
-                           number *full) noexcept nogil:
+                           int *careful, number *full) noexcept nogil:
     """Pool a block of windows of 2, without dealing anything out. `begin` is NULL where rows are written one by one."""
     cdef number[LINE + 2 * VECTOR] best_room
     cdef int32_t[LINE + 2 * VECTOR] place_room
@@ -172,7 +172,8 @@ cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *bl
     if job.stream and 0 <= step - used < CACHE_LINE:
         ahead = whole_steps(step)
     compare_twos(rows, row, step, places, block.width, block.rows, ahead,
-                 end_of(job, from_plane, sizeof(number)), best, place)
+                 end_of(job, from_plane, sizeof(number)), target.indices != NULL, not job.stream, careful, best,
+                 place)
     # Codes have no need of where a window begins.
     if target.value_row == block.width * target.value_step and target.index_row == block.width * target.index_step \
             and (target.indices == NULL or target.code_size or begin != NULL):

@@ -31,6 +31,11 @@ cdef extern from *:
     #define AVX512_PLACES_IF(mask, x, y) _mm512_mask_mov_epi32(y, mask, x)
     #define AVX512_ANY_NAN(x) (_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0)
 
+    #define AVX512_EVEN(x, y) _mm512_permutex2var_ps(x, _mm512_setr_epi32( \\
+        0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), y)
+    #define AVX512_ODD(x, y) _mm512_permutex2var_ps(x, _mm512_setr_epi32( \\
+        1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), y)
+
     #define AVX2_V __m256
     #define AVX2_PLACES __m256i
     #define AVX2_MASK __m256
@@ -47,6 +52,9 @@ cdef extern from *:
     #define AVX2_IF(mask, x, y) _mm256_blendv_ps(y, x, mask)
     #define AVX2_PLACES_IF(mask, x, y) _mm256_blendv_epi8(y, x, _mm256_castps_si256(mask))
     #define AVX2_ANY_NAN(x) (_mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0)
+    #define AVX2_IN_ORDER(x) _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xD8))
+    #define AVX2_EVEN(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0x88))
+    #define AVX2_ODD(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0xDD))
 
     /* The highest of some looks in each of `lines` windows, and its place, if there is room for that; of those `next`
        bytes ahead too. Of equals the first. Returns whether there may have been a NaN: all numbers are added up, in
@@ -112,6 +120,82 @@ cdef extern from *:
     CUNPOOL_HOLD(cunpool_hold_16, "avx512f", AVX512, 16)
     CUNPOOL_HOLD(cunpool_hold_8, "avx2", AVX2, 8)
 
+    /* The same of windows of 2 next to each other, which lie in 1, 2 or 4 rows, in whole vectors, of which the last
+       does some windows again; and of those in some lines, `step` bytes apart. */
+    static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t count) {
+        return i + lanes == count || i + 2 * lanes <= count ? i + lanes : count - lanes;
+    }
+    #define CUNPOOL_HOLD_ONE(V, x, place) do { \\
+            if (placed) { \\
+                above = V##_ABOVE(x, highest); \\
+                highest = V##_IF(above, x, highest); \\
+                there = V##_PLACES_IF(above, place, there); \\
+            } else \\
+                highest = V##_HIGHER(x, highest); \\
+        } while (0)
+    #define CUNPOOL_HOLD_TWOS(name, isa, V, LANES) \\
+        __attribute__((target(isa), always_inline)) static inline int name##_of( \\
+                int rows, int placed, const char *const *row, Py_ssize_t step, const int32_t *places, \\
+                Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, float *best, int32_t *place) { \\
+            V##_V highest, even, odd, x, y, sum[2] = {V##_ZERO(), V##_ZERO()}; \\
+            V##_PLACES there, at[8]; \\
+            V##_MASK above; \\
+            const char *cells[4]; \\
+            Py_ssize_t line, i; \\
+            int k; \\
+            for (k = 0; k < rows; k++) { \\
+                cells[k] = row[k]; \\
+                at[2 * k] = V##_ALL(places[k]); \\
+                at[2 * k + 1] = V##_ALL(places[k] + 1); \\
+            } \\
+            for (line = 0; line < lines; line++) { \\
+                for (i = 0; i < count; i = cunpool_next(i, LANES, count)) { \\
+                    for (k = 0; k < rows; k++) { \\
+                        x = V##_LOAD((const float *) cells[k] + 2 * i); \\
+                        y = V##_LOAD((const float *) cells[k] + 2 * i + LANES); \\
+                        V##_KEEP(x); \\
+                        V##_KEEP(y); \\
+                        sum[0] = V##_ADD(sum[0], x); \\
+                        sum[1] = V##_ADD(sum[1], y); \\
+                        even = V##_EVEN(x, y); \\
+                        odd = V##_ODD(x, y); \\
+                        if (k) \\
+                            CUNPOOL_HOLD_ONE(V, even, at[2 * k]); \\
+                        else { \\
+                            highest = even; \\
+                            there = at[0]; \\
+                        } \\
+                        CUNPOOL_HOLD_ONE(V, odd, at[2 * k + 1]); \\
+                    } \\
+                    V##_STORE(best + i, highest); \\
+                    if (placed) \\
+                        V##_STORE_PLACES(place + i, there); \\
+                } \\
+                for (k = 0; k < rows; k++) \\
+                    cells[k] += step; \\
+                best += pitch; \\
+                place += pitch; \\
+            } \\
+            return V##_ANY_NAN(V##_ADD(sum[0], sum[1])); \\
+        } \\
+        __attribute__((target(isa))) static int name(int rows, int placed, const char *const *row, Py_ssize_t step, \\
+                const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, float *best, \\
+                int32_t *place) { \\
+            if (rows == 1 && placed) \\
+                return name##_of(1, 1, row, step, places, lines, pitch, count, best, place); \\
+            if (rows == 1) \\
+                return name##_of(1, 0, row, step, places, lines, pitch, count, best, place); \\
+            if (rows == 2 && placed) \\
+                return name##_of(2, 1, row, step, places, lines, pitch, count, best, place); \\
+            if (rows == 2) \\
+                return name##_of(2, 0, row, step, places, lines, pitch, count, best, place); \\
+            if (placed) \\
+                return name##_of(4, 1, row, step, places, lines, pitch, count, best, place); \\
+            return name##_of(4, 0, row, step, places, lines, pitch, count, best, place); \\
+        }
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_16, "avx512f", AVX512, 16)
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_8, "avx2", AVX2, 8)
+
     /* Whether that could be done, and there was no NaN for sure. */
     static inline int cunpool_held(int looks, const char *const *cells, const int32_t *places, Py_ssize_t windows,
                                    Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines,
@@ -124,10 +208,20 @@ cdef extern from *:
             return !cunpool_hold_8(looks, cells, places, windows, next, next_place, pitch, lines, best, place);
         return 0;
     }
+    static inline int cunpool_held_twos(int rows, int placed, const char *const *row, Py_ssize_t step,
+                                        const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
+                                        float *best, int32_t *place) {
+        if (cunpool_lanes == 16)
+            return !cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place);
+        if (cunpool_lanes == 8)
+            return !cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place);
+        return 0;
+    }
     #else
     static int cunpool_lanes = 0;
     #define cunpool_most_lanes() 0
     #define cunpool_held(looks, cells, places, windows, next, next_place, pitch, lines, best, place) 0
+    #define cunpool_held_twos(rows, placed, row, step, places, lines, pitch, count, best, place) 0
     #endif
     """
     int cunpool_lanes
@@ -135,3 +229,6 @@ cdef extern from *:
     bint held "cunpool_held"(int looks, const char **cells, const int32_t *places, Py_ssize_t windows, Py_ssize_t next,
                              Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, void *best,
                              int32_t *place) noexcept nogil
+    bint held_twos "cunpool_held_twos"(int rows, bint placed, const char **row, Py_ssize_t step, const int32_t *places,
+                                       Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, void *best,
+                                       int32_t *place) noexcept nogil

@@ -88,7 +88,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
         if by_twos:
             if block.width == g.pooled[2]:
                 twos_together(job, end - line, begin != NULL, &block)
-            pool_twos(job, plane, &block, begin, full)
+            pool_twos(job, plane, &block, begin, &careful, full)
         elif fits:
             # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
             block.unit = most.unit

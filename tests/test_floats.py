@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import vectorised
+from cases import at_the_end_of_memory
 from test_filtering import bits, channels_last
 
 import cunpool as cu
@@ -62,6 +63,36 @@ def test_a_nan_anywhere_is_seen(lanes, rng, shape, window):
         with_nan.flat[cell] = (-np.nan, np.nan)[cell % 2]
         for given in (with_nan, channels_last(with_nan)):
             assert everything(given, window) == expected(with_nan, window), cell
+
+
+@pytest.mark.parametrize("kernel", [(1, 1, 2), (1, 2, 2), (2, 2, 2), (2, 1, 2)], ids=str)
+def test_windows_of_two_in_up_to_four_rows(lanes, rng, kernel):
+    """Rows of fewer windows than a vector, of one, of some and a part, and of more than a block's."""
+    for width in (4, 6, 14, 15, 16, 17, 30, 32, 33, 46, 64, 66, 130, 1100):
+        x = rng.integers(-2, 3, (2, 3, 2 * kernel[0], 3 * kernel[1] + 1, width)).astype(np.float32)
+        x[rng.random(x.shape) < 0.1] = -0.0
+        for cell in (None, 0, x.size - 1, x.size // 2, x.size // 2 + 1):
+            if cell is not None:
+                x.flat[cell] = np.nan
+            at_the_end = at_the_end_of_memory(x)
+            for given in (x, at_the_end, at_the_end[..., ::-1, :], x[:, 1:]):
+                values, places = vectorised.max_pool(given, 3, kernel)
+                assert bits(cu.max_pool3d(given, kernel)) == bits(values), (width, cell)
+                for dtype in (np.int64, np.int32):
+                    pooled = cu.max_pool3d(given, kernel, return_indices=True, index_dtype=dtype)
+                    assert bits(pooled.values) == bits(values), (width, cell)
+                    assert np.array_equal(pooled.indices, places), (width, cell)
+
+
+@pytest.mark.parametrize("size", [(3000, 2, 14), (40, 112, 112), (1, 1, 9_000_000)], ids=str)
+def test_windows_of_two_beyond_the_caches(lanes, rng, size):
+    x = rng.standard_normal((1, *size)).astype(np.float32)
+    x[0, -1, -1, -2] = np.nan
+    kernel = (min(size[1], 2), 2)
+    values, places = vectorised.max_pool(x, 2, kernel)
+    pooled = cu.max_pool2d(x, kernel, return_indices=True)
+    assert bits(pooled.values) == bits(values)
+    assert np.array_equal(pooled.indices, places)
 
 
 def test_infinities_of_both_signs_are_no_nan(lanes):
