@@ -14,6 +14,8 @@ from cunpool import _memory
 
 Array = npt.NDArray[Any]
 
+new = _memory.new
+
 INT64, INT32 = np.dtype(np.int64), np.dtype(np.int32)
 CODES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 ITEM_SIZES = (1, 2, 4, 8, 16)
@@ -172,11 +174,11 @@ def result_for(
     The `inputs` are what the caller gave: an error is told from them, and has to find them as they were.
     """
     if out is None:
-        return _memory.new(like, shape, dtype)
+        return new(like, shape, dtype)
     check_out(out, shape, dtype, name)
     for array in inputs:
         if np.may_share_memory(out, array):
-            return _memory.new(like, shape, dtype)
+            return new(like, shape, dtype)
     return out
 
 

@@ -1,5 +1,6 @@
 # What the kernels share: element types, the geometry, an array as pointer and strides, and what one call is to do.
-# Everything here is inline, so that each extension module compiles its own copy.
+# Everything here is inline, so that each extension module compiles its own copy. It is long because a third of it is
+# what compilers and checked builds ask for, which would have no other user.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 cimport numpy as cnp
 

@@ -6,6 +6,7 @@ from libc.string cimport memcpy
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._every cimport every, every_by_two
+from cunpool._pairs cimport compare_twos
 from cunpool._write cimport *
 
 cdef enum:

@@ -12,6 +12,7 @@ from cunpool._choose cimport *
 from cunpool._common cimport *
 from cunpool._entries cimport *
 from cunpool._every cimport every
+from cunpool._lines cimport *
 from cunpool._spread_plan cimport *
 from cunpool._tasks cimport *
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _arrays, _geometry, _memory, _pool, _threads, _unpool, unpooling
+from cunpool import _arrays, _geometry, _pool, _threads, _unpool, unpooling
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
@@ -58,8 +58,8 @@ def _max_pool(
     if not return_indices:
         dtype = None
     if out is None:  # a short cut for small calls
-        values = _memory.new(cells, shape, cells.dtype)
-        indices = None if dtype is None else _memory.new(cells, shape, dtype)
+        values = _arrays.new(cells, shape, cells.dtype)
+        indices = None if dtype is None else _arrays.new(cells, shape, dtype)
     else:
         values, indices = _into(pair, given, cells, shape, dtype)
     threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # comparing takes longer than moving
@@ -114,7 +114,7 @@ def _into(
     name = "out" if dtype is None else "out[0]"
     if given is not cells and into is not None:
         _arrays.check_out(into, shape, given.dtype, name)
-        values = _memory.new(cells, shape, cells.dtype)
+        values = _arrays.new(cells, shape, cells.dtype)
     else:
         values = _arrays.result_for(into, cells, shape, cells.dtype, cells, name=name)
     if dtype is None:

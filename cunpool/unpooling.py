@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _gather, _geometry, _memory, _threads, _unpool
+from cunpool import _advice, _arrays, _gather, _geometry, _threads, _unpool
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
@@ -47,7 +47,7 @@ def _max_unpool(
     )
     places = places_of(indices, values.shape, codes, n, sizes, "input")
     if out is None:  # a short cut for small calls
-        result = _memory.new(values, shape, values.dtype)
+        result = _arrays.new(values, shape, values.dtype)
     else:
         result = _arrays.result_for(out, values, shape, values.dtype, values, indices)
     item_size = values.itemsize
