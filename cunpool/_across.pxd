@@ -54,6 +54,8 @@ cdef inline void copy_taps(const Job *job, Py_ssize_t count, Taps *taps, number 
     for i in range(taps.count):
         copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.c, count, sizeof(number))
         taps.cells[i] = <const char *> (cells + i * count)
+    if number is float4:  # what is read behind them had better be numbers
+        memset(cells + taps.count * count, 0, VECTOR * sizeof(number))
 
 
 cdef inline bint any_set(const item8 *flags, Py_ssize_t size) noexcept nogil:

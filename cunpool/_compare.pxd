@@ -36,8 +36,7 @@ ctypedef fused number:
     bhalf
 
 cdef enum:
-    TAPS = 32               # cells of the largest window whose cells are looked at together
-    CAREFUL = 16            # blocks behind one with a NaN in which others are expected
+    TAPS = LOOKS            # cells of the largest window whose cells are looked at together
 
 
 cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
@@ -188,7 +187,7 @@ cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, Py_ssi
 
 
 cdef inline cloned compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
-                                   Py_ssize_t pitch, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+                                Py_ssize_t pitch, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
     """`compare_windows`, each cell being looked at for a NaN: the taps by fours, for so many fit the registers."""
     cdef int first = (taps.count - 1) % 4 + 1, tap
     cdef Py_ssize_t window
@@ -210,15 +209,13 @@ cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
                                  int32_t *place) noexcept nogil:
     """The maxima of `lines` windows and their places. The same for those `next` bytes ahead, `windows` in all, whose
     places are so much further, with `pitch` results for each. Where a NaN was, the next calls are `careful`."""
-    must(0 < taps.count <= TAPS)
+    must(0 < taps.count <= LOOKS)
     if number is float4:
         if careful[0] > 0:
             careful[0] -= 1
-        elif held(taps.count, <const char **> taps.cells, taps.places, windows, next, next_place, pitch, lines, best,
-                  place):
+        elif done(held(taps.count, <const char **> taps.cells, taps.places, windows, next, next_place, pitch, lines,
+                       best, place), careful):
             return
-        else:
-            careful[0] = CAREFUL
     compare_each(taps, windows, next, next_place, pitch, lines, best, place)
 
 

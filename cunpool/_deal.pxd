@@ -13,7 +13,8 @@ cdef enum:
     SHORT = 32              # rows with no more windows than this are dealt out, or written, together
     SHORT_BYTES = 128       # and so are overlapping ones of as many bytes, for what fills no vector goes cell by cell
     VECTOR_ROW = 4          # rows of windows of 2 that fill this part of a vector are compared where they lie
-    CELLS = 4096            # cells of all these windows together
+    CELLS = 4096            # cells of all these windows together,
+    CELLS_ROOM = CELLS + LINE + 2 * VECTOR      # and with those that may be read behind them
 
 
 cdef inline void take_columns(char *phases, Py_ssize_t pitch, const char *row, Py_ssize_t size, Py_ssize_t unit,
@@ -289,12 +290,10 @@ cdef inline void begin_places(const Block *block, Py_ssize_t step, int32_t *plac
 
 
 cdef inline noinline pool_block(const Job *job, Py_ssize_t plane, const Block *block, int *careful,
-                                number *full) noexcept nogil:
+                                number *cells) noexcept nogil:
     """Pool a block: deal its cells out, so that those of neighbouring windows are neighbours, and compare."""
-    cdef number[CELLS + LINE + 2 * VECTOR] cells_room
     cdef number[LINE + 2 * VECTOR] best_room
     cdef int32_t[LINE + 2 * VECTOR] place_room
-    cdef number *cells = <number *> aligned(cells_room)
     cdef number *best = <number *> aligned(best_room)
     cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef Taps taps
@@ -310,7 +309,8 @@ cdef inline noinline pool_block(const Job *job, Py_ssize_t plane, const Block *b
     must(dealt_cells(g, block) <= CELLS)
     deal(job, from_plane, block, start, <char *> cells, sizeof(number))
     find_dealt(job, block, start, <char *> cells, sizeof(number), 0, g.kernel[2], &taps)
-    # Whole vectors are compared. What they make of cells between and behind the windows is not used.
+    # Whole vectors are compared. What they make of cells between and behind the windows is not used; but that these are
+    # numbers saves time.
     compare_windows(&taps, 1, 0, 0, 0, (lines + 15) // 16 * 16, careful, best, place)
     pool_ends(job, block, start, cells, careful, best, place)
     if block.unit > 1:

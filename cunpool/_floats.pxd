@@ -4,15 +4,16 @@ from libc.stdint cimport int32_t
 
 cdef extern from *:
     """
-    #if defined(__GNUC__) && defined(__x86_64__) && !defined(_WIN32)
+    enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together have cells */
+
+    #if defined(__GNUC__) && defined(__x86_64__) && !defined(_WIN32) && !defined(__CYGWIN__) \\
+        && !defined(CUNPOOL_NO_FLOATS)
     #include <immintrin.h>
     static int cunpool_lanes = 0; /* floats of a vector */
     static int cunpool_most_lanes(void) {
         __builtin_cpu_init();
         return __builtin_cpu_supports("avx512f") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 0;
     }
-
-    enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together have cells */
 
     #define AVX512_V __m512
     #define AVX512_PLACES __m512i
@@ -196,25 +197,25 @@ cdef extern from *:
     CUNPOOL_HOLD_TWOS(cunpool_hold_twos_16, "avx512f", AVX512, 16)
     CUNPOOL_HOLD_TWOS(cunpool_hold_twos_8, "avx2", AVX2, 8)
 
-    /* Whether that could be done, and there was no NaN for sure. */
+    /* 1 where that could be done, and there was no NaN for sure; 0 where it can't be done, -1 where one may be. */
     static inline int cunpool_held(int looks, const char *const *cells, const int32_t *places, Py_ssize_t windows,
                                    Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines,
                                    float *best, int32_t *place) {
         if (lines % 16 != 0)
             return 0;
         if (cunpool_lanes == 16)
-            return !cunpool_hold_16(looks, cells, places, windows, next, next_place, pitch, lines, best, place);
+            return cunpool_hold_16(looks, cells, places, windows, next, next_place, pitch, lines, best, place) ? -1 : 1;
         if (cunpool_lanes == 8)
-            return !cunpool_hold_8(looks, cells, places, windows, next, next_place, pitch, lines, best, place);
+            return cunpool_hold_8(looks, cells, places, windows, next, next_place, pitch, lines, best, place) ? -1 : 1;
         return 0;
     }
     static inline int cunpool_held_twos(int rows, int placed, const char *const *row, Py_ssize_t step,
                                         const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
                                         float *best, int32_t *place) {
         if (cunpool_lanes == 16)
-            return !cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place);
+            return cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
         if (cunpool_lanes == 8)
-            return !cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place);
+            return cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
         return 0;
     }
     #else
@@ -226,9 +227,21 @@ cdef extern from *:
     """
     int cunpool_lanes
     int cunpool_most_lanes()
-    bint held "cunpool_held"(int looks, const char **cells, const int32_t *places, Py_ssize_t windows, Py_ssize_t next,
+    enum:
+        LOOKS "CUNPOOL_LOOKS"
+    int held "cunpool_held"(int looks, const char **cells, const int32_t *places, Py_ssize_t windows, Py_ssize_t next,
                              Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, void *best,
                              int32_t *place) noexcept nogil
-    bint held_twos "cunpool_held_twos"(int rows, bint placed, const char **row, Py_ssize_t step, const int32_t *places,
+    int held_twos "cunpool_held_twos"(int rows, bint placed, const char **row, Py_ssize_t step, const int32_t *places,
                                        Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, void *best,
                                        int32_t *place) noexcept nogil
+
+cdef enum:
+    CAREFUL = 16            # calls behind one that met a NaN in which others are expected
+
+
+cdef inline bint done(int outcome, int *careful) noexcept nogil:
+    """Whether `held` or `held_twos` did it; or else whether to be `careful` for a while, for they met a NaN."""
+    if outcome < 0:
+        careful[0] = CAREFUL
+    return outcome > 0

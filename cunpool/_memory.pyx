@@ -261,13 +261,17 @@ def empty(make, *arguments):
 cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
     """An array in new memory whose axes lie in the order of `like`'s, of which it has as many."""
     cdef cnp.npy_intp sizes[cnp.NPY_MAXDIMS]
-    cdef int axis
-    if not cnp.PyArray_IS_C_CONTIGUOUS(like):
+    cdef int axes = cnp.PyArray_NDIM(like), axis
+    cdef bint plain = cnp.PyArray_IS_C_CONTIGUOUS(like) and len(shape) == axes
+    try:
+        for axis in range(axes if plain else 0):
+            sizes[axis] = shape[axis]
+    except OverflowError:  # NumPy has words of its own for that
+        plain = False
+    if not plain:
         return empty_like(like, dtype, "K", False, shape)
-    for axis in range(len(shape)):
-        sizes[axis] = shape[axis]
     Py_INCREF(dtype)  # for the array takes one reference
-    return PyArray_Empty(<int> len(shape), sizes, dtype, 0)
+    return PyArray_Empty(axes, sizes, dtype, 0)
 
 
 def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not None):

@@ -145,7 +145,7 @@ cdef inline inlined highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, 
 
 
 cdef inline cloned highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
-                                   Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
+                                Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
     """`highest_windows`, each cell being looked at for a NaN."""
     cdef Py_ssize_t window
     for window in range(windows):
@@ -161,12 +161,12 @@ cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     """The maxima that `compare_windows` finds, without their places. They are right in those of the `lines` of which
     `nan`, one flag as large as a number for each, says nothing: any other has seen a NaN."""
     if plain is float4:
+        must(0 < taps.count <= LOOKS)
         if careful[0] > 0:
             careful[0] -= 1
-        elif held(taps.count, <const char **> taps.cells, taps.places, windows, next, 0, pitch, lines, into, NULL):
+        elif done(held(taps.count, <const char **> taps.cells, taps.places, windows, next, 0, pitch, lines, into, NULL),
+                  careful):
             return
-        else:
-            careful[0] = CAREFUL
     highest_each(taps, windows, next, pitch, lines, into, nan)
 
 

@@ -1,7 +1,7 @@
 # Windows of 2 that lie side by side in contiguous rows, compared where they lie.
 from cunpool._common cimport *
 from cunpool._compare cimport *
-from cunpool._floats cimport held_twos
+from cunpool._floats cimport *
 
 
 cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
@@ -78,32 +78,42 @@ cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, co
         place += count
 
 
-cdef inline bint hold_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
-                           Py_ssize_t lines, const char *limit, bint placed, float4 *best,
-                           int32_t *place) noexcept nogil:
-    """`compare_rows`, if that can be done in the longest vectors, and there is no NaN."""
-    cdef Py_ssize_t vector = vector_of(sizeof(float4))
+cdef inline Py_ssize_t whole_lines(int rows, const char **row, Py_ssize_t step, Py_ssize_t count, Py_ssize_t lines,
+                                   const char *limit) noexcept nogil:
+    """Of how many lines of floats whole vectors can be read before this."""
+    cdef Py_ssize_t vector = vector_of(sizeof(float4)), room
     cdef int i
     for i in range(rows if count < vector else 0):
-        if row[i] + max((lines - 1) * step, 0) + 2 * vector * <Py_ssize_t> sizeof(float4) > limit:
-            return False
-    return held_twos(rows, placed, row, step, places, lines, count, max(count, vector), best, place)
+        room = limit - row[i] - 2 * vector * <Py_ssize_t> sizeof(float4)
+        if room < 0:
+            return 0
+        if step > 0:
+            lines = min(lines, room // step + 1)
+    return lines
 
 
 cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
                               Py_ssize_t lines, Py_ssize_t ahead, const char *limit, bint placed, bint in_caches,
                               int *careful, number *best, int32_t *place) noexcept nogil:
-    """`compare_rows`, and where a NaN was, the next calls are `careful`. Places may be left out where they are not
+    """`compare_rows`; where a NaN was, the next calls are `careful`. Places may be left out where they are not
     `placed`."""
+    cdef const char *at[4]
+    cdef Py_ssize_t vector = vector_of(sizeof(number)), some = 0
+    cdef int i
     # Beyond the caches long rows take up to twice as long without what is fetched ahead.
-    if number is float4 and (in_caches or count < vector_of(sizeof(float4))):
+    if number is float4 and (in_caches or count < vector):
         if careful[0] > 0:
             careful[0] -= 1
-        elif hold_rows(rows, row, step, places, count, lines, limit, placed, best, place):
-            return
         else:
-            careful[0] = CAREFUL
-    compare_each_twos(rows, row, step, places, count, lines, ahead, limit, best, place)
+            some = whole_lines(rows, row, step, count, lines, limit)
+            if some and not done(held_twos(rows, placed, row, step, places, some, count, max(count, vector), best,
+                                           place), careful):
+                some = 0
+    if some < lines:
+        for i in range(rows):
+            at[i] = row[i] + some * step
+        compare_each_twos(rows, at, step, places, count, lines - some, ahead, limit, best + some * count,
+                          place + some * count)
 
 
 cdef inline cloned compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,

@@ -73,6 +73,10 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
     cdef int32_t begin_room[LINE]
     cdef const int32_t *begin = NULL
     cdef int careful = 0
+    cdef number[CELLS_ROOM] cells_room
+    cdef number *cells = <number *> aligned(cells_room)
+    if number is float4 and fits:
+        memset(cells, 0, (dealt_cells(g, &most) + VECTOR) * sizeof(number))
     if plan.together:
         begin_rows(job, begin_room)
         begin = begin_room
@@ -100,7 +104,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
                         and row_inside(g, block.d, block.h + block.rows)):
                     block.rows += 1
                 block.whole = most.whole
-            pool_block(job, plane, &block, &careful, full)
+            pool_block(job, plane, &block, &careful, cells)
         else:
             pool_large(job, plane, block.d, block.h, block.w, block.width, False, full)
         line += block.rows

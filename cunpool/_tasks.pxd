@@ -17,14 +17,14 @@ cdef extern from *:
 
     /* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then
        tiny numbers would compare as equal, and sums be others, in the caller's share alone: every share computes
-       exactly, and leaves things as they were. */
+       exactly, lets nothing trap, and leaves things as they were. */
     #if defined(__GNUC__) && defined(__x86_64__)
     #include <xmmintrin.h>
     #define cunpool_exact() cunpool_control(0)
     static inline unsigned cunpool_control(unsigned before) {
         unsigned now = _mm_getcsr();
-        if (before ? before != now : (now & 0xE040) != 0)
-            _mm_setcsr(before ? before : now & ~0xE040u);
+        if (before ? before != now : (now & 0xFFC0) != 0x1F80)
+            _mm_setcsr(before ? before : (now & ~0xE040u) | 0x1F80);
         return now;
     }
     #elif defined(__GNUC__) && defined(__aarch64__)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import vectorised
@@ -109,3 +114,21 @@ def test_places_of_windows_that_are_compared_at_once(lanes, rng):
     for given in (x, channels_last(x)):
         for window in (((2, 2),), ((3, 3), 2), ((2, 2), (1, 3))):
             assert everything(given, window) == expected(x, window)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "feenableexcept"), reason="no such function here")
+def test_sums_that_overflow_trap_nowhere():
+    """All numbers are added up, which is nobody's business: also where the process asked for a signal."""
+    code = """
+import ctypes
+import numpy as np, cunpool as cu
+large = np.full((1, 4, 8, 64), 3e38, np.float32)
+both = np.where(np.arange(64) % 2, np.inf, -np.inf).astype(np.float32) * np.ones((1, 4, 8, 1), np.float32)
+libm = ctypes.CDLL(None)
+libm.feenableexcept(1 | 4 | 8)  # on x86-64: invalid, division by zero, overflow
+for window in ((2,), (3, 2, 1)):
+    for x in (large, both):
+        cu.max_pool2d(x, *window, return_indices=True)
+libm.fedisableexcept(1 | 4 | 8)
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(cu.__file__).parent.parent).returncode == 0

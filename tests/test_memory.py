@@ -58,6 +58,13 @@ def test_only_results_of_a_megabyte_are_recycled(lead):
         assert now.hits + now.misses - before.hits - before.misses == recycled, (lead, count)
 
 
+@pytest.mark.parametrize("layout", [slice(None), slice(None, None, -1)])
+def test_results_of_more_cells_than_can_be_counted(layout):
+    grad, indices = np.ones((1, 100), np.float32)[:, layout], np.zeros((1, 100), np.int64)
+    with pytest.raises(ValueError, match="dimension"):
+        cu.max_pool1d_backward(grad, indices, (99 * 2**60 + 1,), 1, 2**60)
+
+
 def test_results_keep_their_dtype_alive_and_no_longer():
     dtype = np.dtype([("here", np.float32), ("there", np.float32)])
     values, indices = np.zeros((1, 4), dtype), np.zeros((1, 4), np.int64)
