@@ -258,18 +258,21 @@ def empty(make, *arguments):
         PyDataMem_SetHandler(before)
 
 
+cdef object in_any_order(cnp.ndarray like, tuple shape, cnp.dtype dtype):
+    return empty_like(like, dtype, "K", False, shape)
+
+
 cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
     """An array in new memory whose axes lie in the order of `like`'s, of which it has as many."""
     cdef cnp.npy_intp sizes[cnp.NPY_MAXDIMS]
     cdef int axes = cnp.PyArray_NDIM(like), axis
-    cdef bint plain = cnp.PyArray_IS_C_CONTIGUOUS(like) and len(shape) == axes
+    if not cnp.PyArray_IS_C_CONTIGUOUS(like) or len(shape) != axes:
+        return in_any_order(like, shape, dtype)
     try:
-        for axis in range(axes if plain else 0):
+        for axis in range(axes):
             sizes[axis] = shape[axis]
     except OverflowError:  # NumPy has words of its own for that
-        plain = False
-    if not plain:
-        return empty_like(like, dtype, "K", False, shape)
+        return in_any_order(like, shape, dtype)
     Py_INCREF(dtype)  # for the array takes one reference
     return PyArray_Empty(axes, sizes, dtype, 0)
 

@@ -260,7 +260,7 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     plan.ways = 0
     plan.rows.by_twos = plan.rows.together = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
-    plan.reach.places = False
+    plan.reach.places = False  # unreached: the compiler sets it with the flags above
     # Windows of 2 where they lie.
     if (near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED)
             and not met("bytes without indices, which are filtered", item_size == 1 and job.indices.data == NULL)):
