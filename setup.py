@@ -30,6 +30,8 @@ SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-fno-align-j
 SMALLER += ["-fno-align-labels", "-fno-align-functions"]
 # The shortest ones do: where they lie badly, scattering and gathering take 1.1 to 1.3 times as long.
 ALIGNED = {"cunpool._unpool": ["-falign-loops=64"], "cunpool._gather": ["-falign-loops=64"]}
+# These have no loop that is worth the bytes that it would take in the wheel.
+ALIGNED |= {"cunpool._memory": ["-Os"], "cunpool._runtime": ["-Os"]}
 # In the order of the source what is alike lies close together, and a wheel's compression sees 32 KB at a time.
 SMALLER += ["-fno-toplevel-reorder", "-ffunction-sections"]
 # Without these Clang looks at few pairs of arrays whether they overlap, and does not vectorise loops over more: pooling

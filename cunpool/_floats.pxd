@@ -58,9 +58,9 @@ cdef extern from *:
     #define AVX2_ODD(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0xDD))
 
     /* The highest of some looks in each of `lines` windows, and its place, if there is room for that; of those `next`
-       bytes ahead too. Of equals the first. Returns whether there may have been a NaN: all numbers but the first look's,
-       which would stay, are added up, in four sums that need not wait for each other, and a sum stays one. (To compare
-       each with itself takes longer.)
+       bytes ahead too. Of equals the first. Returns whether there may have been a NaN: all numbers but the first
+       look's, which would stay, are added up, in four sums that need not wait for each other, and a sum stays one. (To
+       compare each with itself takes longer.)
        What has been read is kept, or else compilers read it again for each use, which takes up to 1.7 times as long. */
     #define CUNPOOL_HOLD(name, isa, V, LANES) \\
         __attribute__((target(isa), always_inline)) static inline int name##_of( \\

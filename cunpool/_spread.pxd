@@ -287,9 +287,7 @@ cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, 
     for line in range(first, first + <int> way.row.taps):
         line_out = out + (line - first) * below
         code = <part> way.line_code[line]
-        if twos:
-            spread_twos(1, line_out, 0, step, codes, values, rows, windows, code, code, tap_code)
-        elif cells and taps == 2:
+        if cells and taps == 2:
             spread_rows(2, line_out, step, codes, values, rows, windows, code, tap_code)
         elif cells and taps == 3:
             spread_rows(3, line_out, step, codes, values, rows, windows, code, tap_code)
