@@ -28,10 +28,14 @@ SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-
 # Nothing unwinds these frames, and most loops need not begin where a cache line does.
 SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-fno-align-jumps"]
 SMALLER += ["-fno-align-labels", "-fno-align-functions"]
-# The shortest ones do: where they lie badly, scattering and gathering take 1.1 to 1.3 times as long.
-ALIGNED = {"cunpool._unpool": ["-falign-loops=64"], "cunpool._gather": ["-falign-loops=64"]}
-# These have no loop that is worth the bytes that it would take in the wheel.
-ALIGNED |= {"cunpool._memory": ["-Os"], "cunpool._runtime": ["-Os"]}
+# What some modules have besides. The shortest loops begin where a cache line does: where they lie badly, scattering
+# and gathering take 1.1 to 1.3 times as long. No loop of the last two is worth the bytes that it takes in the wheel.
+BESIDES = {
+    "cunpool._unpool": ["-falign-loops=64"],
+    "cunpool._gather": ["-falign-loops=64"],
+    "cunpool._memory": ["-Os"],
+    "cunpool._runtime": ["-Os"],
+}
 # In the order of the source what is alike lies close together, and a wheel's compression sees 32 KB at a time.
 SMALLER += ["-fno-toplevel-reorder", "-ffunction-sections"]
 # Without these Clang looks at few pairs of arrays whether they overlap, and does not vectorise loops over more: pooling
@@ -113,8 +117,8 @@ class BuildExt(build_ext):
         if ordinary and self.links([], STRIPPED):
             link_args += STRIPPED
         for extension in self.extensions:
-            aligned = ALIGNED.get(extension.name, []) if smaller else []
-            extension.extra_compile_args = compile_args + aligned + (openmp or [])
+            besides = BESIDES.get(extension.name, []) if smaller else []
+            extension.extra_compile_args = compile_args + besides + (openmp or [])
             extension.extra_link_args = link_args
         if self.flags_changed():
             self.force = True

@@ -27,26 +27,27 @@ cdef extern from *:
             memcpy(out, chosen, size); \\
         }
     #endif
-    /* The same for the two codes of each of some lines, with what they choose side by side: windows of two cells. */
+    /* The same for the two codes of each of two lines, with what they choose side by side: windows of two cells. */
     #if defined(__GNUC__) && !defined(__clang__)
     #define CUNPOOL_CHOOSES_BOTH 1
     #define CUNPOOL_CHOOSE_BOTH(name, type, ...) \\
-        static CUNPOOL_INLINED void name(int lines, char *out, Py_ssize_t below, const char *codes, \\
-                                         const char *values, type code, type code_below, type tap_code) { \\
+        static CUNPOOL_INLINED void name(char *out, char *below, const char *codes, const char *values, \\
+                                         type code, type code_below, type tap_code) { \\
             typedef type vector __attribute__((vector_size(16))); \\
             enum { N = 16 / sizeof(type) }; \\
             static const vector low = {__VA_ARGS__}; \\
             vector given, value, left, right, both; \\
+            int line; \\
             memcpy(&given, codes, 16); \\
             memcpy(&value, values, 16); \\
-            for (; lines > 0; lines--) { \\
+            for (line = 0; line < 2; line++) { \\
                 left = value & (vector) (given == (vector) {0} + code); \\
                 right = value & (vector) (given == (vector) {0} + (type) (code + tap_code)); \\
                 both = __builtin_shuffle(left, right, low); \\
                 memcpy(out, &both, 16); \\
                 both = __builtin_shuffle(left, right, low + (type) (N / 2)); \\
                 memcpy(out + 16, &both, 16); \\
-                out += below; \\
+                out = below; \\
                 code = code_below; \\
             } \\
         }
@@ -56,20 +57,20 @@ cdef extern from *:
     CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_8, uint64_t, 0, 2)
     #else
     #define CUNPOOL_CHOOSES_BOTH 0
-    #define cunpool_choose_both_1(lines, out, below, codes, values, code, code_below, tap_code)
-    #define cunpool_choose_both_2(lines, out, below, codes, values, code, code_below, tap_code)
-    #define cunpool_choose_both_4(lines, out, below, codes, values, code, code_below, tap_code)
-    #define cunpool_choose_both_8(lines, out, below, codes, values, code, code_below, tap_code)
+    #define cunpool_choose_both_1(out, below, codes, values, code, code_below, tap_code)
+    #define cunpool_choose_both_2(out, below, codes, values, code, code_below, tap_code)
+    #define cunpool_choose_both_4(out, below, codes, values, code, code_below, tap_code)
+    #define cunpool_choose_both_8(out, below, codes, values, code, code_below, tap_code)
     #endif
-    /* The same of four such vectors and one or two lines, for the compiler to make as few of as it can: of vectors that
-       are longer than the processor's GCC compares cell by cell. */
+    /* The same of four such vectors, for the compiler to make as few of as it can: of vectors that are longer than the
+       processor's GCC compares cell by cell. */
     #if defined(__GNUC__) && !defined(__clang__)
     #define CUNPOOL_ROLLED _Pragma("GCC unroll 1") /* of what it has unrolled it makes no vectors */
     #else
     #define CUNPOOL_ROLLED
     #endif
     #define CUNPOOL_CHOOSE_BOTH_LONG(name, item) \\
-        static CUNPOOL_INLINED void name(int lines, char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \\
+        static CUNPOOL_INLINED void name(char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \\
                                          const char *CYTHON_RESTRICT codes, const char *CYTHON_RESTRICT values, \\
                                          item code, item code_below, item tap_code) { \\
             item right = code + tap_code, right_below = code_below + tap_code, value, given; \\
@@ -80,10 +81,8 @@ cdef extern from *:
                 given = ((const item *) codes)[i]; \\
                 ((item *) out)[2 * i] = value & -(item) (given == code); \\
                 ((item *) out)[2 * i + 1] = value & -(item) (given == right); \\
-                if (lines == 2) { \\
-                    ((item *) below)[2 * i] = value & -(item) (given == code_below); \\
-                    ((item *) below)[2 * i + 1] = value & -(item) (given == right_below); \\
-                } \\
+                ((item *) below)[2 * i] = value & -(item) (given == code_below); \\
+                ((item *) below)[2 * i + 1] = value & -(item) (given == right_below); \\
             } \\
         }
     CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_1_long, item1)
@@ -227,36 +226,36 @@ cdef inline void choose(char *out, const part *codes, const part *values, part c
         cunpool_choose_8(out, <const char *> codes, <const char *> values, code)
 
 
-cdef inline void choose_both(int lines, char *out, Py_ssize_t below, const part *codes, const part *values, part code,
+cdef inline void choose_both(char *out, Py_ssize_t below, const part *codes, const part *values, part code,
                              part code_below, part tap_code) noexcept nogil:
     if part is item1:
-        cunpool_choose_both_1(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_1(out, out + below, <const char *> codes, <const char *> values, code, code_below,
                               tap_code)
     elif part is item2:
-        cunpool_choose_both_2(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_2(out, out + below, <const char *> codes, <const char *> values, code, code_below,
                               tap_code)
     elif part is item4:
-        cunpool_choose_both_4(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_4(out, out + below, <const char *> codes, <const char *> values, code, code_below,
                               tap_code)
     else:
-        cunpool_choose_both_8(lines, out, below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_8(out, out + below, <const char *> codes, <const char *> values, code, code_below,
                               tap_code)
 
 
-cdef inline void choose_both_long(int lines, char *out, Py_ssize_t below, const part *codes, const part *values,
-                                  part code, part code_below, part tap_code) noexcept nogil:
+cdef inline void choose_both_long(char *out, Py_ssize_t below, const part *codes, const part *values, part code,
+                                  part code_below, part tap_code) noexcept nogil:
     if part is item1:
-        cunpool_choose_both_1_long(lines, out, out + below, <const char *> codes, <const char *> values, code,
-                                   code_below, tap_code)
+        cunpool_choose_both_1_long(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+                                   tap_code)
     elif part is item2:
-        cunpool_choose_both_2_long(lines, out, out + below, <const char *> codes, <const char *> values, code,
-                                   code_below, tap_code)
+        cunpool_choose_both_2_long(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+                                   tap_code)
     elif part is item4:
-        cunpool_choose_both_4_long(lines, out, out + below, <const char *> codes, <const char *> values, code,
-                                   code_below, tap_code)
+        cunpool_choose_both_4_long(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+                                   tap_code)
     else:
-        cunpool_choose_both_8_long(lines, out, out + below, <const char *> codes, <const char *> values, code,
-                                   code_below, tap_code)
+        cunpool_choose_both_8_long(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+                                   tap_code)
 
 
 cdef inline void choose_long(char *out, const part *codes, const part *values, part code) noexcept nogil:

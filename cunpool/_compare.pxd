@@ -211,10 +211,8 @@ cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     places are so much further, with `pitch` results for each. Where a NaN was, the next calls are `careful`."""
     must(0 < taps.count <= LOOKS)
     if number is float4:
-        if careful[0] > 0:
-            careful[0] -= 1
-        elif done(held(taps.count, <const char **> taps.cells, taps.places, windows, next, next_place, pitch, lines,
-                       best, place), careful):
+        if hopeful(careful) and done(held(taps.count, <const char **> taps.cells, taps.places, windows, next,
+                                          next_place, pitch, lines, best, place), careful):
             return
     compare_each(taps, windows, next, next_place, pitch, lines, best, place)
 

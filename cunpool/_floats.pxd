@@ -57,6 +57,16 @@ cdef extern from *:
     #define AVX2_EVEN(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0x88))
     #define AVX2_ODD(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0xDD))
 
+    /* One more look: the highest so far, and where it was if that is wanted, in the names that the loops below have. */
+    #define CUNPOOL_HOLD_ONE(V, x, place) do { \\
+            if (placed) { \\
+                above = V##_ABOVE(x, highest); \\
+                highest = V##_IF(above, x, highest); \\
+                there = V##_PLACES_IF(above, place, there); \\
+            } else \\
+                highest = V##_HIGHER(x, highest); \\
+        } while (0)
+
     /* The highest of some looks in each of `lines` windows, and its place, if there is room for that; of those `next`
        bytes ahead too. Of equals the first. Returns whether there may have been a NaN: all numbers but the first
        look's, which would stay, are added up, in four sums that need not wait for each other, and a sum stays one. (To
@@ -88,12 +98,7 @@ cdef extern from *:
                         x = V##_LOAD((const float *) (cell[look] + ahead)); \\
                         V##_KEEP(x); \\
                         sum[look % 4] = V##_ADD(sum[look % 4], x); \\
-                        if (placed) { \\
-                            above = V##_ABOVE(x, highest); \\
-                            highest = V##_IF(above, x, highest); \\
-                            there = V##_PLACES_IF(above, at[look], there); \\
-                        } else \\
-                            highest = V##_HIGHER(x, highest); \\
+                        CUNPOOL_HOLD_ONE(V, x, at[look]); \\
                     } \\
                     V##_STORE(best + window * pitch + i, highest); \\
                     if (placed) \\
@@ -126,14 +131,6 @@ cdef extern from *:
     static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t count) {
         return i + lanes == count || i + 2 * lanes <= count ? i + lanes : count - lanes;
     }
-    #define CUNPOOL_HOLD_ONE(V, x, place) do { \\
-            if (placed) { \\
-                above = V##_ABOVE(x, highest); \\
-                highest = V##_IF(above, x, highest); \\
-                there = V##_PLACES_IF(above, place, there); \\
-            } else \\
-                highest = V##_HIGHER(x, highest); \\
-        } while (0)
     #define CUNPOOL_HOLD_TWOS(name, isa, V, LANES) \\
         __attribute__((target(isa), always_inline)) static inline int name##_of( \\
                 int rows, int placed, const char *const *row, Py_ssize_t step, const int32_t *places, \\
@@ -238,6 +235,14 @@ cdef extern from *:
 
 cdef enum:
     CAREFUL = 16            # calls behind one that met a NaN in which others are expected
+
+
+cdef inline bint hopeful(int *careful) noexcept nogil:
+    """Whether to try `held` or `held_twos`, or rather to be `careful`, once less from now on."""
+    if careful[0] == 0:
+        return True
+    careful[0] -= 1
+    return False
 
 
 cdef inline bint done(int outcome, int *careful) noexcept nogil:

@@ -162,10 +162,8 @@ cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     `nan`, one flag as large as a number for each, says nothing: any other has seen a NaN."""
     if plain is float4:
         must(0 < taps.count <= LOOKS)
-        if careful[0] > 0:
-            careful[0] -= 1
-        elif done(held(taps.count, <const char **> taps.cells, taps.places, windows, next, 0, pitch, lines, into, NULL),
-                  careful):
+        if hopeful(careful) and done(held(taps.count, <const char **> taps.cells, taps.places, windows, next, 0, pitch,
+                                          lines, into, NULL), careful):
             return
     highest_each(taps, windows, next, pitch, lines, into, nan)
 

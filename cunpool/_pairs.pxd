@@ -102,9 +102,7 @@ cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const
     cdef int i
     # Beyond the caches long rows take up to twice as long without what is fetched ahead.
     if number is float4 and (in_caches or count < vector):
-        if careful[0] > 0:
-            careful[0] -= 1
-        else:
+        if hopeful(careful):
             some = whole_lines(rows, row, step, count, lines, limit)
             if some and not done(held_twos(rows, placed, row, step, places, some, count, max(count, vector), best,
                                            place), careful):

@@ -281,7 +281,7 @@ cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, 
     cdef bint twos = cells and taps == 2 and met("rows that fill a vector",
                                                  windows * sizeof(part) >= (VECTOR if CUNPOOL_CHOOSES_BOTH else LONG))
     if twos and way.row.taps == 2:
-        spread_twos(2, out, below, step, codes, values, rows, windows, <part> way.line_code[first],
+        spread_twos(out, below, step, codes, values, rows, windows, <part> way.line_code[first],
                     <part> way.line_code[first + 1], tap_code)
         return
     for line in range(first, first + <int> way.row.taps):
