@@ -226,6 +226,17 @@ def data(cell: Cell) -> dict[str, np.ndarray]:
     return arrays
 
 
+def from_a_line(array: np.ndarray) -> np.ndarray:
+    """The same array, from the beginning of a cache line on. Where NumPy has one begin is luck, which lasts as long as
+    a process and takes whoever has less of it up to a fifth longer."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    room = np.empty(high - low + 64, np.uint8)
+    begin = -room.ctypes.data % 64 + array.ctypes.data - low
+    moved = np.ndarray(array.shape, array.dtype, room, begin, array.strides)
+    moved[...] = array
+    return moved
+
+
 def marked(cell: Cell, indices: np.ndarray) -> np.ndarray:
     """Ones at the indices, among zeros: of this an engine makes codes of its own, where windows do not overlap."""
     marks = np.zeros((*cell.full[:2], math.prod(cell.full[2:])), np.float32)

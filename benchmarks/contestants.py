@@ -13,7 +13,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from cells import Cell
+from cells import Cell, from_a_line
 from inside import compiled, inside, prepared
 from onednn import onednn
 from shared import bench
@@ -69,7 +69,9 @@ def cunpool(threads: int) -> Prepared:
             if cell.index == "int32":
                 style["index_dtype"] = "int32"
             if cell.out:
-                style["out"] = tuple(np.empty_like(x, dtype, shape=cell.pooled) for dtype in (x.dtype, cell.index))
+                style["out"] = tuple(
+                    from_a_line(np.empty_like(x, dtype, shape=cell.pooled)) for dtype in (x.dtype, cell.index)
+                )
             if not style.keys() <= signature(pool).parameters.keys():
                 return None  # another build, of --against, that does not know this yet
             return lambda: pool(x, *cell.window, return_indices=cell.index != "none", **style)
@@ -81,7 +83,7 @@ def cunpool(threads: int) -> Prepared:
             pool_backward = getattr(cu, f"max_pool{cell.n}d_backward")
             return lambda: pool_backward(x, indices, size, *cell.window, **style)
         unpool = getattr(cu, f"max_unpool{cell.n}d")
-        out = np.empty_like(x, shape=cell.full) if cell.out else None
+        out = from_a_line(np.empty_like(x, shape=cell.full)) if cell.out else None
         return lambda: unpool(x, indices, *cell.window, size, out=out, **style)
 
     return call
@@ -116,7 +118,7 @@ def torch(threads: int) -> Prepared:
             pool_backward, full = torch.ops.aten.max_pool2d_with_indices_backward, torch.empty(cell.full)
             pairs = [[size, size] for size in (*cell.window, 1)]
             return lambda: pool_backward(x, full, *pairs, False, indices)
-        out = torch.from_numpy(np.empty_like(arrays["x"], shape=cell.full))
+        out = torch.from_numpy(from_a_line(np.empty_like(arrays["x"], shape=cell.full)))
         return lambda: torch._C._nn.max_unpool2d(x, indices, cell.full[2:], out=out)
 
     return call
@@ -133,7 +135,10 @@ def onnxruntime(threads: int) -> Prepared:
         if not cell.out:
             return plain(cell, arrays)
         session, feed, shapes = bench.onnx_session(cell, arrays, threads)
-        out = {name: np.empty(shape, np.float32 if name == "y" else np.int64) for name, shape in shapes.items()}
+        out = {
+            name: from_a_line(np.empty(shape, np.float32 if name == "y" else np.int64))
+            for name, shape in shapes.items()
+        }
         binding = session.io_binding()
         for name, array in feed.items():
             binding.bind_cpu_input(name, array)
@@ -169,7 +174,7 @@ def numpy(threads: int) -> Prepared:
             return plain(cell, arrays)
         planes, size = math.prod(cell.full[:2]), math.prod(cell.full[2:])
         x, indices = arrays["x"].reshape(planes, -1), arrays["indices"].reshape(planes, -1)
-        out = np.empty((planes, size), x.dtype)
+        out = from_a_line(np.empty((planes, size), x.dtype))
 
         def unpool() -> np.ndarray:
             out[...] = 0
@@ -212,7 +217,7 @@ def numba(threads: int) -> Prepared:
             return None
         planes, size = math.prod(cell.full[:2]), math.prod(cell.full[2:])
         x, indices = arrays["x"].reshape(planes, -1), arrays["indices"].reshape(planes, -1)
-        out = np.empty((planes, size), x.dtype) if cell.out else None
+        out = from_a_line(np.empty((planes, size), x.dtype)) if cell.out else None
 
         def unpool() -> np.ndarray:
             z = np.empty((planes, size), x.dtype) if out is None else out
@@ -290,7 +295,7 @@ def arranged(name: str, prepare: Prepare) -> Prepare:
         def call(cell: Cell, arrays: Arrays) -> Call | None:
             if (cell.inside and name not in INSIDE) or (cell.work > MOST and name not in SWIFT):
                 return None
-            return of_kind(cell, {key: LAYOUTS[cell.layout](array) for key, array in arrays.items()})
+            return of_kind(cell, {key: from_a_line(LAYOUTS[cell.layout](array)) for key, array in arrays.items()})
 
         return call
 

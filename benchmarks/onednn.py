@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cells import Cell, marked
+from cells import Cell, from_a_line, marked
 from shared import bench
 
 FLAGS = "-O2", "-std=c11", "-shared", "-fPIC"
@@ -56,10 +56,11 @@ def onednn(threads: int) -> bench.Prepared:
             return None
         given = arrays["x"]
         if cell.op == "pool":
-            result = np.empty_like(given, shape=cell.pooled)
+            result = from_a_line(np.empty_like(given, shape=cell.pooled))
             prepare(cell, cell.format == "window", given, result)
         else:
-            marks, result, ones = (np.empty_like(given, shape=shape) for shape in (cell.full, cell.full, cell.pooled))
+            shapes = cell.full, cell.full, cell.pooled
+            marks, result, ones = (from_a_line(np.empty_like(given, shape=shape)) for shape in shapes)
             marks[...] = marked(cell, arrays["indices"])
             prepare(cell, True, marks, ones)
             _done(pooling.run(False))

@@ -35,6 +35,11 @@ ctypedef fused number:
     half
     bhalf
 
+# A place in its window, or a code of one byte.
+ctypedef fused mark:
+    int32_t
+    item1
+
 cdef enum:
     TAPS = LOOKS            # cells of the largest window whose cells are looked at together
 

@@ -3,45 +3,93 @@ from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._floats cimport *
 
+cdef extern from *:
+    """
+    /* Which byte of two the first one in memory is: the lower one, or the higher one. */
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    enum { CUNPOOL_IN_LOW = 1, CUNPOOL_IN_HIGH = 0 };
+    #else
+    enum { CUNPOOL_IN_LOW = 0, CUNPOOL_IN_HIGH = 1 };
+    #endif
+    """
+    enum:
+        IN_LOW "CUNPOOL_IN_LOW"
+        IN_HIGH "CUNPOOL_IN_HIGH"
+
+
+cdef inline item2 higher_byte(item2 cells, item2 highest, int row) noexcept nogil:
+    """The highest of two cells more, each in the higher byte, beside a number that is the larger the earlier it is
+    looked at: so of equals the first one stays."""
+    highest = max(highest, <item2> (cells << 8 | 7 - 2 * row - IN_LOW))
+    return max(highest, <item2> (cells & 0xFF00 | 7 - 2 * row - IN_HIGH))
+
+
+cdef inline inlined hold_bytes(int rows, const number *a, const number *b, const number *c, const number *d,
+                               Py_ssize_t count, number *best, item1 *code) noexcept nogil:
+    """The maxima of windows of 2 that lie in these rows, and which of a window's cells each was."""
+    cdef item2 flip = 0x8080 if number is int1 else 0, highest
+    cdef Py_ssize_t i
+    for i in range(count):
+        highest = higher_byte((<const item2 *> a)[i] ^ flip, 0, 0)
+        if rows > 1:
+            highest = higher_byte((<const item2 *> b)[i] ^ flip, highest, 1)
+        if rows > 2:
+            highest = higher_byte((<const item2 *> c)[i] ^ flip, highest, 2)
+            highest = higher_byte((<const item2 *> d)[i] ^ flip, highest, 3)
+        (<item1 *> best)[i] = <item1> (highest >> 8 ^ flip)
+        code[i] = <item1> (highest & 7 ^ 7)
+
+
+cdef inline inlined hold_pairs(int rows, const number *a, const number *b, const number *c, const number *d,
+                               const int32_t *places, Py_ssize_t count, number *best, int32_t *place) noexcept nogil:
+    """The maxima of windows of 2 that lie in these rows, and their places. It vectorises where `rows` is a constant."""
+    cdef int32_t in_a = places[0], in_b = places[rows - 1 if rows < 4 else 1]
+    cdef int32_t in_c = places[rows - 2 if rows > 2 else 0], in_d = places[rows - 1]
+    cdef number highest
+    cdef int32_t there
+    cdef Py_ssize_t i
+    for i in range(count):
+        highest = a[2 * i]
+        there = in_a
+        hold(&highest, &there, a[2 * i + 1], in_a + 1)
+        if rows > 1:
+            hold(&highest, &there, b[2 * i], in_b)
+            hold(&highest, &there, b[2 * i + 1], in_b + 1)
+        if rows > 2:
+            hold(&highest, &there, c[2 * i], in_c)
+            hold(&highest, &there, c[2 * i + 1], in_c + 1)
+            hold(&highest, &there, d[2 * i], in_d)
+            hold(&highest, &there, d[2 * i + 1], in_d + 1)
+        best[i] = highest
+        place[i] = there
+
 
 cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
-                                  Py_ssize_t ahead, number *best, int32_t *place) noexcept nogil:
-    """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places.
+                                  Py_ssize_t ahead, Py_ssize_t piece, number *best, mark *place) noexcept nogil:
+    """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places, or
+    of bytes their codes.
 
-    What lies as many bytes `ahead` is fetched, if that is not 0. It vectorises where `rows` is a constant.
+    In pieces of so many windows, before each of which what lies as many bytes `ahead` is fetched, if that is not 0.
     """
     # One by one, because arrays that are copied whole stay in memory, and keep the loop from vectorising.
     cdef const number *a = row[0]
     cdef const number *b = row[rows - 1 if rows < 4 else 1]
     cdef const number *c = row[rows - 2 if rows > 2 else 0]
     cdef const number *d = row[rows - 1]
-    cdef int32_t in_a = places[0], in_b = places[rows - 1 if rows < 4 else 1]
-    cdef int32_t in_c = places[rows - 2 if rows > 2 else 0], in_d = places[rows - 1]
-    cdef number highest
-    cdef int32_t there
     # In whole vectors, of which the last one does some windows again.
-    cdef Py_ssize_t vector = vector_of(sizeof(number)), begin = 0, next, i
-    cdef Py_ssize_t some = min(<Py_ssize_t> PIECE, count // vector * vector if count > vector else count)
+    cdef Py_ssize_t vector = vector_of(sizeof(number)), begin = 0, next
+    cdef Py_ssize_t some = min(piece, count // vector * vector if count > vector else count)
     while True:
+        must(some > 0)
         if ahead:
             # In the order of the memory, in which two rows follow each other: that is much faster than by turns.
             fetch(<const char *> (row[0] + 2 * min(rows, 2) * begin) + ahead, 2 * min(rows, 2) * some * sizeof(number))
             if rows > 2:
                 fetch(<const char *> (row[2] + 4 * begin) + ahead, 4 * some * sizeof(number))
-        for i in range(some):
-            highest = a[2 * i]
-            there = in_a
-            hold(&highest, &there, a[2 * i + 1], in_a + 1)
-            if rows > 1:
-                hold(&highest, &there, b[2 * i], in_b)
-                hold(&highest, &there, b[2 * i + 1], in_b + 1)
-            if rows > 2:
-                hold(&highest, &there, c[2 * i], in_c)
-                hold(&highest, &there, c[2 * i + 1], in_c + 1)
-                hold(&highest, &there, d[2 * i], in_d)
-                hold(&highest, &there, d[2 * i + 1], in_d + 1)
-            best[i] = highest
-            place[i] = there
+        if mark is item1:
+            hold_bytes(rows, a, b, c, d, some, best, place)
+        else:
+            hold_pairs(rows, a, b, c, d, places, some, best, place)
         if begin + some == count:
             break
         next = min(begin + some, count - vector)
@@ -53,12 +101,12 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
         best += some
         place += some
         begin = next
-        some = min(<Py_ssize_t> PIECE, (count - begin) // vector * vector)
+        some = min(piece, (count - begin) // vector * vector)
 
 
 cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
-                                 Py_ssize_t lines, Py_ssize_t ahead, const char *limit, number *best,
-                                 int32_t *place) noexcept nogil:
+                                 Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece, const char *limit, number *best,
+                                 mark *place) noexcept nogil:
     """`compare_pairs` for some pooled rows, `step` bytes of the array apart. Short ones as whole vectors, whose rest is
     overwritten by what follows, where there is memory of the array's behind them, which ends at `limit`."""
     cdef const number *at[4]
@@ -71,7 +119,7 @@ cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, co
         overrun = count < vector
         for i in range(rows):
             overrun &= <const char *> (at[i] + 2 * vector) <= limit
-        compare_pairs(rows, at, places, vector if overrun else count, ahead, best, place)
+        compare_pairs(rows, at, places, vector if overrun else count, ahead, piece, best, place)
         for i in range(rows):
             at[i] = <const number *> (<const char *> at[i] + step)
         best += count
@@ -110,19 +158,61 @@ cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const
     if some < lines:
         for i in range(rows):
             at[i] = row[i] + some * step
-        compare_each_twos(rows, at, step, places, count, lines - some, ahead, limit, best + some * count,
+        compare_each_twos(rows, at, step, places, count, lines - some, ahead, PIECE, limit, best + some * count,
                           place + some * count)
 
 
-cdef inline cloned compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
-                                     Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, const char *limit,
-                                     number *best, int32_t *place) noexcept nogil:
+cdef inline inlined compare_by_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places,
+                                    Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
+                                    const char *limit, number *best, mark *place) noexcept nogil:
     """`compare_rows`, compiled apart for what there is."""
-    if number is int8 or number is item8:
-        pass  # unreached, as `plan_pool` says
-    elif rows == 1:
-        compare_rows(1, row, step, places, count, lines, ahead, limit, best, place)
+    if rows == 1:
+        compare_rows(1, row, step, places, count, lines, ahead, piece, limit, best, place)
     elif rows == 2:
-        compare_rows(2, row, step, places, count, lines, ahead, limit, best, place)
+        compare_rows(2, row, step, places, count, lines, ahead, piece, limit, best, place)
     else:
-        compare_rows(4, row, step, places, count, lines, ahead, limit, best, place)
+        compare_rows(4, row, step, places, count, lines, ahead, piece, limit, best, place)
+
+
+cdef inline cloned compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
+                                     Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
+                                     const char *limit, number *best, int32_t *place) noexcept nogil:
+    """`compare_rows` of numbers of several bytes."""
+    if number is float4 or number is float8:  # with a constant they take up to a fifth less time, for a larger wheel
+        compare_by_rows(rows, row, step, places, count, lines, ahead, PIECE, limit, best, place)
+    elif number is not int1 and number is not item1 and number is not int8 and number is not item8:
+        compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, best, place)
+
+
+cdef inline cloned compare_bytes(int rows, const char **row, Py_ssize_t step, Py_ssize_t count, Py_ssize_t lines,
+                                 Py_ssize_t ahead, const char *limit, number *best, item1 *code) noexcept nogil:
+    """`compare_rows` of bytes, which are faster in one piece if nothing is fetched."""
+    cdef Py_ssize_t piece = PIECE if ahead else max(count, vector_of(1))
+    if number is int1 or number is item1:
+        compare_by_rows(rows, row, step, NULL, count, lines, ahead, piece, limit, best, code)
+
+
+cdef inline cloned places_of_codes(const item1 *code, const int32_t *places, int rows, const int32_t *begin,
+                                   Py_ssize_t count, int32_t *place) noexcept nogil:
+    """The places of windows of 2 by their codes, from those of their rows, and from where each window begins if that is
+    known."""
+    cdef int32_t below = places[1] - 2 if rows > 1 else 0, behind = places[2] - 4 if rows > 2 else 0
+    cdef Py_ssize_t i
+    if rows > 2:
+        for i in range(count):
+            place[i] = code[i] + below * (code[i] >> 1 & 1) + behind * (code[i] >> 2)
+        if begin != NULL:
+            begin_windows(begin, count, place)
+    elif begin != NULL:
+        for i in range(count):
+            place[i] = begin[i] + code[i] + below * (code[i] >> 1)
+    else:
+        for i in range(count):
+            place[i] = code[i] + below * (code[i] >> 1)
+
+
+cdef inline void begin_windows(const int32_t *begin, Py_ssize_t count, int32_t *place) noexcept nogil:
+    """Count places from the first of some windows, which begin as the table says."""
+    cdef Py_ssize_t i
+    for i in range(count):
+        place[i] += begin[i]

@@ -2,8 +2,7 @@
 
 `plan_pool` is the list of ways, and `plan_call` says which planes are copied to C order before. Windows of 2 in
 contiguous rows are compared where they lie. Without indices, what is contiguous along an axis, or interleaves the
-channels, is filtered, windows of 2 bytes among that. Every window of few cells is compared in all channels, where these
-are neighbours; rows of small windows are dealt out, with indices along any axis, and those of few interleaved channels;
+channels, is filtered. Every window of few cells is compared in all channels, where these are neighbours; rows of small windows are dealt out, with indices along any axis, and those of few interleaved channels;
 all else is packed, reached and taken. What is left, windows that miss the array, are larger than any block or have
 their cells far apart, is looked at cell by cell.
 """
@@ -262,12 +261,11 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     plan.reach.offsets.table = NULL
     plan.reach.places = False  # unreached: the compiler sets it with the flags above
     # Windows of 2 where they lie.
-    if (near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED)
-            and not met("bytes without indices, which are filtered", item_size == 1 and job.indices.data == NULL)):
+    if near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED):
         plan.rows.by_twos = True
         if foldable(job, item_size, job.index_size):
             join(job, plan, item_size)
-        plan.rows.together = rows_together(job)
+        plan.rows.together = rows_together(job, item_size)
         plan.ways += TWOS_TAKEN
     # Values alone, of rows that are contiguous or interleave the channels, or of another axis that does.
     elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):

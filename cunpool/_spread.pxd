@@ -156,7 +156,7 @@ cdef inline void twice(part *codes, Py_ssize_t count) noexcept nogil:
         codes[2 * i] = codes[2 * i + 1] = codes[i]
 
 
-cdef inline void quieten(const char *values, Py_ssize_t count, entry *quiet) noexcept nogil:
+cdef inline cloned quieten(const char *values, Py_ssize_t count, entry *quiet) noexcept nogil:
     """What is left of numbers that are added to nothing."""
     cdef Py_ssize_t i
     for i in range(count):

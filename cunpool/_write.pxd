@@ -143,19 +143,24 @@ cdef inline cloned copy_values(char *to, const char *values, Py_ssize_t size) no
     cunpool_copy(to, values, size)
 
 
+cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t lines,
+                              const number *values) noexcept nogil:
+    cdef Py_ssize_t i
+    if step != sizeof(number):
+        for i in range(lines):
+            (<number *> (to + i * step))[0] = values[i]
+    elif stream:
+        cunpool_stream(to, <const char *> values, lines * sizeof(number))
+    elif lines * <Py_ssize_t> sizeof(number) >= LONG_COPY:
+        copy_values(to, <const char *> values, lines * sizeof(number))
+    else:
+        cunpool_copy(to, <const char *> values, lines * sizeof(number))  # fault: a write one past the end
+
+
 cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
                        const index *place) noexcept nogil:
     """Values and indices of neighbouring windows. The indices apart: they are the same loops for any kind of number."""
-    cdef Py_ssize_t i
-    if target.value_step != sizeof(number):
-        for i in range(lines):
-            (<number *> (target.values + i * target.value_step))[0] = best[i]
-    elif target.stream:
-        cunpool_stream(target.values, <const char *> best, lines * sizeof(number))
-    elif lines * <Py_ssize_t> sizeof(number) >= LONG_COPY:
-        copy_values(target.values, <const char *> best, lines * sizeof(number))
-    else:
-        cunpool_copy(target.values, <const char *> best, lines * sizeof(number))  # fault: a write one past the end
+    write_values(target.values, target.value_step, target.stream, lines, best)
     if target.indices != NULL:
         if index is index8:
             write_each(target, base, stride, lines, place)

@@ -412,12 +412,14 @@ def test_ways_of_pooling(rng, ways, dtype):
         assert list(map(bits, result)) == list(map(bits, reference.max_pool(x, 2, 3, 2, 1)))
 
 
-# Up to 32 windows in a row begin together, and no block of theirs but those of whole planes reaches into the next one.
+# Up to 32 windows in a row begin together, of bytes up to 128; and no block of theirs but those of whole planes reaches
+# into the next one.
 @pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4", "f8"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_short_rows_of_windows_of_2_are_written_together(rng, ways, threads, dtype):
-    fewest = 16 if np.dtype(dtype).itemsize == 1 else 8  # windows in a row that are worth a vector
-    for windows in (n for n in (8, 9, 15, 16, 17, 31, 32, 33) if n >= fewest):
+    # Those in a row that are worth a vector, and around the most.
+    counts = (16, 17, 31, 32, 33, 127, 128, 129) if dtype == "u1" else (8, 9, 15, 16, 17, 31, 32, 33)
+    for windows in counts:
         for rows in (1, 2, 3, 7, 512 // windows, 512 // windows + 1, 2 * (512 // windows) + 3):
             for planes, rest, depth in ((1, 0, 1), (41, 0, 1), (41, 1, 1), (2, 0, 4)):
                 n = 2 if depth == 1 else 3
@@ -438,15 +440,55 @@ def test_short_rows_of_windows_of_2_are_written_together(rng, ways, threads, dty
                     assert (wide[..., [0, -1]] == -7).all()
 
 
+# Bytes are compared with what they are beside: few of them, and the ends of their ranges, so that many are equal.
+@pytest.mark.parametrize("dtype", ["u1", "i1", "?"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("full", "kernel"),
+    [((2, 3, 2), (2,)), ((2, 3, 6, 2), (2, 2)), ((1, 3, 6, 5, 2), (2, 2, 2)), ((2, 2, 4, 6, 2), (1, 2, 2)),
+     ((2, 2, 4, 6, 2), (2, 1, 2)), ((2, 2, 4, 6, 2), (1, 1, 2)), ((1, 4, 41, 2), (2, 2)), ((1, 4, 6, 2), (1, 2))],
+)  # fmt: skip
+def test_bytes_in_windows_of_2(rng, ways, full, kernel, threads, dtype):
+    n = len(kernel)
+    for windows in (16, 17, 63, 64, 65, 100, 127, 128, 129, 511, 513):
+        shape = (*full[:-1], 2 * windows)
+        x = rng.choice(
+            {"?": [0, 1], "u1": [0, 1, 127, 128, 254, 255], "i1": [-128, -127, -1, 0, 126, 127]}[dtype], shape
+        )
+        x = x.astype(dtype)
+        values, indices = vectorised.max_pool(x, n, kernel)
+        codes = cu.convert_indices(indices, "plane", "window", input_size=shape[2:], kernel_size=kernel)
+        for expected, style in (
+            (indices, {}),
+            (indices, {"index_dtype": "int32"}),
+            (codes, {"index_format": "window"}),
+        ):
+            ways.clear()
+            result = POOL[n](x, kernel, return_indices=True, num_threads=threads, **style)
+            assert ways[0] & _pool.TWOS
+            assert bits(result[0]) == bits(values)
+            assert np.array_equal(result[1], expected), (shape, style)
+            for gaps in ((2, 0), (0, 2), (2, 2)):  # behind the rows of values, of indices, and of both
+                rooms = [np.full((*values.shape[:-1], windows + gap), 1, array.dtype)
+                         for gap, array in zip(gaps, result, strict=True)]  # fmt: skip
+                out = tuple(room[..., :windows] for room in rooms)
+                POOL[n](x, kernel, return_indices=True, num_threads=threads, out=out,
+                        index_format=style.get("index_format", "plane"))  # fmt: skip
+                assert bits(out[0]) == bits(values)
+                assert np.array_equal(out[1], expected), (shape, style, gaps)
+                assert all((room[..., windows:] == 1).all() for room in rooms)
+        assert bits(POOL[n](x, kernel, num_threads=threads)) == bits(values)
+
+
 FILTERED = _pool.REACHED | _pool.FILTERED
 
 
 @pytest.mark.parametrize(
     ("dtype", "width", "coded", "plain"),
     [
-        ("u1", 128, _pool.TWOS, FILTERED),
-        ("u1", 112, _pool.TWOS, FILTERED),
-        ("u1", 32, _pool.TWOS, FILTERED),
+        ("u1", 128, _pool.TWOS, _pool.TWOS),
+        ("u1", 112, _pool.TWOS, _pool.TWOS),
+        ("u1", 32, _pool.TWOS, _pool.TWOS),
         ("u1", 30, 0, FILTERED),
         ("u1", 6, 0, 0),
         ("i2", 112, _pool.TWOS, _pool.TWOS),
