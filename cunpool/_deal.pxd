@@ -210,7 +210,7 @@ cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *bl
     if target.index_row != block.width * target.index_step:
         begin = NULL
     if number is int1 or number is item1:
-        if target.code_size:
+        if target.code_size == 1:
             write_rows(target.indices, target.index_step, target.index_row, target.stream, block.rows, block.width,
                        code)
             return

@@ -2,9 +2,10 @@
 
 `plan_pool` is the list of ways, and `plan_call` says which planes are copied to C order before. Windows of 2 in
 contiguous rows are compared where they lie. Without indices, what is contiguous along an axis, or interleaves the
-channels, is filtered. Every window of few cells is compared in all channels, where these are neighbours; rows of small windows are dealt out, with indices along any axis, and those of few interleaved channels;
-all else is packed, reached and taken. What is left, windows that miss the array, are larger than any block or have
-their cells far apart, is looked at cell by cell.
+channels, is filtered. Every window of few cells is compared in all channels, where these are neighbours; rows of small
+windows are dealt out, with indices along any axis, and those of few interleaved channels; all else is packed, reached
+and taken. What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked
+at cell by cell.
 """
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc

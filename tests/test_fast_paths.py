@@ -469,14 +469,15 @@ def test_bytes_in_windows_of_2(rng, ways, full, kernel, threads, dtype):
             assert bits(result[0]) == bits(values)
             assert np.array_equal(result[1], expected), (shape, style)
             for gaps in ((2, 0), (0, 2), (2, 2)):  # behind the rows of values, of indices, and of both
-                rooms = [np.full((*values.shape[:-1], windows + gap), 1, array.dtype)
-                         for gap, array in zip(gaps, result, strict=True)]  # fmt: skip
+                wide = np.uint16 if gaps[0] and expected is codes else result[1].dtype  # as codes too may be given
+                rooms = [np.full((*values.shape[:-1], windows + gap), -1).astype(stored)
+                         for gap, stored in zip(gaps, (x.dtype, wide), strict=True)]  # fmt: skip
                 out = tuple(room[..., :windows] for room in rooms)
                 POOL[n](x, kernel, return_indices=True, num_threads=threads, out=out,
                         index_format=style.get("index_format", "plane"))  # fmt: skip
                 assert bits(out[0]) == bits(values)
                 assert np.array_equal(out[1], expected), (shape, style, gaps)
-                assert all((room[..., windows:] == 1).all() for room in rooms)
+                assert all((room[..., windows:] == np.array(-1).astype(room.dtype)).all() for room in rooms)
         assert bits(POOL[n](x, kernel, num_threads=threads)) == bits(values)
 
 
