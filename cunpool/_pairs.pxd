@@ -84,7 +84,7 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
         if ahead:
             # In the order of the memory, in which two rows follow each other: that is much faster than by turns.
             fetch(<const char *> (row[0] + 2 * min(rows, 2) * begin) + ahead, 2 * min(rows, 2) * some * sizeof(number))
-            if rows > 2:
+            if rows > 2:  # unreached: a constant of each loop that this becomes
                 fetch(<const char *> (row[2] + 4 * begin) + ahead, 4 * some * sizeof(number))
         if mark is item1:
             hold_bytes(rows, a, b, c, d, some, best, place)
