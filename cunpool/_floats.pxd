@@ -1,5 +1,6 @@
 # Floats held against each other in the longest vectors that the processor has, without looking at each for a NaN. If
-# one was among them, what was found is worth nothing: then they are compared as all kinds of numbers are.
+# one was among them, what was found is worth nothing: then they are compared as all kinds of numbers are. Doubles the
+# same, in windows of 2 that lie in two rows: others would make a larger wheel.
 from libc.stdint cimport int32_t
 
 cdef extern from *:
@@ -12,7 +13,7 @@ cdef extern from *:
     static int cunpool_lanes = 0; /* floats of a vector */
     static int cunpool_most_lanes(void) {
         __builtin_cpu_init();
-        return __builtin_cpu_supports("avx512f") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 0;
+        return __builtin_cpu_supports("avx512vl") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 0;
     }
 
     #define AVX512_V __m512
@@ -56,6 +57,45 @@ cdef extern from *:
     #define AVX2_IN_ORDER(x) _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xD8))
     #define AVX2_EVEN(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0x88))
     #define AVX2_ODD(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0xDD))
+
+    /* Of doubles, in vectors as long: beside places of half the length. */
+    #define AVX512_DOUBLES_V __m512d
+    #define AVX512_DOUBLES_PLACES __m256i
+    #define AVX512_DOUBLES_MASK __mmask8
+    #define AVX512_DOUBLES_ZERO() _mm512_setzero_pd()
+    #define AVX512_DOUBLES_LOAD(from) _mm512_loadu_pd(from)
+    #define AVX512_DOUBLES_KEEP(x) __asm__("" : "+v"(x))
+    #define AVX512_DOUBLES_STORE(to, x) _mm512_storeu_pd(to, x)
+    #define AVX512_DOUBLES_STORE_PLACES(to, x) _mm256_storeu_si256((__m256i *) (to), x)
+    #define AVX512_DOUBLES_ALL(place) _mm256_set1_epi32(place)
+    #define AVX512_DOUBLES_ADD(x, y) _mm512_add_pd(x, y)
+    #define AVX512_DOUBLES_HIGHER(x, y) _mm512_max_pd(x, y)
+    #define AVX512_DOUBLES_ABOVE(x, y) _mm512_cmp_pd_mask(x, y, _CMP_GT_OQ)
+    #define AVX512_DOUBLES_IF(mask, x, y) _mm512_mask_mov_pd(y, mask, x)
+    #define AVX512_DOUBLES_PLACES_IF(mask, x, y) _mm256_mask_mov_epi32(y, mask, x)
+    #define AVX512_DOUBLES_ANY_NAN(x) (_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q) != 0)
+    #define AVX512_DOUBLES_EVEN(x, y) _mm512_permutex2var_pd(x, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), y)
+    #define AVX512_DOUBLES_ODD(x, y) _mm512_permutex2var_pd(x, _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), y)
+
+    #define AVX2_DOUBLES_V __m256d
+    #define AVX2_DOUBLES_PLACES __m128i
+    #define AVX2_DOUBLES_MASK __m256d
+    #define AVX2_DOUBLES_ZERO() _mm256_setzero_pd()
+    #define AVX2_DOUBLES_LOAD(from) _mm256_loadu_pd(from)
+    #define AVX2_DOUBLES_KEEP(x) __asm__("" : "+x"(x))
+    #define AVX2_DOUBLES_STORE(to, x) _mm256_storeu_pd(to, x)
+    #define AVX2_DOUBLES_STORE_PLACES(to, x) _mm_storeu_si128((__m128i *) (to), x)
+    #define AVX2_DOUBLES_ALL(place) _mm_set1_epi32(place)
+    #define AVX2_DOUBLES_ADD(x, y) _mm256_add_pd(x, y)
+    #define AVX2_DOUBLES_HIGHER(x, y) _mm256_max_pd(x, y)
+    #define AVX2_DOUBLES_ABOVE(x, y) _mm256_cmp_pd(x, y, _CMP_GT_OQ)
+    #define AVX2_DOUBLES_IF(mask, x, y) _mm256_blendv_pd(y, x, mask)
+    #define AVX2_DOUBLES_HALF(mask) _mm_castps_si128(_mm_shuffle_ps( \\
+        _mm_castpd_ps(_mm256_castpd256_pd128(mask)), _mm_castpd_ps(_mm256_extractf128_pd(mask, 1)), 0x88))
+    #define AVX2_DOUBLES_PLACES_IF(mask, x, y) _mm_blendv_epi8(y, x, AVX2_DOUBLES_HALF(mask))
+    #define AVX2_DOUBLES_ANY_NAN(x) (_mm256_movemask_pd(_mm256_cmp_pd(x, x, _CMP_UNORD_Q)) != 0)
+    #define AVX2_DOUBLES_EVEN(x, y) _mm256_permute4x64_pd(_mm256_unpacklo_pd(x, y), 0xD8)
+    #define AVX2_DOUBLES_ODD(x, y) _mm256_permute4x64_pd(_mm256_unpackhi_pd(x, y), 0xD8)
 
     /* One more look: the highest so far, and where it was if that is wanted, in the names that the loops below have. */
     #define CUNPOOL_HOLD_ONE(V, x, place) do { \\
@@ -131,10 +171,10 @@ cdef extern from *:
     static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t count) {
         return i + lanes == count || i + 2 * lanes <= count ? i + lanes : count - lanes;
     }
-    #define CUNPOOL_HOLD_TWOS(name, isa, V, LANES) \\
+    #define CUNPOOL_HOLD_TWOS(name, isa, V, LANES, number) \\
         __attribute__((target(isa), always_inline)) static inline int name##_of( \\
                 int rows, int placed, const char *const *row, Py_ssize_t step, const int32_t *places, \\
-                Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, float *best, int32_t *place) { \\
+                Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, number *best, int32_t *place) { \\
             V##_V highest, even, odd, x, y, sum[2] = {V##_ZERO(), V##_ZERO()}; \\
             V##_PLACES there, at[8]; \\
             V##_MASK above; \\
@@ -149,8 +189,8 @@ cdef extern from *:
             for (line = 0; line < lines; line++) { \\
                 for (i = 0; i < count; i = cunpool_next(i, LANES, count)) { \\
                     for (k = 0; k < rows; k++) { \\
-                        x = V##_LOAD((const float *) cells[k] + 2 * i); \\
-                        y = V##_LOAD((const float *) cells[k] + 2 * i + LANES); \\
+                        x = V##_LOAD((const number *) cells[k] + 2 * i); \\
+                        y = V##_LOAD((const number *) cells[k] + 2 * i + LANES); \\
                         V##_KEEP(x); \\
                         V##_KEEP(y); \\
                         sum[0] = V##_ADD(sum[0], x); \\
@@ -177,8 +217,12 @@ cdef extern from *:
             return V##_ANY_NAN(V##_ADD(sum[0], sum[1])); \\
         } \\
         __attribute__((target(isa))) static int name(int rows, int placed, const char *const *row, Py_ssize_t step, \\
-                const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, float *best, \\
+                const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, number *best, \\
                 int32_t *place) { \\
+            if (sizeof(number) > sizeof(float) && placed) \\
+                return name##_of(2, 1, row, step, places, lines, pitch, count, best, place); \\
+            if (sizeof(number) > sizeof(float)) \\
+                return name##_of(2, 0, row, step, places, lines, pitch, count, best, place); \\
             if (rows == 1 && placed) \\
                 return name##_of(1, 1, row, step, places, lines, pitch, count, best, place); \\
             if (rows == 1) \\
@@ -191,8 +235,10 @@ cdef extern from *:
                 return name##_of(4, 1, row, step, places, lines, pitch, count, best, place); \\
             return name##_of(4, 0, row, step, places, lines, pitch, count, best, place); \\
         }
-    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_16, "avx512f", AVX512, 16)
-    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_8, "avx2", AVX2, 8)
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_16, "avx512f", AVX512, 16, float)
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_8, "avx2", AVX2, 8, float)
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_of_doubles_8, "avx512f,avx512vl", AVX512_DOUBLES, 8, double)
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_of_doubles_4, "avx2", AVX2_DOUBLES, 4, double)
 
     /* 1 where that could be done, and there was no NaN for sure; 0 where it can't be done, -1 where one may be. */
     static inline int cunpool_held(int looks, const char *const *cells, const int32_t *places, Py_ssize_t windows,
@@ -206,20 +252,27 @@ cdef extern from *:
             return cunpool_hold_8(looks, cells, places, windows, next, next_place, pitch, lines, best, place) ? -1 : 1;
         return 0;
     }
-    static inline int cunpool_held_twos(int rows, int placed, const char *const *row, Py_ssize_t step,
+    static inline int cunpool_held_twos(int size, int rows, int placed, const char *const *row, Py_ssize_t step,
                                         const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
-                                        float *best, int32_t *place) {
-        if (cunpool_lanes == 16)
-            return cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
-        if (cunpool_lanes == 8)
-            return cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
-        return 0;
+                                        void *best, int32_t *place) {
+        int nan;
+        if (cunpool_lanes == 0 || (size != sizeof(float) && rows != 2))
+            return 0;
+        if (size == sizeof(float))
+            nan = cunpool_lanes == 16
+                ? cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place)
+                : cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place);
+        else
+            nan = cunpool_lanes == 16
+                ? cunpool_hold_twos_of_doubles_8(rows, placed, row, step, places, lines, pitch, count, best, place)
+                : cunpool_hold_twos_of_doubles_4(rows, placed, row, step, places, lines, pitch, count, best, place);
+        return nan ? -1 : 1;
     }
     #else
     static int cunpool_lanes = 0;
     #define cunpool_most_lanes() 0
     #define cunpool_held(looks, cells, places, windows, next, next_place, pitch, lines, best, place) 0
-    #define cunpool_held_twos(rows, placed, row, step, places, lines, pitch, count, best, place) 0
+    #define cunpool_held_twos(size, rows, placed, row, step, places, lines, pitch, count, best, place) 0
     #endif
     """
     int cunpool_lanes
@@ -229,9 +282,9 @@ cdef extern from *:
     int held "cunpool_held"(int looks, const char **cells, const int32_t *places, Py_ssize_t windows, Py_ssize_t next,
                              Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, void *best,
                              int32_t *place) noexcept nogil
-    int held_twos "cunpool_held_twos"(int rows, bint placed, const char **row, Py_ssize_t step, const int32_t *places,
-                                       Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, void *best,
-                                       int32_t *place) noexcept nogil
+    int held_twos "cunpool_held_twos"(int size, int rows, bint placed, const char **row, Py_ssize_t step,
+                                       const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
+                                       void *best, int32_t *place) noexcept nogil
 
 cdef enum:
     CAREFUL = 16            # calls behind one that met a NaN in which others are expected

@@ -83,20 +83,22 @@ cdef inline inlined select_tile(const Job *job, int lines, bint deep, Tile *tile
     cdef uint32_t first[2]
     cdef const char *values = tile.values
     cdef const char *indices = tile.indices
-    cdef Py_ssize_t out_row = tile.out_row, count = tile.count
-    cdef uint32_t far = 0, area = tile.area
+    # Copies, because the compiler has to fear that writing results changes these.
+    cdef Py_ssize_t out_row = tile.out_row, value_row = job.pooled.axis[1], index_row = job.indices.axis[1]
+    cdef Py_ssize_t count = tile.count, rows = tile.rows
+    cdef uint32_t far = 0, area = tile.area, first_row = tile.first_row
     cdef index seen = 0
     cdef int line
     for line in range(lines):
         out[line] = <entry *> tile.out[line]
         first[line] = tile.first[line]
-    for _ in range(tile.rows):
+    for _ in range(rows):
         select_row(lines, deep, area, out, first, <const entry *> values, <const index *> indices, count, &far, &seen)
-        values += job.pooled.axis[1]
-        indices += job.indices.axis[1]
+        values += value_row
+        indices += index_row
         for line in range(lines):
             out[line] = <entry *> (<char *> out[line] + out_row)
-            first[line] += tile.first_row
+            first[line] += first_row
     tile.far |= far
     tile.seen |= seen
 
