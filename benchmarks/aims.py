@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from shared import bench
 
 Entry = dict[str, Any]  # a cell, as `results.json` has it
 Found = list[tuple[float, Entry]]
+Answer = tuple[str, Found, float | None]  # to one question: the ratios, and below which they fall short
 
 FRAMEWORKS = "torch", "onnxruntime", "paddle"
 LARGE = 2**24  # bytes: beyond the caches
@@ -46,13 +47,13 @@ def grouped(every: list[Entry], group: str) -> list[Entry]:
     return [cell for cell in every if cell["group"] == group]
 
 
-def windows(every: list[Entry], threads: int) -> None:
+def windows(every: list[Entry], threads: int) -> Iterator[Answer]:
     for kernel in (7, 13, 31):
         cells = [cell for cell in grouped(every, "windows, stride 1") if cell["kernel"] == kernel]
-        said(f"{kernel} x {kernel}, stride 1, by 3 x 3", by_another(cells, every, threads, kernel=3, padding=1))
+        yield f"{kernel} x {kernel}, stride 1, by 3 x 3", by_another(cells, every, threads, kernel=3, padding=1), None
 
 
-def contestants(every: list[Entry], threads: int) -> None:
+def contestants(every: list[Entry], threads: int) -> Iterator[Answer]:
     pooled = [cell for cell in every if cell["op"] == "pool" and cell["dtype"] == "float32" and not cell["inside"]]
     places = [c for c in pooled if (c["index"], c["format"], c["layout"]) == ("int64", "plane", "contiguous")]
     smallest = [cell for cell in every if cell["group"] == "smallest calls" or cell["full"] == [1, 1, 4, 4]]
@@ -68,18 +69,18 @@ def contestants(every: list[Entry], threads: int) -> None:
         ("channels last, codes, large: zeros", [cell for cell in large if not cell["out"]], ("fill",)),
         ("channels last, codes, large, out=: zeros", [cell for cell in large if cell["out"]], ("fill",)),
     ):
-        said(title, best(cells, names, threads), 1.0)
+        yield title, best(cells, names, threads), 1.0
 
 
-def codes(every: list[Entry], threads: int) -> None:
+def codes(every: list[Entry], threads: int) -> Iterator[Answer]:
     cells = [cell for cell in every if cell["format"] == "window" and cell["index"] != "none"]
     found = [(1 / value, cell) for value, cell in by_another(cells, every, threads, format="plane")]
-    said("int64 by codes", found, 1.0)
-    said("int64 by codes, beyond the caches", [entry for entry in found if entry[1]["full_bytes"] > LARGE], 1.0)
-    said("int64 by codes, within them", [entry for entry in found if entry[1]["full_bytes"] <= LARGE], 1.0)
+    yield "int64 by codes", found, 1.0
+    yield "int64 by codes, beyond the caches", [entry for entry in found if entry[1]["full_bytes"] > LARGE], 1.0
+    yield "int64 by codes, within them", [entry for entry in found if entry[1]["full_bytes"] <= LARGE], 1.0
 
 
-def orders(every: list[Entry], threads: int) -> None:
+def orders(every: list[Entry], threads: int) -> Iterator[Answer]:
     cells = [cell for cell in every if cell["group"] == f"{cell['layout']} beside C order"]
     found = by_another(cells, every, threads, layout="contiguous")
     kinds: dict[str, Callable[[Entry], bool]] = {
@@ -91,13 +92,10 @@ def orders(every: list[Entry], threads: int) -> None:
         here = [(value, cell) for value, cell in found if (cell["layout"], *cell["full"]) == lane]
         for kind, holds in kinds.items():
             title = f"{lane[0]} {'x'.join(map(str, lane[1:]))}, {kind}"
-            said(title, [(value, cell) for value, cell in here if holds(cell)])
-    for value, cell in found:
-        if value > 3:
-            print(f"    more than 3 times: {value:.2f} {cell['name']}")
+            yield title, [(value, cell) for value, cell in here if holds(cell)], None
 
 
-def widths(every: list[Entry], threads: int) -> None:
+def widths(every: list[Entry], threads: int) -> Iterator[Answer]:
     def rates(width: int) -> dict[Any, tuple[float, Entry]]:
         """Cells a second, of each operation and dtype: some of these cells come from other groups."""
         found = {}
@@ -115,18 +113,19 @@ def widths(every: list[Entry], threads: int) -> None:
         ("widths 28 to 480 by 512", 0.6, [width for width in every_width if 14 < width < 512]),
         ("width 14 by 512", 0.35, [width for width in every_width if width == 14]),
     ):
-        said(
-            title,
-            [(rate / at[512][key][0], c) for w in chosen for key, (rate, c) in at[w].items() if key in at[512]],
-            least,
-        )
+        by_512 = [(rate / at[512][key][0], c) for w in chosen for key, (rate, c) in at[w].items() if key in at[512]]
+        yield title, by_512, least
     for dtype, least in (("uint8", 1.5), ("float16", 1.0)):
         found = []
         for width in every_width:
             for key, (rate, cell) in at[width].items():
                 if key[-1] == dtype and (*key[:-1], "float32") in at[width]:
                     found.append((rate / at[width][(*key[:-1], "float32")][0], cell))
-        said(f"cells a second, {dtype} by float32", found, least)
+        yield f"cells a second, {dtype} by float32", found, least
+
+
+QUESTIONS = windows, contestants, codes, orders, widths
+MOST = 3  # times as long as in C order, any other
 
 
 def main() -> None:
@@ -134,8 +133,13 @@ def main() -> None:
     results = json.loads(path.read_text())
     for threads in threads_of(results):
         print(f"\n{threads} thread{'s' * (threads > 1)}")
-        for question in (windows, contestants, codes, orders, widths):
-            question(results["cells"], threads)
+        for question in QUESTIONS:
+            answers = list(question(results["cells"], threads))
+            for title, found, below in answers:
+                said(title, found, below)
+            for value, cell in (entry for _, found, _ in answers for entry in found if question is orders):
+                if value > MOST:
+                    print(f"    more than {MOST} times: {value:.2f} {cell['name']}")
 
 
 if __name__ == "__main__":

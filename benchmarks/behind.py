@@ -1,10 +1,11 @@
-"""Where the time goes in each cell in which somebody is ahead: ``python benchmarks/behind.py > benchmarks/BEHIND.md``.
+"""Where the time goes in each cell that falls short: ``python benchmarks/behind.py > benchmarks/BEHIND.md``.
 
-Of `results.json`, or the file that is named, every cell in which a contestant's ratio to cunpool is below 1 beyond the
-quartiles, worst first, and beside it cunpool's own time there as `perf` divides it, called by one thread for a second
-each. It takes Linux, `perf`, and a build whose functions have names: a source folder that was built in place, on
-PYTHONPATH. Nothing else may run meanwhile. What belongs to Python and NumPy is one share, the start of the process
-with it, and so is Linux, which gives the pages of large results.
+Of `results.json`, or the file that is named: every cell in which a contestant's ratio to cunpool is below 1 beyond the
+quartiles; and every one that falls short of an aim within cunpool, as `aims.py` has them. Beside each, cunpool's own
+time there as `perf` divides it, called by one thread for a while. It takes Linux, `perf`, PyTorch, and a build whose
+functions have names: a source folder that was built in place, on PYTHONPATH. Nothing else may run meanwhile. What
+belongs to Python, NumPy and PyTorch is one share, the start of the process with it, and so is Linux, which gives the
+pages of large results.
 """
 
 from __future__ import annotations
@@ -18,20 +19,23 @@ import time
 from pathlib import Path
 from typing import Any
 
+import aims
 from cells import cells, data
 from contestants import CONTESTANTS
 from report import PEERS, our_median, ratio, threads_of
 
-SECONDS = 1
+SECONDS = 0.6
 LEAST = 5  # per cent, of a share that is told
+MOST_BY_ORDER = 1.6  # times as long as in C order is what any other may take
 OURS = re.compile(r"_(pool|unpool|gather|memory|runtime)\.")  # a module of the kernels
+OTHERS = "Python, NumPy, PyTorch"
 SHARED = {"libc": "copying and clearing (libc)", "[kernel": "Linux"}
 
 
 def run(name: str) -> None:
     """Call a cell for a while."""
     cell = next(cell for cell in cells() if cell.name == name)
-    call = CONTESTANTS["cunpool"](1)(cell, data(cell))
+    call = CONTESTANTS["inside" if cell.inside else "cunpool"](1)(cell, data(cell))
     assert call is not None
     call()
     end = time.perf_counter() + SECONDS
@@ -52,7 +56,9 @@ def shares(name: str) -> list[tuple[str, float]]:
     for line in text.splitlines():
         if match := re.match(r"\s*([\d.]+)%\s+(\S+)\s+\[.\] (\S+)", line):
             share, library, symbol = match.groups()
-            title = next((said for start, said in SHARED.items() if library.startswith(start)), "Python and NumPy")
+            title = next(
+                (said for start, said in SHARED.items() if library.startswith(start)), "Python, NumPy, PyTorch"
+            )
             if OURS.search(library):
                 title = f"`{plainly(symbol)}`"
             found[title] = found.get(title, 0) + float(share)
@@ -67,29 +73,51 @@ def plainly(symbol: str) -> str:
     return symbol.removeprefix("cunpool_")
 
 
-def behind(results: dict[str, Any]) -> list[tuple[float, str, int, dict[str, Any]]]:
-    """Who is ahead, at how many threads, and in which cell; inside PyTorch apart, for that is more than our kernels."""
+def behind(results: dict[str, Any]) -> list[tuple[float, str, dict[str, Any]]]:
+    """How far, what is said of it, and the cell, of each in which another is ahead; the worst first."""
     found = []
     for cell in results["cells"]:
         for name, title in PEERS.items():
             for threads in threads_of(results):
                 value = ratio(cell, name, threads)
-                if value and value[2] < 1 and not cell["inside"]:
-                    found.append((value[0], title, threads, cell))
-    return sorted(found, key=lambda entry: entry[:3])
+                if value and value[2] < 1:
+                    found.append((value[0], f"{title} {value[0]:.2f} ({threads})", cell))
+    return sorted(found, key=lambda entry: entry[:2])
+
+
+def short(results: dict[str, Any]) -> list[tuple[float, str, dict[str, Any]]]:
+    """The same of each that falls short of an aim within cunpool: its ratio by what is aimed at."""
+    found = []
+    for threads in threads_of(results):
+        for question in (aims.codes, aims.orders, aims.widths):
+            for title, answers, least in question(results["cells"], threads):
+                if title.startswith("int64 by codes, "):  # which come twice
+                    continue
+                for value, cell in answers:
+                    by_aim = value / least if least else MOST_BY_ORDER / value
+                    if by_aim < 1:
+                        text = title if least else "time by C order's"
+                        found.append((by_aim, f"{text} {value:.2f} ({threads})", cell))
+    return sorted(found, key=lambda entry: entry[:2])
+
+
+def table(found: list[tuple[float, str, dict[str, Any]]], heading: str) -> None:
+    by_cell: dict[str, list[Any]] = {}
+    for entry in found:
+        by_cell.setdefault(entry[2]["name"], []).append(entry)
+    print(f"\n| cell | cunpool, 1 thread | {heading} | per cent of its time |\n|---|---|---|---|")
+    for name, entries in by_cell.items():
+        print(f"cell {name}", file=sys.stderr)
+        said = "; ".join(text for _, text, _ in entries)
+        told = ", ".join(f"{title} {share:.0f}" for title, share in shares(name) if share >= LEAST)
+        print(f"| {name} | {1e6 * our_median(entries[0][2], 1):.1f} us | {said} | {told} |", flush=True)
 
 
 def main() -> None:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("results.json")
-    by_cell: dict[str, list[Any]] = {}
-    for entry in behind(json.loads(path.read_text())):
-        by_cell.setdefault(entry[3]["name"], []).append(entry)
-    print("| cell | cunpool, 1 thread | who takes so much of its time (threads) | per cent of it |\n|---|---|---|---|")
-    for name, entries in by_cell.items():
-        print(f"cell {name}", file=sys.stderr)
-        ahead = "; ".join(f"{title} {value:.2f} ({threads})" for value, title, threads, _ in entries)
-        told = ", ".join(f"{title} {share:.0f}" for title, share in shares(name) if share >= LEAST)
-        print(f"| {name} | {1e6 * our_median(entries[0][3], 1):.1f} us | {ahead} | {told} |", flush=True)
+    results = json.loads(path.read_text())
+    table(behind(results), "who takes so much of its time (threads)")
+    table(short(results), "what falls short (threads)")
 
 
 if __name__ == "__main__":
