@@ -226,6 +226,7 @@ def test_two_infinities_that_meet_anywhere_are_the_one_nan(dtype, quiet, layout,
             grad[0, 2, 1, cell - 1 : cell + 1] = odd, 1
             result = cu.max_pool2d_backward(grad, indices, x.shape, (1, 2), 1, index_format=index_format)
             assert np.array_equal(result[0, 2, 1, cell], odd, equal_nan=True)
+        grad[0, 2, 1] = 1
         grad[0, 2, 1, -1] = np.copysign(np.nan, -1.0)  # the last number of its plane by itself
         result = cu.max_pool2d_backward(grad, indices, x.shape, (1, 2), 1, index_format=index_format)
         assert (result.view(f"u{x.itemsize}") == quiet).sum() == np.isnan(result).sum() > 0

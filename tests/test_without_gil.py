@@ -101,7 +101,7 @@ def call_all(work: list[tuple[Callable[[], object], bytes]], seconds: float) -> 
         rng, calls = np.random.default_rng(seed), 0
         kept: list[object] = []
         barrier.wait()
-        while not stop.is_set():
+        while not calls or not stop.is_set():
             function, expected = work[rng.integers(len(work))]
             result = function()
             assert content(result) == expected
