@@ -1,6 +1,6 @@
 # Floats held against each other in the longest vectors that the processor has, without looking at each for a NaN. If
 # one was among them, what was found is worth nothing: then they are compared as all kinds of numbers are. Doubles the
-# same, in windows of 2 that lie in two rows: others would make a larger wheel.
+# same with AVX-512, in windows of 2 that lie in two rows: others would make a larger wheel.
 from libc.stdint cimport int32_t
 
 cdef extern from *:
@@ -58,7 +58,7 @@ cdef extern from *:
     #define AVX2_EVEN(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0x88))
     #define AVX2_ODD(x, y) AVX2_IN_ORDER(_mm256_shuffle_ps(x, y, 0xDD))
 
-    /* Of doubles, in vectors as long: beside places of half the length. */
+    /* Of doubles, in the longest alone: shorter ones have not been tried. Their places take half the length. */
     #define AVX512_DOUBLES_V __m512d
     #define AVX512_DOUBLES_PLACES __m256i
     #define AVX512_DOUBLES_MASK __mmask8
@@ -76,26 +76,6 @@ cdef extern from *:
     #define AVX512_DOUBLES_ANY_NAN(x) (_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q) != 0)
     #define AVX512_DOUBLES_EVEN(x, y) _mm512_permutex2var_pd(x, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), y)
     #define AVX512_DOUBLES_ODD(x, y) _mm512_permutex2var_pd(x, _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), y)
-
-    #define AVX2_DOUBLES_V __m256d
-    #define AVX2_DOUBLES_PLACES __m128i
-    #define AVX2_DOUBLES_MASK __m256d
-    #define AVX2_DOUBLES_ZERO() _mm256_setzero_pd()
-    #define AVX2_DOUBLES_LOAD(from) _mm256_loadu_pd(from)
-    #define AVX2_DOUBLES_KEEP(x) __asm__("" : "+x"(x))
-    #define AVX2_DOUBLES_STORE(to, x) _mm256_storeu_pd(to, x)
-    #define AVX2_DOUBLES_STORE_PLACES(to, x) _mm_storeu_si128((__m128i *) (to), x)
-    #define AVX2_DOUBLES_ALL(place) _mm_set1_epi32(place)
-    #define AVX2_DOUBLES_ADD(x, y) _mm256_add_pd(x, y)
-    #define AVX2_DOUBLES_HIGHER(x, y) _mm256_max_pd(x, y)
-    #define AVX2_DOUBLES_ABOVE(x, y) _mm256_cmp_pd(x, y, _CMP_GT_OQ)
-    #define AVX2_DOUBLES_IF(mask, x, y) _mm256_blendv_pd(y, x, mask)
-    #define AVX2_DOUBLES_HALF(mask) _mm_castps_si128(_mm_shuffle_ps( \\
-        _mm_castpd_ps(_mm256_castpd256_pd128(mask)), _mm_castpd_ps(_mm256_extractf128_pd(mask, 1)), 0x88))
-    #define AVX2_DOUBLES_PLACES_IF(mask, x, y) _mm_blendv_epi8(y, x, AVX2_DOUBLES_HALF(mask))
-    #define AVX2_DOUBLES_ANY_NAN(x) (_mm256_movemask_pd(_mm256_cmp_pd(x, x, _CMP_UNORD_Q)) != 0)
-    #define AVX2_DOUBLES_EVEN(x, y) _mm256_permute4x64_pd(_mm256_unpacklo_pd(x, y), 0xD8)
-    #define AVX2_DOUBLES_ODD(x, y) _mm256_permute4x64_pd(_mm256_unpackhi_pd(x, y), 0xD8)
 
     /* One more look: the highest so far, and where it was if that is wanted, in the names that the loops below have. */
     #define CUNPOOL_HOLD_ONE(V, x, place) do { \\
@@ -237,8 +217,7 @@ cdef extern from *:
         }
     CUNPOOL_HOLD_TWOS(cunpool_hold_twos_16, "avx512f", AVX512, 16, float)
     CUNPOOL_HOLD_TWOS(cunpool_hold_twos_8, "avx2", AVX2, 8, float)
-    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_of_doubles_8, "avx512f,avx512vl", AVX512_DOUBLES, 8, double)
-    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_of_doubles_4, "avx2", AVX2_DOUBLES, 4, double)
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_of_doubles, "avx512f,avx512vl", AVX512_DOUBLES, 8, double)
 
     /* 1 where that could be done, and there was no NaN for sure; 0 where it can't be done, -1 where one may be. */
     static inline int cunpool_held(int looks, const char *const *cells, const int32_t *places, Py_ssize_t windows,
@@ -256,16 +235,14 @@ cdef extern from *:
                                         const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
                                         void *best, int32_t *place) {
         int nan;
-        if (cunpool_lanes == 0 || (size != sizeof(float) && rows != 2))
+        if (cunpool_lanes == 0 || (size != sizeof(float) && (rows != 2 || cunpool_lanes != 16)))
             return 0;
-        if (size == sizeof(float))
-            nan = cunpool_lanes == 16
-                ? cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place)
-                : cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place);
+        if (size != sizeof(float))
+            nan = cunpool_hold_twos_of_doubles(rows, placed, row, step, places, lines, pitch, count, best, place);
+        else if (cunpool_lanes == 16)
+            nan = cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place);
         else
-            nan = cunpool_lanes == 16
-                ? cunpool_hold_twos_of_doubles_8(rows, placed, row, step, places, lines, pitch, count, best, place)
-                : cunpool_hold_twos_of_doubles_4(rows, placed, row, step, places, lines, pitch, count, best, place);
+            nan = cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place);
         return nan ? -1 : 1;
     }
     #else
