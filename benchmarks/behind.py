@@ -24,6 +24,8 @@ from cells import cells, data
 from contestants import CONTESTANTS
 from report import PEERS, our_median, ratio, threads_of
 
+Short = list[tuple[float, str, aims.Entry]]  # how far, what is said of it, and the cell
+
 SECONDS = 0.6
 LEAST = 5  # per cent, of a share that is told
 MOST_BY_ORDER = 1.6  # times as long as in C order is what any other may take
@@ -56,9 +58,7 @@ def shares(name: str) -> list[tuple[str, float]]:
     for line in text.splitlines():
         if match := re.match(r"\s*([\d.]+)%\s+(\S+)\s+\[.\] (\S+)", line):
             share, library, symbol = match.groups()
-            title = next(
-                (said for start, said in SHARED.items() if library.startswith(start)), "Python, NumPy, PyTorch"
-            )
+            title = next((said for start, said in SHARED.items() if library.startswith(start)), OTHERS)
             if OURS.search(library):
                 title = f"`{plainly(symbol)}`"
             found[title] = found.get(title, 0) + float(share)
@@ -73,8 +73,8 @@ def plainly(symbol: str) -> str:
     return symbol.removeprefix("cunpool_")
 
 
-def behind(results: dict[str, Any]) -> list[tuple[float, str, dict[str, Any]]]:
-    """How far, what is said of it, and the cell, of each in which another is ahead; the worst first."""
+def behind(results: dict[str, Any]) -> Short:
+    """Each cell in which another is ahead; the worst first."""
     found = []
     for cell in results["cells"]:
         for name, title in PEERS.items():
@@ -85,7 +85,7 @@ def behind(results: dict[str, Any]) -> list[tuple[float, str, dict[str, Any]]]:
     return sorted(found, key=lambda entry: entry[:2])
 
 
-def short(results: dict[str, Any]) -> list[tuple[float, str, dict[str, Any]]]:
+def short(results: dict[str, Any]) -> Short:
     """The same of each that falls short of an aim within cunpool: its ratio by what is aimed at."""
     found = []
     for threads in threads_of(results):
@@ -101,7 +101,7 @@ def short(results: dict[str, Any]) -> list[tuple[float, str, dict[str, Any]]]:
     return sorted(found, key=lambda entry: entry[:2])
 
 
-def table(found: list[tuple[float, str, dict[str, Any]]], heading: str) -> None:
+def table(found: Short, heading: str) -> None:
     by_cell: dict[str, list[Any]] = {}
     for entry in found:
         by_cell.setdefault(entry[2]["name"], []).append(entry)

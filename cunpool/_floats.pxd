@@ -151,7 +151,7 @@ cdef extern from *:
     static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t count) {
         return i + lanes == count || i + 2 * lanes <= count ? i + lanes : count - lanes;
     }
-    #define CUNPOOL_HOLD_TWOS(name, isa, V, LANES, number) \\
+    #define CUNPOOL_HOLD_TWOS_OF(name, isa, V, LANES, number) \\
         __attribute__((target(isa), always_inline)) static inline int name##_of( \\
                 int rows, int placed, const char *const *row, Py_ssize_t step, const int32_t *places, \\
                 Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, number *best, int32_t *place) { \\
@@ -195,14 +195,12 @@ cdef extern from *:
                 place += pitch; \\
             } \\
             return V##_ANY_NAN(V##_ADD(sum[0], sum[1])); \\
-        } \\
+        }
+    #define CUNPOOL_HOLD_TWOS(name, isa, V, LANES) \\
+        CUNPOOL_HOLD_TWOS_OF(name, isa, V, LANES, float) \\
         __attribute__((target(isa))) static int name(int rows, int placed, const char *const *row, Py_ssize_t step, \\
-                const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, number *best, \\
+                const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, float *best, \\
                 int32_t *place) { \\
-            if (sizeof(number) > sizeof(float) && placed) \\
-                return name##_of(2, 1, row, step, places, lines, pitch, count, best, place); \\
-            if (sizeof(number) > sizeof(float)) \\
-                return name##_of(2, 0, row, step, places, lines, pitch, count, best, place); \\
             if (rows == 1 && placed) \\
                 return name##_of(1, 1, row, step, places, lines, pitch, count, best, place); \\
             if (rows == 1) \\
@@ -215,9 +213,18 @@ cdef extern from *:
                 return name##_of(4, 1, row, step, places, lines, pitch, count, best, place); \\
             return name##_of(4, 0, row, step, places, lines, pitch, count, best, place); \\
         }
-    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_16, "avx512f", AVX512, 16, float)
-    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_8, "avx2", AVX2, 8, float)
-    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_of_doubles, "avx512f,avx512vl", AVX512_DOUBLES, 8, double)
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_16, "avx512f", AVX512, 16)
+    CUNPOOL_HOLD_TWOS(cunpool_hold_twos_8, "avx2", AVX2, 8)
+
+    /* Of doubles those in two rows alone. */
+    CUNPOOL_HOLD_TWOS_OF(cunpool_hold_doubles, "avx512f,avx512vl", AVX512_DOUBLES, 8, double)
+    __attribute__((target("avx512f,avx512vl"))) static int cunpool_hold_twos_of_doubles(
+            int placed, const char *const *row, Py_ssize_t step, const int32_t *places, Py_ssize_t lines,
+            Py_ssize_t pitch, Py_ssize_t count, double *best, int32_t *place) {
+        if (placed)
+            return cunpool_hold_doubles_of(2, 1, row, step, places, lines, pitch, count, best, place);
+        return cunpool_hold_doubles_of(2, 0, row, step, places, lines, pitch, count, best, place);
+    }
 
     /* 1 where that could be done, and there was no NaN for sure; 0 where it can't be done, -1 where one may be. */
     static inline int cunpool_held(int looks, const char *const *cells, const int32_t *places, Py_ssize_t windows,
@@ -234,16 +241,15 @@ cdef extern from *:
     static inline int cunpool_held_twos(int size, int rows, int placed, const char *const *row, Py_ssize_t step,
                                         const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
                                         void *best, int32_t *place) {
-        int nan;
-        if (cunpool_lanes == 0 || (size != sizeof(float) && (rows != 2 || cunpool_lanes != 16)))
+        if (size != sizeof(float) && (rows != 2 || cunpool_lanes != 16))
             return 0;
         if (size != sizeof(float))
-            nan = cunpool_hold_twos_of_doubles(rows, placed, row, step, places, lines, pitch, count, best, place);
-        else if (cunpool_lanes == 16)
-            nan = cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place);
-        else
-            nan = cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place);
-        return nan ? -1 : 1;
+            return cunpool_hold_twos_of_doubles(placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
+        if (cunpool_lanes == 16)
+            return cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
+        if (cunpool_lanes == 8)
+            return cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
+        return 0;
     }
     #else
     static int cunpool_lanes = 0;

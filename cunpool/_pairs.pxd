@@ -178,7 +178,8 @@ cdef inline cloned compare_each_twos(int rows, const char **row, Py_ssize_t step
                                      Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
                                      const char *limit, number *best, int32_t *place) noexcept nogil:
     """`compare_rows` of numbers of several bytes."""
-    if number is float4:  # with a constant they take up to a fifth less time, for a larger wheel
+    # With a constant these take up to a fifth less time, for a larger wheel; doubles 0.9 to 1.3 times as long.
+    if number is float4:
         compare_by_rows(rows, row, step, places, count, lines, ahead, PIECE, limit, best, place)
     elif number is not int1 and number is not item1 and number is not int8 and number is not item8:
         compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, best, place)
