@@ -229,7 +229,7 @@ def data(cell: Cell) -> dict[str, np.ndarray]:
 def from_a_line(array: np.ndarray) -> np.ndarray:
     """The same array, from the beginning of a cache line on. Where NumPy has one begin is luck, which lasts as long as
     a process and takes whoever has less of it up to a fifth longer."""
-    low, high = np.lib.array_utils.byte_bounds(array)
+    low, high = getattr(np.lib, "array_utils", np).byte_bounds(array)  # which NumPy 2 has put there
     room = np.empty(high - low + 64, np.uint8)
     begin = -room.ctypes.data % 64 + array.ctypes.data - low
     moved = np.ndarray(array.shape, array.dtype, room, begin, array.strides)
