@@ -12,6 +12,7 @@ from cunpool._compare cimport *
 from cunpool._every cimport every
 from cunpool._numbers cimport *
 from cunpool._pack cimport *
+from cunpool._threes cimport *
 
 cdef enum:
     FILTERED_MORE = 4       # times the cells of a block that is reached, for what it sees stays where it is
@@ -203,29 +204,48 @@ cdef inline void reach_cells(const Geometry *g, const Filter *filter, const Numb
         stage[0], other[0] = other[0], stage[0]
 
 
+cdef inline int rows_seen(const Job *job, const Run *run, const Layer *layer, Py_ssize_t row,
+                          const char **runs) noexcept nogil:
+    """The rows of the array that one row of windows sees, and how many."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t d, h, kd, kh
+    cdef int count = 0
+    for kd in range(g.kernel[0]):
+        for kh in range(g.kernel[1]):
+            d = layer.depth + kd * g.dilation[0]
+            h = run.start[1] + row * g.stride[1] + kh * g.dilation[1]
+            if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
+                must(count < IN_TURN)
+                runs[count] = layer.corner + d * job.full.axis[0] + h * job.full.axis[1]
+                count += 1
+    return count
+
+
+cdef inline void inner_rows(const Geometry *g, const Run *run, Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
+    """Which rows of a block's windows reach over neither the upper edge nor the lower one: from the first to before the
+    last."""
+    first[0] = first_tap(run.start[1], g.stride[1])
+    last[0] = first_tap(run.start[1] + (g.kernel[1] - 1) * g.dilation[1] - g.full[1], g.stride[1])
+
+
 cdef inline void highest_rows(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
                               const Layer *layer, Py_ssize_t row, Py_ssize_t cells, char *into) noexcept nogil:
     """The highest of the rows that one row of windows sees; where `cells` are more than a row's, also of those that the
     rows of windows behind it see, were they next to each other."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t whole = whole_vectors(cells, numbers.size), d, h, kd, kh
+    cdef Py_ssize_t whole = whole_vectors(cells, numbers.size)
     cdef Py_ssize_t shift[4]
     cdef const char *runs[IN_TURN]
     cdef int count = 0, i
     cdef bint overrun = True
     if filter.rows_in_turn:
-        for kd in range(g.kernel[0]):
-            for kh in range(g.kernel[1]):
-                d = layer.depth + kd * g.dilation[0]
-                h = run.start[1] + row + kh * g.dilation[1]
-                if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
-                    runs[count] = layer.corner + d * job.full.axis[0] + h * job.full.axis[1]
-                    overrun &= runs[count] + whole * numbers.size <= layer.limit
-                    count += 1
+        count = rows_seen(job, run, layer, row, runs)
+        for i in range(count):
+            overrun &= runs[i] + whole * numbers.size <= layer.limit
     else:
         count = last_step(g.kernel[1], shift)
         for i in range(count):
-            runs[i] = layer.levels + (row + shift[i] * g.dilation[1]) * filter.row * numbers.size
+            runs[i] = layer.levels + (row * g.stride[1] + shift[i] * g.dilation[1]) * filter.row * numbers.size
     must(0 < count <= IN_TURN)
     # What is looked at beyond a row is in the array, and is overwritten by what follows here.
     numbers.highest_of(runs, count, into, whole if overrun else cells)
@@ -262,16 +282,16 @@ cdef inline void bring_rows(const Job *job, const Run *run, const Filter *filter
     numbers.fill_lowest(layer.padding, whole_vectors(gap, size))
     numbers.fill_lowest(layer.stage, layer.low)
     if layer.short:
-        first = clamp(first_tap(run.start[1], g.stride[1]), row, row + rows)
-        last = clamp(first_tap(run.start[1] + (g.kernel[1] - 1) * g.dilation[1] - g.full[1], g.stride[1]), first,
-                     row + rows)
+        inner_rows(g, run, &first, &last)
+        first = clamp(first, row, row + rows)
+        last = clamp(last, first, row + rows)
         if first < last:  # at once, and with them those that a stride leaves out
             i = ((last - first - 1) * g.stride[1] + 1) * layer.cells
             must(i <= filter.stage)
-            highest_rows(job, run, filter, numbers, layer, first * g.stride[1], i, layer.other)
+            highest_rows(job, run, filter, numbers, layer, first, i, layer.other)
     for i in range(rows):
         if not first <= row + i < last:
-            highest_rows(job, run, filter, numbers, layer, (row + i) * g.stride[1], layer.cells, to)
+            highest_rows(job, run, filter, numbers, layer, row + i, layer.cells, to)
         if i == rows - 1:
             gap -= layer.low
         # Behind this row, and before the next: in whole vectors, whose rest the next row overwrites.
@@ -282,13 +302,48 @@ cdef inline void bring_rows(const Job *job, const Run *run, const Filter *filter
               g.stride[1] * layer.cells * size, last - first, layer.cells * size)
 
 
+cdef inline bint held_known(const Geometry *g, const Filter *filter, const Numbers *numbers) noexcept nogil:
+    """Whether `held_threes` knows these windows."""
+    return (numbers.held and filter.unit == 1 and g.kernel[2] == 3 and g.dilation[2] == 1
+            and met("windows a cell or two apart", filter.stride <= 2)
+            and met("windows of few rows", g.kernel[0] * g.kernel[1] <= HELD_ROWS))
+
+
+cdef inline int hold_layer(const Job *job, const Run *run, const Filter *filter, const Layer *layer,
+                           char *into) noexcept nogil:
+    """The windows of a block in one layer of the results, floats held against each other in registers: 1 where that was
+    done, 0 where it can't be, and -1 where there may have been a NaN."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t row = 0, step = job.pooled.axis[1], next = g.stride[1] * job.full.axis[1], first, last, lines
+    cdef Py_ssize_t ahead = whole_steps(next) if next > 0 else 0
+    cdef const char *runs[IN_TURN]
+    cdef int outcome = 1, i
+    # A cell of padding on either side is all that windows of three may have: only the outermost see it.
+    must(layer.low <= 1 and layer.low + layer.cells >= (run.count[2] - 2) * filter.stride + 3)
+    inner_rows(g, run, &first, &last)
+    while row < run.count[1] and outcome > 0:
+        lines = min(last, run.count[1]) - row if first <= row < last else 1
+        for i in range(rows_seen(job, run, layer, row, runs), HELD_ROWS):
+            runs[i] = runs[i - 1]  # which changes nothing
+        outcome = held_threes(<int> filter.stride, runs, next, ahead, lines, layer.cells, layer.low, run.count[2],
+                              into + row * step, step)
+        row += lines
+    return outcome
+
+
 cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
                               const char *plane, Py_ssize_t depth, char *room, char *into, bint *odd) noexcept nogil:
     """The windows of a block in one layer of the results, unless there is something odd among their cells."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = numbers.size, step = job.pooled.axis[1], seen = 0, row = 0, rows, last
     cdef Layer layer
+    cdef int outcome
     plan_layer(job, run, filter, size, plane, depth, room, &layer)
+    if held_known(g, filter, numbers):
+        outcome = hold_layer(job, run, filter, &layer, into)
+        odd[0] |= outcome < 0
+        if outcome:
+            return
     if not filter.rows_in_turn:
         seen = run.size[1]
         check_rows(job, run, numbers, &layer, 0, seen, odd)

@@ -86,6 +86,7 @@ cdef struct Numbers:
     Highest highest_of
     LookForOdd look_for_odd     # or NULL, where none is
     FillLowest fill_lowest
+    bint held                   # whether `held_threes` knows them
 
 
 cdef inline cloned highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
@@ -213,6 +214,7 @@ cdef inline Numbers numbers_of(number *_) noexcept nogil:
     cdef Numbers numbers
     numbers.size = sizeof(number)
     numbers.look_for_odd = NULL
+    numbers.held = number is float4
     numbers.fill_lowest = <FillLowest> fill_lowest[number]
     if number is half or number is bhalf:
         numbers.highest_of = <Highest> highest_of_halves

@@ -1,0 +1,114 @@
+"""Floats in windows 3 wide without indices, compared in registers: beside what they are without these vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import vectorised
+from cases import at_the_beginning_of_memory, at_the_end_of_memory, bits
+from test_floats import lanes  # noqa: F401 - a fixture
+
+import cunpool as cu
+from cunpool import _pool
+
+pytestmark = pytest.mark.usefixtures("lanes")
+FILTERED = _pool.REACHED | _pool.FILTERED
+# Around a vector of 8 and one of 16 windows, two of these, and rows of several, with one left and with none.
+WIDTHS = [3, 4, 5, 7, 8, 9, 14, 15, 16, 17, 18, 28, 31, 32, 33, 34, 35, 47, 48, 49, 64, 65, 66, 67, 96, 130]
+WINDOWS = [
+    ((3, 3), 1, 1),
+    ((3, 3), 2, 1),
+    ((3, 3), 1),
+    ((3, 3), 2),
+    ((3, 3), 2, 1, 1, True),
+    ((3, 3), 2, 0, 1, True),
+    ((3, 3), (3, 2), 1),
+    ((3, 3), (1, 2), (0, 1)),
+    ((3, 3), 2, (1, 1), (2, 1)),
+    ((2, 3), 1, (0, 1)),
+    ((1, 3), 2, (0, 1)),
+    ((1, 3), 1),
+    # And windows that are close to these.
+    ((4, 3), 1, (1, 1)),
+    ((3, 3), 1, 1, (1, 2)),
+    ((3, 3), 3, 1),
+    ((3, 4), 2, 1),
+]
+
+
+def numbers(rng, shape):
+    """Ties of all kinds: zeros of both signs, infinities and the lowest numbers among them."""
+    x = rng.integers(-2, 3, shape).astype(np.float32)
+    x[rng.random(shape) < 0.2] = -0.0
+    x[rng.random(shape) < 0.1] = -np.inf
+    x[rng.random(shape) < 0.02] = np.finfo(np.float32).max
+    return x
+
+
+def expected(x, n, window):
+    return vectorised.max_pool(x, n, *window)[0]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_any_width(rng, ways, window):
+    for width in WIDTHS:
+        x = numbers(rng, (2, 5, 11, width))
+        for given in (x, x[:, :, ::-1], np.where(rng.random(x.shape) < 0.02, np.float32(np.inf), x)):
+            ways.clear()
+            assert bits(cu.max_pool2d(given, *window)) == bits(expected(given, 2, window)), width
+            assert width < 28 or ways[0] & FILTERED == FILTERED, width
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_a_nan_anywhere(rng, window):
+    for width in (9, 17, 40, 49):
+        x = numbers(rng, (2, 2, 5, width))
+        for cell in range(0, x.size, 3):
+            with_nan = x.copy()
+            with_nan.flat[cell] = (-np.nan, np.nan)[cell % 2]
+            assert bits(cu.max_pool2d(with_nan, *window)) == bits(expected(with_nan, 2, window)), cell
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_nothing_beside_the_array_is_touched(rng, window):
+    for width in WIDTHS:
+        x = numbers(rng, (1, 3, 9, width))
+        values = expected(x, 2, window)
+        for moved in (at_the_end_of_memory, at_the_beginning_of_memory):
+            out = moved(np.full(values.shape, 7, np.float32))
+            cu.max_pool2d(moved(x), *window, out=out)
+            assert bits(out) == bits(values), width
+
+
+@pytest.mark.parametrize("kernel", [(3, 1, 3), (1, 3, 3), (3, 3, 3), (2, 1, 3), (2, 2, 3)], ids=str)
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_volumes(rng, kernel, stride):
+    window = kernel, stride, tuple(size // 2 for size in kernel)
+    for width in (6, 16, 35):
+        x = numbers(rng, (2, 3, 7, 8, width))
+        assert bits(cu.max_pool3d(x, *window)) == bits(expected(x, 3, window)), width
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_lines_of_more_than_a_block(rng, stride):
+    x = numbers(rng, (1, 2, 300_001))
+    assert bits(cu.max_pool1d(x, 3, stride, 1)) == bits(expected(x, 1, (3, stride, 1)))
+    x[0, 1, 200_000] = np.nan
+    assert bits(cu.max_pool1d(x, 3, stride, 1)) == bits(expected(x, 1, (3, stride, 1)))
+    x = numbers(rng, (1, 1, 70, 5000))
+    assert bits(cu.max_pool2d(x, 3, stride, 1)) == bits(expected(x, 2, (3, stride, 1)))
+
+
+def test_infinities_where_windows_reach_over_an_edge(rng):
+    """The padding is added up as nothing, or else its sum with an infinity were taken for a NaN."""
+    x = np.full((1, 2, 9, 40), np.inf, np.float32)
+    for stride in (1, 2):
+        assert bits(cu.max_pool2d(x, 3, stride, 1)) == bits(expected(x, 2, (3, stride, 1)))
+
+
+@pytest.mark.parametrize("stride", [5, 2**40, 2**60])
+def test_the_stride_of_single_windows_means_nothing(rng, stride):
+    for shape, steps in (((1, 40, 3, 30), (stride, 1)), ((1, 300, 3, 3), stride), ((1, 40, 30, 3), (1, stride))):
+        x = numbers(rng, shape)
+        window = 3, steps, 1 if stride > 5 else 0
+        assert bits(cu.max_pool2d(x, *window)) == bits(expected(x, 2, window)), shape
