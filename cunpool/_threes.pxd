@@ -81,8 +81,8 @@ cdef extern from *:
 
     /* The same of all windows of some lines, whose rows are `step` bytes apart and have so many `cells`. The first
        window begins as many `before` these, and neither the second nor the last but one reaches over an edge. In whole
-       vectors, of which the last does some windows again. What is so far `ahead` is fetched where windows are 2 cells
-       apart: that halves the time beyond the caches; with others it takes longer in them. */
+       vectors, of which the last does some windows again. Where windows are 2 cells apart, what is so far `ahead`
+       is fetched, in the order of the memory: that halves the time beyond the caches. Others take longer in them so. */
     #define CUNPOOL_THREES_GIVEN \\
         const char *const *row, Py_ssize_t step, Py_ssize_t ahead, Py_ssize_t lines, Py_ssize_t cells, \\
         Py_ssize_t before, Py_ssize_t windows, char *best, Py_ssize_t pitch
@@ -93,7 +93,7 @@ cdef extern from *:
             V##_V highest, sum[3] = {V##_ZERO(), V##_ZERO(), V##_ZERO()}; \\
             V##_CHOSEN begin[3], end[3]; \\
             /* One pointer: of three compilers make a vector, and take it apart again, for a fifth of the time. */ \\
-            const char *line = row[0] - before * (Py_ssize_t) sizeof(float), *at; \\
+            const char *line = row[0] - before * (Py_ssize_t) sizeof(float), *at, *fetched; \\
             const Py_ssize_t rows[CUNPOOL_ROWS] = {0, row[1] - row[0], row[2] - row[0]}; \\
             Py_ssize_t i, last = (windows - LANES) * stride - before; \\
             int k; \\
@@ -105,10 +105,13 @@ cdef extern from *:
                 for (i = 0; i < windows; i = windows < LANES ? windows : cunpool_next(i, LANES, windows)) { \\
                     at = line + i * stride * (Py_ssize_t) sizeof(float); \\
                     if (stride == 2) { \\
-                        __builtin_prefetch(at + rows[2] + ahead); \\
-                        __builtin_prefetch(at + rows[2] + ahead + 64); \\
-                        __builtin_prefetch(at + rows[1] + ahead); \\
-                        __builtin_prefetch(at + rows[1] + ahead + 64); \\
+                        fetched = line + rows[1] + ahead + 4 * i * (Py_ssize_t) sizeof(float); \\
+                        __builtin_prefetch(fetched); \\
+                        __builtin_prefetch(fetched + 64); \\
+                        if (LANES == 16) { \\
+                            __builtin_prefetch(fetched + 128); \\
+                            __builtin_prefetch(fetched + 192); \\
+                        } \\
                     } \\
                     if (i == 0) \\
                         highest = name##_at(stride, at, rows, begin, sum); \\
