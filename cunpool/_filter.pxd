@@ -4,7 +4,8 @@
 # are channels.
 #
 # In whatever order numbers are compared, the highest is the same, but for NaN, and for zeros of either sign: blocks
-# that have a NaN or a negative zero are reached instead, in raster order (`_reach.pxd`).
+# that have a NaN or a negative zero are reached instead, in raster order (`_reach.pxd`). Floats in windows of 3 are
+# held against each other in that order at once (`_threes.pxd`), and reached only where there may be a NaN.
 from libc.string cimport memcpy
 
 from cunpool._common cimport *
@@ -302,11 +303,14 @@ cdef inline void bring_rows(const Job *job, const Run *run, const Filter *filter
               g.stride[1] * layer.cells * size, last - first, layer.cells * size)
 
 
-cdef inline bint held_known(const Geometry *g, const Filter *filter, const Numbers *numbers) noexcept nogil:
-    """Whether `held_threes` knows these windows."""
+cdef inline bint held_known(const Job *job, const Filter *filter, const Numbers *numbers) noexcept nogil:
+    """Whether `held_threes` knows these windows. It looks at one row after the other: where another axis is taken for
+    the width, that is raster order, by which the first of two zeros stays, for windows of one row alone."""
+    cdef const Geometry *g = &job.g
     return (numbers.held and filter.unit == 1 and g.kernel[2] == 3 and g.dilation[2] == 1
             and met("windows a cell or two apart", filter.stride <= 2)
-            and met("windows of few rows", g.kernel[0] * g.kernel[1] <= HELD_ROWS))
+            and met("windows of few rows", g.kernel[0] * g.kernel[1] <= HELD_ROWS)
+            and (met("rows in raster order", job.order[2] == 2) or g.kernel[0] * g.kernel[1] == 1))
 
 
 cdef inline int hold_layer(const Job *job, const Run *run, const Filter *filter, const Layer *layer,
@@ -314,12 +318,15 @@ cdef inline int hold_layer(const Job *job, const Run *run, const Filter *filter,
     """The windows of a block in one layer of the results, floats held against each other in registers: 1 where that was
     done, 0 where it can't be, and -1 where there may have been a NaN."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row = 0, step = job.pooled.axis[1], next = g.stride[1] * job.full.axis[1], first, last, lines
+    cdef Py_ssize_t row = 0, step = job.pooled.axis[1], first, last, lines
+    # Of windows one by one a stride means nothing, and may be anything.
+    cdef Py_ssize_t next = g.stride[1] * job.full.axis[1] if run.count[1] > 1 else 0
     cdef Py_ssize_t ahead = whole_steps(next) if next > 0 else 0
     cdef const char *runs[IN_TURN]
     cdef int outcome = 1, i
-    # A cell of padding on either side is all that windows of three may have: only the outermost see it.
-    must(layer.low <= 1 and layer.low + layer.cells >= (run.count[2] - 2) * filter.stride + 3)
+    # Of windows of three only the first one begins in the padding, and only the last one ends in it.
+    must(layer.low <= 1
+         and (run.count[2] == 1 or layer.low + layer.cells >= (run.count[2] - 2) * filter.stride + 3))
     inner_rows(g, run, &first, &last)
     while row < run.count[1] and outcome > 0:
         lines = min(last, run.count[1]) - row if first <= row < last else 1
@@ -339,7 +346,7 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
     cdef Layer layer
     cdef int outcome
     plan_layer(job, run, filter, size, plane, depth, room, &layer)
-    if held_known(g, filter, numbers):
+    if held_known(job, filter, numbers):
         outcome = hold_layer(job, run, filter, &layer, into)
         odd[0] |= outcome < 0
         if outcome:

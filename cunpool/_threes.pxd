@@ -12,11 +12,11 @@ cdef extern from *:
     /* The numbers from one on, of two vectors that follow each other; and vectors of the one or two numbers here. */
     #define AVX512_FROM(k, x, y) _mm512_castsi512_ps( \\
         _mm512_alignr_epi32(_mm512_castps_si512(y), _mm512_castps_si512(x), k))
-    #define AVX512_ONE(from) _mm512_set1_ps(*(from))
-    #define AVX512_TWO(from) _mm512_castpd_ps(_mm512_broadcastsd_pd(_mm_load_sd((const double *) (from))))
+    #define AVX512_ONE(from) _mm512_set1_ps(*(const float4 *) (from))
+    #define AVX512_TWO(from) _mm512_castsi512_ps(_mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *) (from))))
 
-    /* Which numbers of a vector lie from the first on to before the last, be these what they may. Where `some` are
-       loaded, if not all, others become zero; and then the lowest number there is. */
+    /* Which numbers of a vector are chosen: from number `first` on, to before number `last`, of which either may lie
+       outside. Where `some` are loaded, if not all, others become zero; and then the lowest number there is. */
     #define AVX512_CHOSEN __mmask16
     #define AVX512_COUNTED _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
     #define AVX512_CHOOSE(first, last) _mm512_mask_cmplt_epi32_mask( \\
@@ -28,8 +28,8 @@ cdef extern from *:
 
     #define AVX2_FROM(k, x, y) _mm256_castsi256_ps(_mm256_alignr_epi8( \\
         _mm256_castps_si256(_mm256_permute2f128_ps(x, y, 0x21)), _mm256_castps_si256(x), 4 * (k)))
-    #define AVX2_ONE(from) _mm256_set1_ps(*(from))
-    #define AVX2_TWO(from) _mm256_castpd_ps(_mm256_broadcastsd_pd(_mm_load_sd((const double *) (from))))
+    #define AVX2_ONE(from) _mm256_set1_ps(*(const float4 *) (from))
+    #define AVX2_TWO(from) _mm256_castsi256_ps(_mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *) (from))))
     #define AVX2_CHOSEN __m256i
     #define AVX2_COUNTED _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)
     #define AVX2_CHOOSE(first, last) _mm256_andnot_si256( \\
@@ -95,16 +95,16 @@ cdef extern from *:
             /* One pointer: of three compilers make a vector, and take it apart again, for a fifth of the time. */ \\
             const char *line = row[0] - before * (Py_ssize_t) sizeof(float), *at, *fetched; \\
             const Py_ssize_t rows[CUNPOOL_ROWS] = {0, row[1] - row[0], row[2] - row[0]}; \\
-            Py_ssize_t i, last = (windows - LANES) * stride - before; \\
+            Py_ssize_t i, end_from = (windows - LANES) * stride - before; /* a cell, of a row */ \\
             int k; \\
             for (k = 0; k < 3; k++) { \\
                 begin[k] = V##_CHOOSE(before - k * LANES, cells + before - k * LANES); \\
-                end[k] = V##_CHOOSE(-last - k * LANES, cells - last - k * LANES); \\
+                end[k] = V##_CHOOSE(-end_from - k * LANES, cells - end_from - k * LANES); \\
             } \\
             for (; lines > 0; lines--) { \\
                 for (i = 0; i < windows; i = windows < LANES ? windows : cunpool_next(i, LANES, windows)) { \\
                     at = line + i * stride * (Py_ssize_t) sizeof(float); \\
-                    if (stride == 2) { \\
+                    if (stride == 2 && ahead) { /* two rows, which follow each other: four cells of a window */ \\
                         fetched = line + rows[1] + ahead + 4 * i * (Py_ssize_t) sizeof(float); \\
                         __builtin_prefetch(fetched); \\
                         __builtin_prefetch(fetched + 64); \\

@@ -19,7 +19,8 @@ def imported(name):
     """A module of the benchmarks, which import each other."""
     before = {*sys.modules}
     yield importlib.import_module(name)
-    for module in {"cells", "contestants", "inside", "onednn", "report", "shared", "xnnpack"} - before:
+    own = {"cells", "cliffs", "contestants", "inside", "onednn", "report", "shared", "shares", "xnnpack"}
+    for module in own - before:
         sys.modules.pop(module, None)
 
 
@@ -181,6 +182,37 @@ def test_two_builds_beside_each_other(contestants, tmp_path):
     times = json.loads((tmp_path / "made.json").read_text())["cells"][0]["times"]
     assert {name: len(rounds) for name, rounds in times.items()} == {"cunpool 1": 3, "other 1": 3, "copy 1": 3}
     assert re.search(r"other build +at 1: ", run.stdout)
+
+
+@pytest.fixture
+def cliffs(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    yield from imported("cliffs")
+
+
+def test_cliffs_are_written_down(cliffs, monkeypatch):
+    """Each call once, the worst first, with all its cliffs; and what is timed beside it is the call itself."""
+    timed = []
+    monkeypatch.setattr(cliffs.shares, "told", lambda *command: timed.append(command) or "`put` 60, Linux 20")
+    one = cliffs.Call("unpool", (1, 2, 8, 8), 2, 2, 0, "uint8", "codes", "transposed")
+    other = replace(one, op="pool")
+    written = "".join(cliffs.table({"int64 for codes": [(1.62, other), (1.7, one)], "as float32": [(3.1, one)]}))
+    lines = written.splitlines()[2:]
+    assert lines[0] == f"| {one} | int64 for codes 1.7; as float32 3.1 | `put` 60, Linux 20 |"
+    assert lines[1] == f"| {other} | int64 for codes 1.6 | `put` 60, Linux 20 |"
+    assert len(lines) == 2
+    monkeypatch.setattr(sys, "argv", timed[0])
+    called = []
+    monkeypatch.setattr(cliffs.shares, "keep_calling", lambda call: called.append(call()))
+    cliffs.main()
+    assert called[0].shape == (1, 2, 8, 8)
+
+
+def test_functions_have_their_names_in_the_sources(cliffs):
+    plainly = cliffs.shares.plainly
+    assert plainly("__pyx_fuse_0__pyx_fuse_1__pyx_f_7cunpool_4_put_put_row.isra.0") == "put_row"
+    assert plainly("__pyx_pw_7cunpool_5_pool_1pool") == "1pool"
+    assert plainly("cunpool_hold_16.constprop.0") == "hold_16"
 
 
 def test_cliffs_of_a_seed(tmp_path):

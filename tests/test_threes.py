@@ -99,6 +99,27 @@ def test_lines_of_more_than_a_block(rng, stride):
     assert bits(cu.max_pool2d(x, 3, stride, 1)) == bits(expected(x, 2, (3, stride, 1)))
 
 
+@pytest.mark.parametrize("kernel", [(3, 3), (3, 1), (2, 3), (1, 3)], ids=str)
+def test_zeros_of_either_sign_where_another_axis_is_the_width(rng, kernel):
+    """There the rows of memory are not those of the raster, in which the first zero stays."""
+    for stride in (1, 2):
+        x = np.where(rng.random((1, 2, 41, 33)) < 0.5, np.float32(0), np.float32(-0.0)).transpose(0, 1, 3, 2)
+        window = kernel, stride, tuple(size // 2 for size in kernel)
+        assert bits(cu.max_pool2d(x, *window)) == bits(expected(x, 2, window)), stride
+        x = np.where(rng.random((1, 2, 9, 20, 17)) < 0.5, np.float32(0), np.float32(-0.0))
+        window = (1, *kernel), stride, (0, *window[2])
+        for order in ((0, 1, 2, 4, 3), (0, 1, 4, 3, 2), (0, 1, 3, 4, 2)):
+            turned = x.transpose(order)
+            assert bits(cu.max_pool3d(turned, *window)) == bits(expected(turned, 3, window)), (order, stride)
+
+
+def test_a_last_window_that_sees_a_single_cell(rng):
+    for width, stride, padding in ((30_000, 30_000, 1), (30_000, 29_999, 0), (41, 40, 1)):
+        x = numbers(rng, (1, 1, 40, width))
+        window = 3, (1, stride), padding, 1, True
+        assert bits(cu.max_pool2d(x, *window)) == bits(expected(x, 2, window)), width
+
+
 def test_infinities_where_windows_reach_over_an_edge(rng):
     """The padding is added up as nothing, or else its sum with an infinity were taken for a NaN."""
     x = np.full((1, 2, 9, 40), np.inf, np.float32)
