@@ -2,36 +2,26 @@
 
 Of `results.json`, or the file that is named: every cell in which a contestant's ratio to cunpool is below 1 beyond the
 quartiles; and every one that falls short of an aim within cunpool, as `aims.py` has them. Beside each, cunpool's own
-time there as `perf` divides it, called by one thread for a while. It takes Linux, `perf`, PyTorch, and a build whose
-functions have names: a source folder that was built in place, on PYTHONPATH. Nothing else may run meanwhile. What
-belongs to Python, NumPy and PyTorch is one share, the start of the process with it, and so is Linux, which gives the
-pages of large results.
+time there as `perf` divides it (`shares.py` says what that takes), called by one thread for a while. It takes PyTorch,
+too. Nothing else may run meanwhile.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import aims
+import shares
 from cells import cells, data
 from contestants import CONTESTANTS
 from report import PEERS, our_median, ratio, threads_of
 
 Short = list[tuple[float, str, aims.Entry]]  # how far, what is said of it, and the cell
 
-SECONDS = 0.6
-LEAST = 5  # per cent, of a share that is told
 MOST_BY_ORDER = 1.6  # times as long as in C order is what any other may take
-OURS = re.compile(r"_(pool|unpool|gather|memory|runtime)\.")  # a module of the kernels
-OTHERS = "Python, NumPy, PyTorch"
-SHARED = {"libc": "copying and clearing (libc)", "[kernel": "Linux"}
 
 
 def run(name: str) -> None:
@@ -39,38 +29,7 @@ def run(name: str) -> None:
     cell = next(cell for cell in cells() if cell.name == name)
     call = CONTESTANTS["inside" if cell.inside else "cunpool"](1)(cell, data(cell))
     assert call is not None
-    call()
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        call()
-
-
-def shares(name: str) -> list[tuple[str, float]]:
-    """Per cent of a cell's time by function of the kernels, and by what else there is; largest first."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/perf"
-        command = "perf", "record", "-q", "-e", "cpu-clock", "-F", "5000", "-o", path, sys.executable, __file__, name
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        fields = "overhead,dso,symbol"
-        command = "perf", "report", "-q", "-i", path, "--stdio", "-F", fields, "--comm", Path(sys.executable).name
-        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found: dict[str, float] = {}
-    for line in text.splitlines():
-        if match := re.match(r"\s*([\d.]+)%\s+(\S+)\s+\[.\] (\S+)", line):
-            share, library, symbol = match.groups()
-            title = next((said for start, said in SHARED.items() if library.startswith(start)), OTHERS)
-            if OURS.search(library):
-                title = f"`{plainly(symbol)}`"
-            found[title] = found.get(title, 0) + float(share)
-    return sorted(found.items(), key=lambda entry: -entry[1])
-
-
-def plainly(symbol: str) -> str:
-    """A function's name in the sources: without what Cython puts before it, and compilers behind."""
-    symbol = re.sub(r"^(__pyx_fuse_\d+)+(_\d+)*", "", symbol).split(".")[0]
-    if match := re.match(r"__pyx_p?[fw]_7cunpool_(\d+)", symbol):  # so many letters of the module follow
-        symbol = symbol[match.end() + int(match[1]) + 1 :]
-    return symbol.removeprefix("cunpool_")
+    shares.keep_calling(call)
 
 
 def behind(results: dict[str, Any]) -> Short:
@@ -109,8 +68,8 @@ def table(found: Short, heading: str) -> None:
     for name, entries in by_cell.items():
         print(f"cell {name}", file=sys.stderr)
         said = "; ".join(text for _, text, _ in entries)
-        told = ", ".join(f"{title} {share:.0f}" for title, share in shares(name) if share >= LEAST)
-        print(f"| {name} | {1e6 * our_median(entries[0][2], 1):.1f} us | {said} | {told} |", flush=True)
+        time = 1e6 * our_median(entries[0][2], 1)
+        print(f"| {name} | {time:.1f} us | {said} | {shares.told(__file__, name)} |", flush=True)
 
 
 def main() -> None:

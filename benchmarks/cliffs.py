@@ -3,7 +3,8 @@
 Calls are drawn at random: operation, dtype, shape, window, order in memory. Each is timed beside its neighbours, in
 turns: the same call with its arguments copied to C order first, in float32, with the last axis at the next multiple of
 64, with int64 indices for window codes, with indices for without, and with one thread. What takes more than LIMIT times
-as long as a neighbour is timed once more, at greater length; if it still does, it is a cliff.
+as long as a neighbour is timed once more, at greater length; if it still does, it is a cliff. ``--told FILE`` writes
+each cliff down, and where the time of its call goes, which takes what `shares.py` says.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import shares
 from contestants import LAYOUTS
 from shared import bench
 
@@ -139,6 +141,19 @@ def ratios(call: Call, neighbours: list[Call], rounds: int, block: float) -> lis
     return [statistics.median(row[0] / row[i] for row in times) for i in range(1, len(prepared))]
 
 
+def table(cliffs: dict[str, list[tuple[float, Call]]]) -> Iterator[str]:
+    """Each call that has a cliff, the worst first, and where its time goes with one thread."""
+    found: dict[Call, dict[str, float]] = {}
+    for name, entries in cliffs.items():
+        for ratio, call in entries:
+            found.setdefault(call, {})[name] = ratio
+    yield "| call | times as long as | per cent of its time |\n|---|---|---|\n"
+    for call, ratios_of_it in sorted(found.items(), key=lambda entry: -max(entry[1].values())):
+        said = "; ".join(f"{name} {ratio:.1f}" for name, ratio in ratios_of_it.items())
+        fields = json.dumps(asdict(call))
+        yield f"| {call} | {said} | {shares.told(__file__, '--call', fields)} |\n"
+
+
 def bar(done: int, count: int, cliffs: int) -> None:
     if sys.stderr.isatty() or done == count:
         full = 40 * done // max(count, 1)
@@ -155,7 +170,14 @@ def main() -> int:
     parser.add_argument("--worst", type=int, default=5, help="how many to print of each kind (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=None, help="of every call")
     parser.add_argument("--json", help="write all ratios there, a call a line")
+    parser.add_argument("--told", help="write each cliff there, and where its time goes")
+    parser.add_argument("--call", help=argparse.SUPPRESS)  # this one alone, for a while: a call's fields
     chosen = parser.parse_args()
+    if chosen.call:
+        cu.set_num_threads(1)
+        fields = json.loads(chosen.call)
+        shares.keep_calling(Call(**fields | {"full": tuple(fields["full"])}).prepared())
+        return 0
     seed = time.time_ns() % 2**32 if chosen.seed is None else chosen.seed
     cu.set_num_threads(chosen.threads)
     print(f"cunpool {cu.__version__}, NumPy {np.__version__}, {cu.get_num_threads()} threads, seed {seed}")
@@ -187,6 +209,9 @@ def main() -> int:
     if chosen.json:
         with open(chosen.json, "w") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
+    if chosen.told:
+        with open(chosen.told, "w") as file:
+            file.writelines(table(cliffs))
     return 0
 
 

@@ -201,7 +201,7 @@ def test_cliffs_are_written_down(cliffs, monkeypatch):
     assert lines[0] == f"| {one} | int64 for codes 1.7; as float32 3.1 | `put` 60, Linux 20 |"
     assert lines[1] == f"| {other} | int64 for codes 1.6 | `put` 60, Linux 20 |"
     assert len(lines) == 2
-    monkeypatch.setattr(sys, "argv", timed[0])
+    monkeypatch.setattr(sys, "argv", [*timed[0]])
     called = []
     monkeypatch.setattr(cliffs.shares, "keep_calling", lambda call: called.append(call()))
     cliffs.main()
