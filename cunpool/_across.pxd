@@ -10,8 +10,8 @@ from cunpool._tasks cimport *
 from cunpool._write cimport *
 
 
-cdef inline void pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                            Py_ssize_t lines, bint along_channels, number *full) noexcept nogil:
+cdef inline seldom pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                              Py_ssize_t lines, bint along_channels, number *full) noexcept nogil:
     """Pool neighbouring windows of any size, cell after cell."""
     cdef number[LINE + VECTOR] best_room
     cdef index8[LINE + VECTOR] place_room

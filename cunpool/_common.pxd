@@ -34,17 +34,21 @@ cdef extern from *:
     #define CUNPOOL_CLONED
     #endif
 
-    /* For loops whose bounds are constants only where they are called; and for what many call, but not often. */
+    /* For loops whose bounds are constants only where they are called; for what many call, but not often; and for what
+       hardly any call needs, which is compiled for size. */
     #if defined(__GNUC__)
     #define CUNPOOL_INLINED inline __attribute__((always_inline))
     #define CUNPOOL_NOINLINE __attribute__((noinline))
+    #define CUNPOOL_SELDOM __attribute__((noinline, cold))
     #pragma GCC diagnostic ignored "-Wattributes" /* Cython calls them inline all the same */
     #elif defined(_MSC_VER)
     #define CUNPOOL_INLINED __forceinline
     #define CUNPOOL_NOINLINE __declspec(noinline)
+    #define CUNPOOL_SELDOM __declspec(noinline)
     #else
     #define CUNPOOL_INLINED inline
     #define CUNPOOL_NOINLINE
+    #define CUNPOOL_SELDOM
     #endif
 
     /* A few vectors, the last two of which may overlap. */
@@ -168,6 +172,7 @@ cdef extern from *:
     ctypedef void cloned "CUNPOOL_CLONED void"
     ctypedef void inlined "CUNPOOL_INLINED void"
     ctypedef void noinline "CUNPOOL_NOINLINE void"
+    ctypedef void seldom "CUNPOOL_SELDOM void"
     ctypedef uint8_t item1
     ctypedef uint16_t item2
     ctypedef uint32_t item4

@@ -117,7 +117,7 @@ cdef inline inlined hold(number *highest, int32_t *there, number x, int32_t here
     there[0] = here if better else there[0]
 
 
-cdef inline inlined compare(number *best, index *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
+cdef inline noinline compare(number *best, index *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
                             index here) noexcept nogil:
     """Hold the windows' best so far against one more cell each: the one at `here` in its window."""
     cdef Py_ssize_t i
