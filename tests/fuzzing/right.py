@@ -48,6 +48,22 @@ def pool(rng, large: bool = False) -> None:
         same(np.where(right, result[1], codes.dtype.type(0)), codes, f"codes of max_pool {what}")
     same(x, plain, f"max_pool changed its input {what}")
     pool_into(rng, w, x, arguments, values, indices)
+    if rng.random() < 0.1:
+        pool_turned(rng)
+
+
+def pool_turned(rng) -> None:
+    """Values alone of small windows, where the rows of memory are not those of the raster."""
+    n, dtype = int(rng.integers(2, 4)), one_of(rng, FLOATS)
+    plain = some_numbers(rng, dtype, (int(rng.integers(1, 4)), *rng.integers(3, 60 if n == 2 else 20, n).tolist()))
+    if rng.random() < 0.5:  # of equals the first one in raster order, which only zeros show
+        plain = np.where(rng.random(plain.shape) < 0.5, 0.0, -0.0).astype(dtype)
+    order = [0, *rng.permutation(range(1, n + 1)).tolist()]
+    x = np.ascontiguousarray(plain.transpose(order)).transpose(np.argsort(order))
+    kernel = tuple(rng.choice([1, 2, 3, 3, 3], n).tolist())
+    arguments = kernel, int(rng.integers(1, 4)), tuple(k // 2 for k in kernel) if rng.random() < 0.5 else 0
+    expected, _ = vectorised.max_pool(plain, n, *arguments)
+    same(POOL[n](x, *arguments, num_threads=threads(rng)), expected, f"max_pool alone {arguments} {dtype} in {order}")
 
 
 def pool_into(rng, w: Window, x, arguments, values, indices) -> None:
