@@ -56,8 +56,8 @@ def pool_turned(rng) -> None:
     """Values alone of small windows, where the rows of memory are not those of the raster."""
     n, dtype = int(rng.integers(2, 4)), one_of(rng, FLOATS)
     plain = some_numbers(rng, dtype, (int(rng.integers(1, 4)), *rng.integers(3, 60 if n == 2 else 20, n).tolist()))
-    if rng.random() < 0.5:  # of equals the first one in raster order, which only zeros show
-        plain = np.where(rng.random(plain.shape) < 0.5, 0.0, -0.0).astype(dtype)
+    if rng.random() < 0.5:  # of equal ones the first in raster order stays, which only zeros show
+        plain = rng.choice([-1, -0.0, 0], plain.shape).astype(dtype)
     order = [0, *rng.permutation(range(1, n + 1)).tolist()]
     x = np.ascontiguousarray(plain.transpose(order)).transpose(np.argsort(order))
     kernel = tuple(rng.choice([1, 2, 3, 3, 3], n).tolist())
