@@ -61,8 +61,8 @@ def test_any_width(rng, ways, window):
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_a_nan_anywhere(rng, window):
-    for width in (9, 17, 40, 49):
-        x = numbers(rng, (2, 2, 5, width))
+    for width in (40, 49):
+        x = rng.integers(-2, 3, (2, 2, 5, width)).astype(np.float32)  # of infinities the sum would be a NaN too
         for cell in range(0, x.size, 3):
             with_nan = x.copy()
             with_nan.flat[cell] = (-np.nan, np.nan)[cell % 2]
