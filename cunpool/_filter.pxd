@@ -58,19 +58,8 @@ cdef inline Py_ssize_t filter_room(const Reach *reach) noexcept nogil:
     return (filter.row + filter.levels + 2 * (filter.stage + SPARE)) * reach.item_size + 2 * CACHE_LINE
 
 
-cdef inline bint held_known(const Job *job, const Filter *filter) noexcept nogil:
-    """Whether `held_threes` knows these windows. It looks at one row after the other: where another axis is taken for
-    the width, that is raster order, by which the first of two zeros stays, for windows of one row alone."""
-    cdef const Geometry *g = &job.g
-    return (cunpool_lanes and filter.unit == 1 and g.kernel[2] == 3 and g.dilation[2] == 1
-            and met("windows a cell or two apart", filter.stride <= 2)
-            and met("windows of few rows", g.kernel[0] * g.kernel[1] <= HELD_ROWS)
-            and (met("rows in raster order", job.order[2] == 2) or g.kernel[0] * g.kernel[1] == 1))
-
-
-cdef inline void plan_filter(const Job *job, const Py_ssize_t *most, int item_size, Filter *filter) noexcept nogil:
+cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item_size, Filter *filter) noexcept nogil:
     """How blocks of so many windows are filtered, of units that are known."""
-    cdef const Geometry *g = &job.g
     cdef Py_ssize_t width = span_of(g, 2, most[2])
     # Of windows one by one a stride means nothing, and may be anything.
     filter.stride = g.stride[2] if most[2] > 1 else 1
@@ -78,7 +67,6 @@ cdef inline void plan_filter(const Job *job, const Py_ssize_t *most, int item_si
     filter.cells_in_turn = (pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
                             and (met("strides by which vectors bring cells together", filter.stride < SCATTERED)
                                  or item_size == 8 or g.kernel[2] < 3))
-    filter.held = held_known(job, filter)
     # Four bytes may be two, unpacked. The padding behind a row may be longer than what is seen of it.
     filter.row = whole_vectors(stage_pitch(filter, width), min(item_size, 2))
     filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
@@ -315,30 +303,39 @@ cdef inline void bring_rows(const Job *job, const Run *run, const Filter *filter
               g.stride[1] * layer.cells * size, last - first, layer.cells * size)
 
 
-cdef inline bint hold_layer(const Job *job, const Run *run, const Filter *filter, const Layer *layer,
-                            char *into) noexcept nogil:
-    """The windows of a block in one layer of the results, floats held against each other in registers; and whether
-    there may have been a NaN, by which they are worth nothing."""
+cdef inline bint held_known(const Job *job, const Filter *filter, const Numbers *numbers) noexcept nogil:
+    """Whether `held_threes` knows these windows. It looks at one row after the other: where another axis is taken for
+    the width, that is raster order, by which the first of two zeros stays, for windows of one row alone."""
+    cdef const Geometry *g = &job.g
+    return (numbers.held and filter.unit == 1 and g.kernel[2] == 3 and g.dilation[2] == 1
+            and met("windows a cell or two apart", filter.stride <= 2)
+            and met("windows of few rows", g.kernel[0] * g.kernel[1] <= HELD_ROWS)
+            and (met("rows in raster order", job.order[2] == 2) or g.kernel[0] * g.kernel[1] == 1))
+
+
+cdef inline int hold_layer(const Job *job, const Run *run, const Filter *filter, const Layer *layer,
+                           char *into) noexcept nogil:
+    """The windows of a block in one layer of the results, floats held against each other in registers: 1 where that was
+    done, 0 where it can't be, and -1 where there may have been a NaN."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = 0, step = job.pooled.axis[1], first, last, lines
     # Of windows one by one a stride means nothing, and may be anything.
     cdef Py_ssize_t next = g.stride[1] * job.full.axis[1] if run.count[1] > 1 else 0
     cdef Py_ssize_t ahead = whole_steps(next) if next > 0 else 0
     cdef const char *runs[IN_TURN]
-    cdef bint nan = False
-    cdef int i
+    cdef int outcome = 1, i
     # Of windows of three only the first one begins in the padding, and only the last one ends in it.
     must(layer.low <= 1
          and (run.count[2] == 1 or layer.low + layer.cells >= (run.count[2] - 2) * filter.stride + 3))
     inner_rows(g, run, &first, &last)
-    while row < run.count[1] and not nan:
+    while row < run.count[1] and outcome > 0:
         lines = min(last, run.count[1]) - row if first <= row < last else 1
         for i in range(rows_seen(job, run, layer, row, runs), HELD_ROWS):
             runs[i] = runs[i - 1]  # which changes nothing
-        nan = held_threes(<int> filter.stride, runs, next, ahead, lines, layer.cells, layer.low, run.count[2],
-                          into + row * step, step)
+        outcome = held_threes(<int> filter.stride, runs, next, ahead, lines, layer.cells, layer.low, run.count[2],
+                              into + row * step, step)
         row += lines
-    return nan
+    return outcome
 
 
 cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
@@ -347,10 +344,13 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = numbers.size, step = job.pooled.axis[1], seen = 0, row = 0, rows, last
     cdef Layer layer
+    cdef int outcome
     plan_layer(job, run, filter, size, plane, depth, room, &layer)
-    if filter.held and numbers.held:
-        odd[0] = hold_layer(job, run, filter, &layer, into)
-        return
+    if held_known(job, filter, numbers):
+        outcome = hold_layer(job, run, filter, &layer, into)
+        odd[0] |= outcome < 0
+        if outcome:
+            return
     if not filter.rows_in_turn:
         seen = run.size[1]
         check_rows(job, run, numbers, &layer, 0, seen, odd)

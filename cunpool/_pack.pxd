@@ -69,7 +69,6 @@ cdef struct Filter:
     Py_ssize_t stride       # columns from one window to the next, where a block has several in a row
     bint rows_in_turn       # whether the rows of a window are compared in turn, or reached step by step,
     bint cells_in_turn      # and so with the cells along a row
-    bint held               # or whether floats are held against each other in registers instead
     Py_ssize_t row          # cells of the longest row and what is behind it, in whole vectors,
     Py_ssize_t levels       # of all rows that are reached,
     Py_ssize_t stage        # and of the rows that go along their windows together

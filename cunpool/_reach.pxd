@@ -299,7 +299,7 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
            and shared_by(g, 0) * shared_by(g, 1) * shared_by(g, 2) > 1):
         return False
     if unit:
-        plan_filter(job, reach.most, item_size, &reach.filter)
+        plan_filter(g, reach.most, item_size, &reach.filter)
         # A single window may be too much, with all channels as units or with its rows in whole vectors.
         if not 0 <= reach.cells * item_size <= BUFFER_MOST or reach.filter.levels * item_size > 2 * BUFFER_MOST:
             return False

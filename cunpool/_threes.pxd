@@ -138,18 +138,23 @@ cdef extern from *:
     CUNPOOL_HOLD_THREES(cunpool_hold_threes_16, "avx512f", AVX512, 16)
     CUNPOOL_HOLD_THREES(cunpool_hold_threes_8, "avx2", AVX2, 8)
 
-    /* Whether there may have been a NaN. */
+    /* As `cunpool_held`. */
     static inline int cunpool_held_threes(int stride, CUNPOOL_THREES_GIVEN) {
+        int nan;
+        if (!cunpool_lanes)
+            return 0;
         if (cunpool_lanes == 16)
-            return (stride == 1 ? cunpool_hold_threes_16_by_1 : cunpool_hold_threes_16_by_2)(CUNPOOL_THREES);
-        return (stride == 1 ? cunpool_hold_threes_8_by_1 : cunpool_hold_threes_8_by_2)(CUNPOOL_THREES);
+            nan = (stride == 1 ? cunpool_hold_threes_16_by_1 : cunpool_hold_threes_16_by_2)(CUNPOOL_THREES);
+        else
+            nan = (stride == 1 ? cunpool_hold_threes_8_by_1 : cunpool_hold_threes_8_by_2)(CUNPOOL_THREES);
+        return nan ? -1 : 1;
     }
-    #else /* there are no lanes, and nobody asks */
+    #else
     #define cunpool_held_threes(stride, row, step, ahead, lines, cells, before, windows, best, pitch) 0
     #endif
     """
     enum:
         HELD_ROWS "CUNPOOL_ROWS"
-    bint held_threes "cunpool_held_threes"(int stride, const char **row, Py_ssize_t step, Py_ssize_t ahead,
-                                            Py_ssize_t lines, Py_ssize_t cells, Py_ssize_t before,
-                                            Py_ssize_t windows, char *best, Py_ssize_t pitch) noexcept nogil
+    int held_threes "cunpool_held_threes"(int stride, const char **row, Py_ssize_t step, Py_ssize_t ahead,
+                                           Py_ssize_t lines, Py_ssize_t cells, Py_ssize_t before, Py_ssize_t windows,
+                                           char *best, Py_ssize_t pitch) noexcept nogil
