@@ -1,18 +1,17 @@
 # How a call becomes tasks, and these are shared out between threads: the only parallel region there is.
 from cython.parallel cimport prange, threadid
-from libc.string cimport memset
 
 from cunpool._common cimport *
 from cunpool._runtime cimport begun, ended, leave, now, processor, rested
 
 cdef extern from *:
     """
-    /* Whether somebody had this before; nobody else has it from now on. */
+    /* Count one further: the number before, which nobody else gets. */
     #if defined(_MSC_VER)
     #include <intrin.h>
-    #define cunpool_taken(flag) (_InterlockedExchange8((char volatile *) (flag), 1) != 0)
+    #define cunpool_count(counter) _InterlockedExchangeAdd(counter, 1)
     #else
-    #define cunpool_taken(flag) (__atomic_exchange_n(flag, 1, __ATOMIC_RELAXED) != 0)
+    #define cunpool_count(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)
     #endif
 
     /* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then
@@ -42,18 +41,23 @@ cdef extern from *:
     #define cunpool_control(before) ((void) (before))
     #endif
     """
-    bint cunpool_taken(uint8_t *flag) noexcept nogil
+    long cunpool_count(long *counter) noexcept nogil
     unsigned cunpool_exact() noexcept nogil
     void cunpool_control(unsigned before) noexcept nogil
 
 cdef enum:
-    MOST_TASKS = 4096       # more than any caller makes of the 256 threads that there are at most
+    MOST_SHARES = 256       # no fewer than `_threads.MOST`
 
 cdef struct Found:
     # What a task met. Nobody raises inside a parallel region.
     Py_ssize_t wrong        # indices outside their planes
     Py_ssize_t strays       # indices outside their windows, where the kernel counted on windows
     Py_ssize_t failed       # tasks that got no memory
+
+cdef struct Next:
+    # Which task of a share is next, far from the other shares', for two threads write to one cache line by turns.
+    long task
+    long[15] room
 
 cdef struct Share:
     # What the calling thread did of a parallel region: from when to when, in seconds, and how many tasks.
@@ -66,21 +70,21 @@ ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexce
 
 cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
     """Every task of the job."""
-    cdef uint8_t taken[MOST_TASKS]
+    cdef Next[MOST_SHARES] next
     cdef Found found
-    must(job.tasks <= MOST_TASKS)
-    threads = <int> min(<Py_ssize_t> threads, job.tasks)
-    memset(taken, 0, job.tasks)
+    cdef int share, shares = <int> max(min(min(threads, MOST_SHARES), job.tasks), 1)
+    for share in range(shares):
+        next[share].task = job.tasks * share // shares
     begun()
-    if threads <= 1:
-        found = run_share(kernel, job, 0, 1, taken, NULL)
+    if shares == 1:
+        found = run_share(kernel, job, 0, 1, next, NULL)
     else:
-        found = run_together(kernel, job, threads, taken)
+        found = run_together(kernel, job, shares, next)
     ended()
     return found
 
 
-cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8_t *taken) noexcept nogil:
+cdef inline Found run_together(Kernel kernel, const Job *job, int threads, Next *next) noexcept nogil:
     """The only parallel region there is, and what it lost."""
     cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
     cdef int share, callers = processor()
@@ -90,7 +94,7 @@ cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8
     for share in prange(threads, num_threads=threads, schedule="static"):  # the first share is the calling thread's
         if threadid() > 0:  # where OpenMP gives one thread alone, it has all shares
             leave(callers)
-        found = run_share(kernel, job, share, threads, taken, &own if share == 0 else NULL)
+        found = run_share(kernel, job, share, threads, next, &own if share == 0 else NULL)
         wrong += found.wrong
         strays += found.strays
         failed += found.failed
@@ -105,20 +109,24 @@ cdef inline Found run_together(Kernel kernel, const Job *job, int threads, uint8
     return found
 
 
-cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, uint8_t *taken,
+cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, Next *next,
                             Share *own) noexcept nogil:
     """A thread's own tasks, the same in each call, for their arrays may be in its caches; then what others left."""
-    cdef Py_ssize_t first = job.tasks * share // shares, i, task, done = 0
+    cdef Py_ssize_t task, end, done = 0
+    cdef int i, whose
     cdef unsigned control = cunpool_exact()
     cdef Found found
     found.wrong = found.strays = found.failed = 0
     if own:
         own.begin = now()
-    for i in range(job.tasks):
-        task = first + i if first + i < job.tasks else first + i - job.tasks
-        if not cunpool_taken(taken + task):
+    for i in range(shares):
+        whose = (share + i) % shares
+        end = job.tasks * (whose + 1) // shares
+        task = cunpool_count(&next[whose].task)
+        while task < end:
             kernel(job, task, &found, job.full.data, job.indices.data)
             done += 1
+            task = cunpool_count(&next[whose].task)
     cunpool_fence()
     cunpool_control(control)
     if own:

@@ -21,11 +21,12 @@ AWAKE = 40e-6  # seconds, after a region, and between calls that are in a row
 ROW = 4
 
 # Regions that took longer than one thread would have, for others hold the processors, are paid for by calls with one
-# thread for so many times the seconds that were lost: then they cost a hundredth at most. Until that many are lost
-# nothing is done, for to wake a team takes longer than a small call, and those behind it gain that again; and so many
-# that regions have gained before are counted against it, or one thread that is held up once would cost a hundred
-# times as long.
-REPAID = 100
+# thread for so many times the seconds that were lost, and for twice as many whenever the next try loses again, so often
+# at most: processors that stay taken cost a hundredth in the end, and a thread that is held up once next to nothing.
+# Until that many seconds are lost nothing is done, for to wake a team takes longer than a small call, and those behind
+# it gain that again; and so many that regions have gained before are counted against it, and end what was doubled.
+REPAID = 4
+DOUBLED = 5
 TOLERATED = 1e-3
 REMEMBERED = 10e-3
 LONGEST = 10.0  # seconds for one region: what loses more has waited for a disk, or the process was stopped
@@ -34,7 +35,10 @@ LONGEST = 10.0  # seconds for one region: what loses more has waited for a disk,
 MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
-_alone_until = 0.0  # by the clock of `_runtime.surroundings`; of two threads that set it at once, either may win
+# By the clock of `_runtime.surroundings`, and how often regions have lost since they last gained: of two threads that
+# set these at once, either may win.
+_alone_until = 0.0
+_losses = 0
 
 # What has been said once is a lock that stays locked: then no two threads say it.
 _said_fork = Lock()
@@ -170,9 +174,12 @@ def threads_for(work: int, num_threads: int | None) -> int:
 
 def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -> int:
     """How many threads would pay if there were processors for them, by what `_runtime.surroundings` says."""
-    global _alone_until
+    global _alone_until, _losses
     if lost > 0:
-        _alone_until = max(_alone_until, now - resting + min(REPAID * lost, LONGEST))
+        _alone_until = max(_alone_until, now - resting + min((REPAID << min(_losses, DOUBLED)) * lost, LONGEST))
+        _losses += 1
+    elif lost < 0:
+        _losses = 0
     if _alone_until > now + LONGEST:  # the clock was set back, as LLVM's OpenMP has one that can be
         _alone_until = now
     if now < _alone_until:

@@ -33,5 +33,6 @@ def default_threads(monkeypatch):
     """Threads as on a machine that does nothing else: calls before, on a busy one, would make a call serial."""
     monkeypatch.setattr("cunpool._threads.REPAID", 0)
     monkeypatch.setattr("cunpool._threads._alone_until", 0.0)
+    monkeypatch.setattr("cunpool._threads._losses", 0)
     yield
     cu.set_num_threads(None)
