@@ -143,16 +143,13 @@ def surroundings(double pause, double tolerated, double remembered):
 
     How many calls are under way; how many this thread has made before, each within `pause` seconds after the one before
     it; for how many seconds its team has been at rest; how many its parallel regions have lost, less what they had
-    gained, of which `remembered` count at most: if that is more than `tolerated`, which is told once, or as much was
-    gained, which is negative, and else 0; and the time, in seconds since some time in the past.
+    gained, of which `remembered` count at most, if that is more than `tolerated`, which is told once; and the time, in
+    seconds since some time in the past.
     Only calls that ask this are counted as being in a row.
     """
     global cunpool_debt, cunpool_in_a_row, cunpool_asked
-    cdef double lost = 0, time = now()
-    if cunpool_debt > tolerated:
-        lost, cunpool_debt = cunpool_debt, 0
-    elif cunpool_debt <= -remembered:
-        lost = cunpool_debt = -remembered
+    cdef double lost = cunpool_debt if cunpool_debt > tolerated else 0.0, time = now()
+    cunpool_debt = 0 if lost > 0 else max(cunpool_debt, -remembered)
     cunpool_in_a_row = min(cunpool_in_a_row + 1, 1 << 20) if time - cunpool_call_ended < pause else 0
     cunpool_asked = True
     return cunpool_calls(), cunpool_in_a_row, time - cunpool_region_ended, lost, time

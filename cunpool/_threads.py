@@ -21,12 +21,14 @@ AWAKE = 40e-6  # seconds, after a region, and between calls that are in a row
 ROW = 4
 
 # Regions that took longer than one thread would have, for others hold the processors, are paid for by calls with one
-# thread for so many times the seconds that were lost, and for twice as many whenever the next try loses again, so often
-# at most: processors that stay taken cost a hundredth in the end, and a thread that is held up once next to nothing.
+# thread for so many times the seconds that were lost, and for twice as many each time that what follows loses again
+# before it has gone well for a while, so often at most: processors that stay taken cost a hundredth in the end, and a
+# thread that is held up once next to nothing.
 # Until that many seconds are lost nothing is done, for to wake a team takes longer than a small call, and those behind
-# it gain that again; and so many that regions have gained before are counted against it, and end what was doubled.
+# it gain that again; and so many that regions have gained before are counted against it.
 REPAID = 4
 DOUBLED = 5
+WELL = 1.0
 TOLERATED = 1e-3
 REMEMBERED = 10e-3
 LONGEST = 10.0  # seconds for one region: what loses more has waited for a disk, or the process was stopped
@@ -35,8 +37,8 @@ LONGEST = 10.0  # seconds for one region: what loses more has waited for a disk,
 MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
-# By the clock of `_runtime.surroundings`, and how often regions have lost since they last gained: of two threads that
-# set these at once, either may win.
+# By the clock of `_runtime.surroundings`, and how many losses have followed each other: of two threads that set these at
+# once, either may win.
 _alone_until = 0.0
 _losses = 0
 
@@ -176,10 +178,9 @@ def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -
     """How many threads would pay if there were processors for them, by what `_runtime.surroundings` says."""
     global _alone_until, _losses
     if lost > 0:
+        _losses = _losses if now < _alone_until + WELL else 0
         _alone_until = max(_alone_until, now - resting + min((REPAID << min(_losses, DOUBLED)) * lost, LONGEST))
         _losses += 1
-    elif lost < 0:
-        _losses = 0
     if _alone_until > now + LONGEST:  # the clock was set back, as LLVM's OpenMP has one that can be
         _alone_until = now
     if now < _alone_until:
