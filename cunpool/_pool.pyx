@@ -21,6 +21,7 @@ from cunpool._pool_plan cimport *
 from cunpool._reach cimport *
 from cunpool._take cimport *
 from cunpool._tasks cimport *
+from cunpool._twos cimport *
 from cunpool._write cimport *
 
 cdef extern from *:

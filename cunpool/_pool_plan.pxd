@@ -5,6 +5,7 @@ from cunpool._filter cimport *
 from cunpool._pack cimport *
 from cunpool._reach cimport *
 from cunpool._tasks cimport *
+from cunpool._twos cimport *
 from cunpool._write cimport *
 
 cdef enum:  # the ways, for plan_pool
