@@ -37,8 +37,8 @@ LONGEST = 10.0  # seconds for one region: what loses more has waited for a disk,
 MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
-# By the clock of `_runtime.surroundings`, and how many losses have followed each other: of two threads that set these at
-# once, either may win.
+# By the clock of `_runtime.surroundings`, and how many losses have followed each other: of two threads that set these
+# at once, either may win.
 _alone_until = 0.0
 _losses = 0
 

@@ -1,4 +1,5 @@
-# Windows of 2 that lie side by side in contiguous rows: they are compared where they lie, and short rows written together.
+# Windows of 2 that lie side by side in contiguous rows: they are compared where they lie, and written together where
+# rows are short.
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._deal cimport SHORT, Block
