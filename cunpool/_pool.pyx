@@ -111,15 +111,48 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
         line += block.rows
 
 
+cdef Py_ssize_t find_run(const Job *job, const Reach *reach, Py_ssize_t block, Run *run) noexcept nogil:
+    """Where this block begins, and how much it has along each axis; the image that it belongs to."""
+    cdef const Geometry *g = &job.g
+    cdef int axis, k
+    for k in range(AXES - 1, -1, -1):
+        axis = reach.order[k]
+        run.begin[axis] = block % reach.parts[axis] * reach.most[axis]
+        block //= reach.parts[axis]
+        run.count[axis] = min((g.pooled[axis] if axis < 3 else job.channels) - run.begin[axis], reach.most[axis])
+        run.start[axis] = run.begin[axis] if axis == 3 else run.begin[axis] * g.stride[axis] - g.padding[axis]
+        run.size[axis] = run.count[axis] if axis == 3 else span_of(g, axis, run.count[axis])
+        run.stride[axis] = 1 if axis == 3 else g.stride[axis]
+    return block
+
+
+cdef void reach_numbers(const Job *job, const Reach *reach, Run *run, number *_) noexcept nogil:
+    """`reach_all` of numbers as they are packed, and of codes as wide as the plan says."""
+    if number is int1 or number is item1:
+        if reach.code_size == 2:
+            reach_all(job, reach, run, <int1 *> NULL, <item2 *> NULL)
+        else:
+            reach_all(job, reach, run, <int1 *> NULL, <item1 *> NULL)
+    elif number is int2 or number is item2:
+        reach_all(job, reach, run, <int2 *> NULL, <item2 *> NULL)
+    elif number is int4 or number is item4:
+        reach_all(job, reach, run, <int4 *> NULL, <item4 *> NULL)
+    elif number is int8 or number is item8:
+        reach_all(job, reach, run, <int8 *> NULL, <item4 *> NULL)
+    elif number is float8:
+        reach_all(job, reach, run, <float8 *> NULL, <item4 *> NULL)
+    else:
+        reach_all(job, reach, run, <float4 *> NULL, <item4 *> NULL)
+
+
 cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some blocks, filtered, or else packed, reached and taken."""
     cdef const Reach *reach = <const Reach *> job.way
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t blocks = job.batch, block, left, room = (reach.cells + SPARE) * reach.item_size + COLOUR
+    cdef Py_ssize_t blocks = job.batch, block, image, room = (reach.cells + SPARE) * reach.item_size + COLOUR
     cdef Py_ssize_t code_room = (reach.cells + SPARE) * reach.code_size + COLOUR
     cdef char *buffers
     cdef Run run
-    cdef int axis, k
+    cdef int axis
     cdef bint odd
     cdef Numbers numbers
     numbers = numbers_of(full)
@@ -130,19 +163,11 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
         found.failed += 1  # unreached: blocks are too small to be refused first
         return  # unreached: the same
     for block in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
-        left = block
-        for k in range(AXES - 1, -1, -1):
-            axis = reach.order[k]
-            run.begin[axis] = left % reach.parts[axis] * reach.most[axis]
-            left //= reach.parts[axis]
-            run.count[axis] = min((g.pooled[axis] if axis < 3 else job.channels) - run.begin[axis], reach.most[axis])
-            run.start[axis] = run.begin[axis] if axis == 3 else run.begin[axis] * g.stride[axis] - g.padding[axis]
-            run.size[axis] = run.count[axis] if axis == 3 else span_of(g, axis, run.count[axis])
-            run.stride[axis] = 1 if axis == 3 else g.stride[axis]
+        image = find_run(job, reach, block, &run)
         run.values = <char *> aligned(buffers)
         if reach.filter.unit:
             odd = False
-            filter_block(job, &run, &reach.filter, &numbers, left, run.values, &odd)
+            filter_block(job, &run, &reach.filter, &numbers, image, run.values, &odd)
             if not met("something odd among a block's cells", odd):
                 continue
         run.other_values = run.values + room // CACHE_LINE * CACHE_LINE
@@ -150,25 +175,11 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
         run.other_codes = run.codes + code_room // CACHE_LINE * CACHE_LINE
         run.room = reach.cells + SPARE
         lay_out(&run, reach)
-        pack(job, reach, left, &run, full)
+        pack(job, reach, image, &run, full)
         if reach.code_size:
             memset(run.codes, 0, run.length * reach.code_size)
-        if number is int1 or number is item1:
-            if reach.code_size == 2:
-                reach_all(job, reach, &run, <int1 *> NULL, <item2 *> NULL)
-            else:
-                reach_all(job, reach, &run, <int1 *> NULL, <item1 *> NULL)
-        elif number is int2 or number is item2:
-            reach_all(job, reach, &run, <int2 *> NULL, <item2 *> NULL)
-        elif number is int4 or number is item4:
-            reach_all(job, reach, &run, <int4 *> NULL, <item4 *> NULL)
-        elif number is int8 or number is item8:
-            reach_all(job, reach, &run, <int8 *> NULL, <item4 *> NULL)
-        elif number is float8:
-            reach_all(job, reach, &run, <float8 *> NULL, <item4 *> NULL)
-        else:
-            reach_all(job, reach, &run, <float4 *> NULL, <item4 *> NULL)
-        take(job, reach, left, &run, full)
+        reach_numbers(job, reach, &run, full)
+        take(job, reach, image, &run, full)
     free(buffers)
 
 

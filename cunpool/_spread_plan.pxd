@@ -195,6 +195,24 @@ cdef inline bint scattered_sooner(const Job *job, Py_ssize_t item_size, Py_ssize
             and met("of arrays not far beyond the caches", not job.stream or job.kept and job.splits == 1))
 
 
+cdef inline int find_unit(const Axis *axes, int last, Spread *way, Py_ssize_t item_size,
+                          Py_ssize_t index_size) noexcept nogil:
+    """What of the axes up to the `last` is one unit: all planes that are neighbours, or one cell. The last axis left."""
+    way.unit = 1
+    way.unit_value_step = item_size
+    way.unit_index_step = index_size
+    while last >= 0 and axes[last].code == 0 and axes[last].full_step == way.unit * item_size:
+        if way.unit == 1:
+            way.unit_value_step = axes[last].value_step
+            way.unit_index_step = axes[last].index_step
+        elif (axes[last].value_step != way.unit * way.unit_value_step
+                or axes[last].index_step != way.unit * way.unit_index_step):
+            break
+        way.unit *= axes[last].full
+        last -= 1
+    return last
+
+
 cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, Py_ssize_t index_size,
                             int kind) noexcept nogil:
     """Whether a call can be spread, and how."""
@@ -213,18 +231,7 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     way.entry_kind = kind
     way.item_size = item_size
     way.index_size = 0 if job.code_size else <int> index_size
-    way.unit = 1
-    way.unit_value_step = item_size
-    way.unit_index_step = index_size
-    while last >= 0 and axes[last].code == 0 and axes[last].full_step == way.unit * item_size:
-        if way.unit == 1:
-            way.unit_value_step = axes[last].value_step
-            way.unit_index_step = axes[last].index_step
-        elif (axes[last].value_step != way.unit * way.unit_value_step
-                or axes[last].index_step != way.unit * way.unit_index_step):
-            break
-        way.unit *= axes[last].full
-        last -= 1
+    last = find_unit(axes, last, way, item_size, index_size)
     way.line = axes[last] if last >= 0 else no_axis()
     way.row = axes[last - 1] if last >= 1 else no_axis()
     way.outer_axes = max(last - 1, 0)
