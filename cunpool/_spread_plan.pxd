@@ -197,7 +197,7 @@ cdef inline bint scattered_sooner(const Job *job, Py_ssize_t item_size, Py_ssize
 
 cdef inline int find_unit(const Axis *axes, int last, Spread *way, Py_ssize_t item_size,
                           Py_ssize_t index_size) noexcept nogil:
-    """What of the axes up to the `last` is one unit: all planes that are neighbours, or one cell. The last axis left."""
+    """One unit: all planes that are neighbours, or one cell. Returns the last of the axes that are left."""
     way.unit = 1
     way.unit_value_step = item_size
     way.unit_index_step = index_size
