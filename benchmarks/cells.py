@@ -182,6 +182,18 @@ def beside_engines() -> list[Cell]:
     return chosen
 
 
+def rarer() -> list[Cell]:
+    """What no network's hot path is, and has ways of its own: codes of windows that are not 2 wide, and gradients by
+    codes and in other orders."""
+    full, chosen = (1, 64, 112, 112), []
+    same = {"format": "window", "group": "codes of other windows"}
+    chosen += [Cell("unpool", full, *window, **same) for window in ((3, 3), (4, 4), (3, 2, 1), (3, 1, 1))]
+    for op in ("unpool gradient", "pool gradient"):
+        for style in ({"format": "window"}, {"layout": "channels last"}, {"layout": "sliced"}):
+            chosen += [Cell(op, full, *window, **style, group="gradients") for window in ((2, 2), (3, 2, 1))]
+    return chosen
+
+
 def cells() -> list[Cell]:
     """Each once, and in a group only if it comes from nowhere else; those of ``cunpool bench`` are among them."""
     chosen = []
@@ -197,7 +209,7 @@ def cells() -> list[Cell]:
         chosen += [Cell(op, full) for full in GRADIENTS]
         chosen += [Cell(op, full, 3, 2, 1) for full in OVERLAPPING]
     chosen += [Cell(op, full, index="int32") for op in ("unpool", "pool") for full in LARGER]
-    chosen += lanes() + beside_engines()
+    chosen += lanes() + beside_engines() + rarer()
     for full in DRAWN:
         chosen += [Cell("unpool", full, *window, group="unpooling, odd shapes") for window in ((2, 2), (3, 2, 1))]
     for full in SMALLEST:
