@@ -126,7 +126,7 @@ def test_a_last_window_that_sees_a_single_cell(rng):
 
 
 def test_infinities_where_windows_reach_over_an_edge(rng):
-    """The padding is added up as nothing, or else its sum with an infinity were taken for a NaN."""
+    """Their sums with the padding are looked at for a NaN, and found to be none or looked at again."""
     x = np.full((1, 2, 9, 40), np.inf, np.float32)
     for stride in (1, 2):
         assert bits(cu.max_pool2d(x, 3, stride, 1)) == bits(expected(x, 2, (3, stride, 1)))
