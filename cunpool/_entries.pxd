@@ -9,6 +9,14 @@ cdef extern from *:
     static inline float cunpool_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
     static inline uint32_t cunpool_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
 
+    /* A condition that stays a branch, whatever the compiler thinks of it: by a choice of two numbers, the next sum,
+       which may be of the same cell, would wait for the comparison. */
+    #if defined(__GNUC__)
+    #define CUNPOOL_RARELY(condition) (__builtin_expect(condition, 0) && ({ __asm__ volatile(""); 1; }))
+    #else
+    #define CUNPOOL_RARELY(condition) (condition)
+    #endif
+
     static inline float half_value(uint16_t half) {
         uint32_t sign = (uint32_t) (half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3FF;
         if (exponent == 0) { /* a multiple of the smallest one, 2**-24 */
@@ -51,7 +59,7 @@ cdef extern from *:
         __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(x) : "r"((uint32_t) a));
         __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(y) : "r"((uint32_t) b));
         x += y;
-        if (__builtin_expect(x != x, 0)) /* a branch, for the next sum may wait for this one */
+        if (CUNPOOL_RARELY(x != x))
             return 0x7E00;
         /* 0: to the nearest, ties to even. */
         __asm__ volatile("vcvtps2ph $0, %1, %1; vmovd %1, %0" : "=r"(bits), "+x"(x));
@@ -61,6 +69,16 @@ cdef extern from *:
     static inline void cunpool_see_whether_it_converts(void) {}
     #define half_sum half_sum_anywhere
     #endif
+
+    #define CUNPOOL_SUM(NAME, NUMBER) \\
+    static inline NUMBER NAME(NUMBER a, NUMBER b) { \\
+        NUMBER x = a + b; \\
+        if (CUNPOOL_RARELY(x != x)) \\
+            x = (NUMBER) NAN; \\
+        return x; \\
+    }
+    CUNPOOL_SUM(float_sum, float)
+    CUNPOOL_SUM(double_sum, double)
 
     static inline float bhalf_value(uint16_t half) { return cunpool_float((uint32_t) half << 16); }
 
@@ -75,6 +93,8 @@ cdef extern from *:
     item2 half_of(float) noexcept nogil
     void cunpool_see_whether_it_converts() noexcept nogil
     item2 half_sum(item2, item2) noexcept nogil
+    float4 float_sum(float4, float4) noexcept nogil
+    float8 double_sum(float8, float8) noexcept nogil
     float bhalf_value(item2) noexcept nogil
     item2 bhalf_of(float) noexcept nogil
 
@@ -96,7 +116,7 @@ cdef inline entry numbered(entry x) noexcept nogil:
     return x
 
 
-cdef inline cloned look_for_infinite(const char *values, Py_ssize_t count, entry *_, bint *found) noexcept nogil:
+cdef inline cloned look_for_infinite(const entry *values, Py_ssize_t count, bint *found) noexcept nogil:
     """Whether there is an infinity or a NaN: what is added to the largest exponent overflows into the sign."""
     cdef item4 some_4 = 0
     cdef item8 some_8 = 0
@@ -110,27 +130,27 @@ cdef inline cloned look_for_infinite(const char *values, Py_ssize_t count, entry
     found[0] = some_4 >> 31 or some_8 >> 63
 
 
-cdef inline bint all_finite(const char *values, Py_ssize_t step, Py_ssize_t count, entry *full) noexcept nogil:
-    """Whether no sum of these can be a NaN, as far as that is soon found out. Of kinds that are moved, or see to it for
-    each sum, it is not asked."""
+cdef inline bint all_finite(const entry *values, Py_ssize_t count) noexcept nogil:
+    """Whether no sum of these can be a NaN. Of kinds that are moved, or see to it for each sum, it is not asked."""
     cdef bint found = False
     if entry is float4 or entry is float8:
-        if step != sizeof(entry):
-            return False
-        look_for_infinite(values, count, full, &found)
+        look_for_infinite(values, count, &found)
     return not found
 
 
 cdef inline void place_entry(bint finite, entry *target, const entry *value) noexcept nogil:
     """Put an item in its place, or add a number to what is there: in its own precision, as PyTorch adds gradients.
 
-    To look at each sum takes up to 1.7 times as long where none can be a NaN, for the next may wait for this one."""
+    To ask of each sum whether it is a number takes up to 1.2 times as long as to look through the values before.
+    """
     if entry is half:
         target.bits = half_sum(target.bits, value.bits)
     elif entry is bhalf:
         target.bits = bhalf_of(bhalf_value(target.bits) + bhalf_value(value.bits))
-    elif entry is float4 or entry is float8:
-        target[0] = target[0] + value[0] if finite else numbered(target[0] + value[0])
+    elif entry is float4:
+        target[0] = target[0] + value[0] if finite else float_sum(target[0], value[0])
+    elif entry is float8:
+        target[0] = target[0] + value[0] if finite else double_sum(target[0], value[0])
     else:
         target[0] = value[0]
 

@@ -17,9 +17,9 @@ cdef enum:
     PICK_BYTES = 1 << 25    # and smaller arrays too: in the caches that is faster; beyond, reading rows through is
 
 
-cdef inlined take(const Job *job, const char *from_plane, Py_ssize_t flat, char *values, Py_ssize_t value_step,
-                  const char *indices, Py_ssize_t index_step, Py_ssize_t count, uint64_t size, item *full,
-                  index *index_type, Py_ssize_t *strangers) noexcept nogil:
+cdef inlined take(const Job *job, const char *from_plane, bint even, Py_ssize_t flat, char *values,
+                  Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count, uint64_t size,
+                  item *full, index *index_type, Py_ssize_t *strangers) noexcept nogil:
     """Fill `count` values from where their indices say; counts the indices that are not from 0 on for `size` cells."""
     cdef Py_ssize_t i, outside = 0
     cdef uint64_t cell
@@ -29,21 +29,24 @@ cdef inlined take(const Job *job, const char *from_plane, Py_ssize_t flat, char 
             outside += 1
         else:
             (<item *> (values + i * value_step))[0] = (
-                <const item *> (from_plane + offset_of(job, flat, <Py_ssize_t> cell)))[0]
+                <const item *> (from_plane + offset_of(job, even, flat, <Py_ssize_t> cell)))[0]
     strangers[0] += outside
 
 
 cdef Py_ssize_t take_row(const Job *job, const char *from_plane, char *values, Py_ssize_t value_step,
                          const char *indices, Py_ssize_t index_step, Py_ssize_t count, uint64_t size, item *full,
                          index *index_type) noexcept nogil:
-    """`take`, compiled apart for contiguous arrays."""
+    """`take`, compiled apart for contiguous arrays, and for even planes."""
     cdef Py_ssize_t outside = 0
-    if job.flat == sizeof(item) and value_step == sizeof(item) and index_step == sizeof(index):
-        take(job, from_plane, sizeof(item), values, sizeof(item), indices, sizeof(index), count, size, full, index_type,
+    if not job.flat:
+        take(job, from_plane, False, 0, values, value_step, indices, index_step, count, size, full, index_type,
+             &outside)
+    elif job.flat != sizeof(item) or value_step != sizeof(item) or index_step != sizeof(index):
+        take(job, from_plane, True, job.flat, values, value_step, indices, index_step, count, size, full, index_type,
              &outside)
     else:
-        take(job, from_plane, job.flat, values, value_step, indices, index_step, count, size, full, index_type,
-             &outside)
+        take(job, from_plane, True, sizeof(item), values, sizeof(item), indices, sizeof(index), count, size, full,
+             index_type, &outside)
     return outside
 
 

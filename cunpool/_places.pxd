@@ -31,14 +31,16 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.code_size = index_size if codes else 0
 
 
-cdef inline Py_ssize_t offset_of(const Job *job, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
+cdef inline Py_ssize_t offset_of(const Job *job, bint even, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
     """Bytes from a full plane's start to `cell`, counted in raster order.
 
-    `flat` is the job's. Loops are compiled apart for where it is a constant or known not to be 0.
+    Loops are compiled apart for planes that are `even`: all neighbours in raster order are `flat` bytes apart.
     """
-    cdef Py_ssize_t width = job.g.full[2], height = job.g.full[1], row, layer = 0
-    if flat:
+    cdef Py_ssize_t width, height, row, layer = 0
+    if even:
         return cell * flat
+    width = job.g.full[2]
+    height = job.g.full[1]
     # The half keeps what is rounded away from the wrong side; dividing takes several times as long.
     if job.per_width:
         row = <Py_ssize_t> ((cell + 0.5) * job.per_width)
@@ -96,7 +98,7 @@ cdef inline cloned clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssi
     else:
         while low < high:
             cells = min(width - low % width, high - low)
-            clear_row(out + offset_of(job, 0, low), job.full.axis[2], cells, size)
+            clear_row(out + offset_of(job, False, 0, low), job.full.axis[2], cells, size)
             low += cells
 
 

@@ -3,73 +3,112 @@ from cunpool._common cimport *
 from cunpool._entries cimport *
 from cunpool._places cimport offset_of
 
+cdef enum:
+    LOOKED = 1024           # values that are looked through for infinities before they are added
 
-cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat, const char *values,
-                        Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count,
-                        uint64_t low, uint64_t span, uint64_t band, uint64_t band_span, entry *full,
-                        index *index_type, Py_ssize_t *strangers) noexcept nogil:
-    """Put `count` values where their indices say, as far as that is from `low` on for `span` cells.
 
-    Value number i belongs to the plane that starts `i * out_step` bytes after `out`. Counts the indices that are not
-    from `band` on for `band_span` cells. One unsigned comparison, in 64 bits whatever the index type, is both bounds
-    at once.
+cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat, bint finite,
+                        const char *values, Py_ssize_t value_step, const char *indices, Py_ssize_t index_step,
+                        Py_ssize_t count, uint64_t low, uint64_t span, entry *full, index *index_type,
+                        Py_ssize_t *strangers) noexcept nogil:
+    """Put `count` values where their indices say, and count those that are not from `low` on for `span` cells.
+
+    Value number i belongs to the plane that starts `i * out_step` bytes after `out`. One unsigned comparison, in 64
+    bits whatever the index type, is both bounds at once.
     """
-    cdef Py_ssize_t i, at, cell_or_low, outside = 0
+    cdef Py_ssize_t i, outside = 0
+    cdef uint64_t cell
+    for i in range(count):
+        cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
+        if unlikely(cell - low >= span):
+            outside += 1
+        else:
+            place_entry(finite, <entry *> (out + i * out_step + offset_of(job, even, flat, <Py_ssize_t> cell)),
+                        <const entry *> (values + i * value_step))
+    strangers[0] += outside
+
+
+cdef inline inlined put_some(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat,
+                             const char *values, Py_ssize_t value_step, const char *indices, Py_ssize_t index_step,
+                             Py_ssize_t count, uint64_t low, uint64_t span, uint64_t band, uint64_t band_span,
+                             entry *full, index *index_type, Py_ssize_t *strangers) noexcept nogil:
+    """`put`, as far as that is from `low` on for `span` cells; counts what is not from `band` on for `band_span`.
+
+    Without a branch: next to where a plane is split, nobody can predict on which side an index lies.
+    """
+    cdef Py_ssize_t i, outside = 0
     cdef uint64_t cell
     cdef bint inside
     cdef entry elsewhere = zero_of(full)
     cdef entry *target
-    if low <= band and band + band_span <= low + span:
-        low = band
-        span = band_span
-    if low == band and span == band_span and all_finite(values, value_step, count, full):
-        for i in range(count):
-            cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
-            if unlikely(cell - low >= span):
-                outside += 1
-            else:
-                at = <Py_ssize_t> cell * flat if even else offset_of(job, flat, <Py_ssize_t> cell)
-                place_entry(True, <entry *> (out + i * out_step + at), <const entry *> (values + i * value_step))
-        strangers[0] += outside
-        return
     for i in range(count):
         cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
-        # Without a branch: next to where a plane is split, nobody can predict on which side an index lies.
         inside = cell - low < span
-        cell_or_low = <Py_ssize_t> (cell if inside else low)
-        at = cell_or_low * flat if even else offset_of(job, flat, cell_or_low)
-        target = <entry *> (out + i * out_step + at)
+        target = <entry *> (out + i * out_step + offset_of(job, even, flat, <Py_ssize_t> (cell if inside else low)))
         target = target if inside else &elsewhere
         place_entry(False, target, <const entry *> (values + i * value_step))
         outside += cell - band >= band_span
     strangers[0] += outside
 
 
+cdef inline inlined put_contiguous(const Job *job, char *out, const entry *values, const index *indices,
+                                   Py_ssize_t count, uint64_t low, uint64_t span, Py_ssize_t *strangers) noexcept nogil:
+    """`put` where everything is contiguous. What is added is looked through first, as long as it stays in the cache."""
+    cdef Py_ssize_t piece = LOOKED if entry is float4 or entry is float8 else count, begin = 0, some
+    while begin < count:
+        some = min(count - begin, piece)
+        if unlikely(not all_finite(values + begin, some)):
+            put(job, out, 0, True, sizeof(entry), False, <const char *> (values + begin), sizeof(entry),
+                <const char *> (indices + begin), sizeof(index), some, low, span, <entry *> NULL, <index *> NULL,
+                strangers)
+        else:
+            put(job, out, 0, True, sizeof(entry), True, <const char *> (values + begin), sizeof(entry),
+                <const char *> (indices + begin), sizeof(index), some, low, span, <entry *> NULL, <index *> NULL,
+                strangers)
+        begin += some
+
+
 cdef inline Py_ssize_t put_row(const Job *job, char *out, const char *values, Py_ssize_t value_step,
                                const char *indices, Py_ssize_t index_step, Py_ssize_t count, Py_ssize_t low,
                                Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, entry *full,
                                index *index_type) noexcept nogil:
-    """`put` for neighbours in a plane, compiled apart for contiguous ones and for whole planes of them."""
+    """Neighbours in a plane, as far as they belong from `low` to `high`: the loops are compiled apart for contiguous
+    ones, for even planes, and for others."""
+    cdef bint contiguous = job.flat == sizeof(entry) and value_step == sizeof(entry) and index_step == sizeof(index)
     cdef Py_ssize_t outside = 0
-    if job.flat != sizeof(entry) or value_step != sizeof(entry) or index_step != sizeof(index):
-        put(job, out, 0, False, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
-            band_end - band, full, index_type, &outside)
-    elif low == 0 and band == 0 and high == band_end:
-        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, high, 0, high,
-            full, index_type, &outside)
+    if low <= band and band_end <= high:
+        if contiguous:
+            put_contiguous(job, out, <const entry *> values, <const index *> indices, count, band, band_end - band,
+                           &outside)
+        elif job.flat:
+            put(job, out, 0, True, job.flat, False, values, value_step, indices, index_step, count, band,
+                band_end - band, full, index_type, &outside)
+        else:
+            put(job, out, 0, False, 0, False, values, value_step, indices, index_step, count, band, band_end - band,
+                full, index_type, &outside)
+    elif contiguous:
+        put_some(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low,
+                 high - low, band, band_end - band, full, index_type, &outside)
+    elif job.flat:
+        put_some(job, out, 0, True, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
+                 band_end - band, full, index_type, &outside)
     else:
-        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low, high - low,
-            band, band_end - band, full, index_type, &outside)
+        put_some(job, out, 0, False, 0, values, value_step, indices, index_step, count, low, high - low, band,
+                 band_end - band, full, index_type, &outside)
     return outside
 
 
 cdef inline Py_ssize_t put_lanes(const Job *job, char *out, const char *values, const char *indices, Py_ssize_t count,
                                  Py_ssize_t low, Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, entry *full,
                                  index *index_type) noexcept nogil:
-    """`put` for one cell of each channel."""
+    """One cell of each channel, as far as they belong from `low` to `high`."""
     cdef Py_ssize_t outside = 0
-    put(job, out, sizeof(entry), True, job.flat, values, sizeof(entry), indices, sizeof(index), count, low, high - low,
-        band, band_end - band, full, index_type, &outside)
+    if low == 0 and band == 0 and band_end <= high:
+        put(job, out, sizeof(entry), True, job.flat, False, values, sizeof(entry), indices, sizeof(index), count, 0,
+            band_end, full, index_type, &outside)
+    else:
+        put_some(job, out, sizeof(entry), True, job.flat, values, sizeof(entry), indices, sizeof(index), count, low,
+                 high - low, band, band_end - band, full, index_type, &outside)
     return outside
 
 
@@ -81,8 +120,7 @@ cdef inline Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t e
     cdef const char *values = job.pooled.data + plane * job.pooled.c
     cdef const char *indices = job.indices.data + plane * job.indices.c
     for _ in range(plane, end):
-        put(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, size, 0, size,
-            full, index_type, &outside)
+        put_contiguous(job, out, <const entry *> values, <const index *> indices, count, 0, size, &outside)
         out += job.full.c
         values += job.pooled.c
         indices += job.indices.c
@@ -92,7 +130,7 @@ cdef inline Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t e
 cdef inline void put_there(entry *out, const entry *values, const index4 *places, Py_ssize_t count) noexcept nogil:
     """`put` where all places are known to lie in the plane."""
     cdef Py_ssize_t i
-    if all_finite(<const char *> values, sizeof(entry), count, out):
+    if all_finite(values, count):
         for i in range(count):
             place_entry(True, out + places[i], values + i)
         return

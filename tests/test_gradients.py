@@ -232,6 +232,23 @@ def test_two_infinities_that_meet_anywhere_are_the_one_nan(dtype, quiet, layout,
         assert (result.view(f"u{x.itemsize}") == quiet).sum() == np.isnan(result).sum() > 0
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_two_infinities_in_any_piece_that_is_looked_through(dtype):
+    """A plane of 2,598 values is looked through in three pieces, and where two infinities meet may lie between two."""
+    x = np.zeros((1, 1, 2, 1300), dtype)
+    x[..., 1::2] = 1
+    values, indices = cu.max_pool2d(x, (1, 2), 1, return_indices=True)
+    for at in (0, 500, 1022, 1024, 1500, 2046, 2048, 2596):
+        row, cell = divmod(at, 1299)
+        cell += 1 - cell % 2  # an odd cell is chosen by the windows on both sides of it
+        grad = values.copy()
+        grad[0, 0, row, cell - 1 : cell + 1] = -np.inf, np.inf
+        result = cu.max_pool2d_backward(grad, indices, x.shape, (1, 2), 1)
+        expected = cu.max_pool2d_backward(values, indices, x.shape, (1, 2), 1)
+        expected[0, 0, row, cell] = np.nan
+        assert result.tobytes() == expected.tobytes(), at
+
+
 @pytest.mark.parametrize("dtype", ["e", ml_dtypes.bfloat16, "f4", "f8"], ids=str)
 def test_two_nans_in_one_place_give_the_same_bits_at_any_thread_count(monkeypatch, dtype):
     monkeypatch.setattr("cunpool._threads.GRAIN", 1)
