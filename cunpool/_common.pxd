@@ -146,8 +146,9 @@ cdef extern from *:
     #endif
 
     #if defined(__GNUC__)
-    #define cunpool_prefetch(address) __builtin_prefetch(address)
-    #define cunpool_prefetch_write(address) __builtin_prefetch(address, 1)
+    /* With an empty step, for compilers drop functions that do nothing but fetch. */
+    #define cunpool_prefetch(address) __extension__ ({ __builtin_prefetch(address); __asm__ volatile(""); })
+    #define cunpool_prefetch_write(address) __extension__ ({ __builtin_prefetch(address, 1); __asm__ volatile(""); })
     #else
     #define cunpool_prefetch(address) ((void) (address))
     #define cunpool_prefetch_write(address) ((void) (address))

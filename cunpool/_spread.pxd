@@ -337,6 +337,17 @@ cdef inline void spread_block(const Job *job, const Spread *way, const Block *bl
             cunpool_stream(out + line * way.row.full_step, into + line * size, lines // runs * size)
 
 
+cdef inline void fetch_next(const Job *job, const Spread *way, const Block *block) noexcept nogil:
+    """What follows this block's values and indices: spreading waits for memory else, a block after the other."""
+    cdef Py_ssize_t count = block.rows * block.windows * block.unit
+    cdef Py_ssize_t values = count * way.item_size, indices = count * (job.code_size if job.code_size
+                                                                      else way.index_size)
+    if way.all_values:
+        fetch(block.values + values, values)
+    if way.all_indices:
+        fetch(block.indices + indices, indices)
+
+
 cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, part *_) noexcept nogil:
     cdef char codes_room[8 * BLOCK + SPREAD_SPARE + CACHE_LINE]
     cdef char values_room[8 * BLOCK + SPREAD_SPARE + CACHE_LINE]
@@ -354,6 +365,8 @@ cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, pa
     for number in range(way.blocks * task // job.tasks, way.blocks * (task + 1) // job.tasks):
         find_block(job, way, number, &block)
         if not block.empty:
+            if job.stream:
+                fetch_next(job, way, &block)
             if not codes_of(job, way, &block, ramp, indices, codes):
                 found.strays += 1
                 return
