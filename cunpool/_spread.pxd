@@ -264,7 +264,7 @@ cdef inline noinline fill_ramp(const Spread *way, uint32_t *ramp) noexcept nogil
             for _ in range(way.most_unit):
                 ramp[at] = place
                 at += 1
-    must(at <= BLOCK)
+    must(at <= RAMP)
 
 
 cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, const part *codes, const part *values,
@@ -349,18 +349,18 @@ cdef inline void fetch_next(const Job *job, const Spread *way, const Block *bloc
 
 
 cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, part *_) noexcept nogil:
-    cdef char codes_room[8 * BLOCK + SPREAD_SPARE + CACHE_LINE]
-    cdef char values_room[8 * BLOCK + SPREAD_SPARE + CACHE_LINE]
-    cdef char indices_room[8 * BLOCK + SPREAD_SPARE + CACHE_LINE]
+    cdef char codes_room[BLOCK_BYTES + SPREAD_SPARE + CACHE_LINE]
+    cdef char values_room[BLOCK_BYTES + SPREAD_SPARE + CACHE_LINE]
+    cdef char indices_room[BLOCK_BYTES + SPREAD_SPARE + CACHE_LINE]
     cdef char stage_room[2 * SPREAD_STAGE + SPREAD_SPARE + CACHE_LINE]
-    cdef uint32_t ramp[BLOCK]
+    cdef uint32_t ramp[RAMP]
     cdef const Spread *way = <const Spread *> job.way
     cdef part *codes = <part *> aligned(codes_room)
     cdef char *values = <char *> aligned(values_room)
     cdef char *indices = <char *> aligned(indices_room)
     cdef Py_ssize_t number
     cdef Block block
-    must(way.most_rows * way.most_windows * way.most_unit * (way.item_size // <Py_ssize_t> sizeof(part)) <= BLOCK)
+    must(way.most_rows * way.most_windows * way.most_unit * max(way.item_size, way.index_size) <= BLOCK_BYTES)
     fill_ramp(way, ramp)
     for number in range(way.blocks * task // job.tasks, way.blocks * (task + 1) // job.tasks):
         find_block(job, way, number, &block)

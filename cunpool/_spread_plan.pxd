@@ -7,7 +7,9 @@ from cunpool._select cimport SELECT_WIDTH
 cdef enum:
     SPATIAL = 3             # axes, behind which the channels and the batch are two more
     SPREAD_AXES = 5
-    BLOCK = 1024            # items, or halves of 16 bytes, that are spread together at most
+    BLOCK_BYTES = 1 << 13   # of values, of indices, and of codes that are as wide, which are spread together at most,
+    BLOCK_LEAST = 2         # of bytes no more than of items of so many: that leaves threads more to share
+    RAMP = BLOCK_BYTES >> 2     # windows of a block of places, which have 4 bytes at least
     SPREAD_SPARE = 2 * LONG     # bytes behind a block that may be read as well
     LINES = 255             # of a window; codes of one byte leave one for those that are none
     SPREAD_LEAST = 128      # fewer windows are scattered,
@@ -151,7 +153,8 @@ cdef inline void join_planes(Spread *way, Py_ssize_t most) noexcept nogil:
 
 cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
     """How much of a row, or how many rows, are spread together."""
-    cdef Py_ssize_t most = BLOCK // 2 if way.item_size == 16 else BLOCK, blocks = 1
+    cdef Py_ssize_t most = BLOCK_BYTES // max(way.item_size, max(<Py_ssize_t> way.index_size, <Py_ssize_t> BLOCK_LEAST))
+    cdef Py_ssize_t blocks = 1
     cdef int axis
     if job.stream:
         most = min(SPREAD_STAGE // (way.line.taps * way.row.taps * way.item_size), most)
