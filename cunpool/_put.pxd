@@ -73,28 +73,30 @@ cdef inline Py_ssize_t put_row(const Job *job, char *out, const char *values, Py
                                Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, entry *full,
                                index *index_type) noexcept nogil:
     """Neighbours in a plane, as far as they belong from `low` to `high`: the loops are compiled apart for contiguous
-    ones, for even planes, and for others."""
+    ones, in whole planes and else, for even planes, and for others."""
     cdef bint contiguous = job.flat == sizeof(entry) and value_step == sizeof(entry) and index_step == sizeof(index)
+    cdef bint all_of_them = low <= band and band_end <= high
     cdef Py_ssize_t outside = 0
-    if low <= band and band_end <= high:
-        if contiguous:
-            put_contiguous(job, out, <const entry *> values, <const index *> indices, count, band, band_end - band,
-                           &outside)
-        elif job.flat:
-            put(job, out, 0, True, job.flat, False, values, value_step, indices, index_step, count, band,
-                band_end - band, full, index_type, &outside)
-        else:
-            put(job, out, 0, False, 0, False, values, value_step, indices, index_step, count, band, band_end - band,
-                full, index_type, &outside)
-    elif contiguous:
+    if contiguous and not all_of_them:
         put_some(job, out, 0, True, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, low,
                  high - low, band, band_end - band, full, index_type, &outside)
-    elif job.flat:
+    elif job.flat and not all_of_them:
         put_some(job, out, 0, True, job.flat, values, value_step, indices, index_step, count, low, high - low, band,
                  band_end - band, full, index_type, &outside)
-    else:
+    elif not all_of_them:
         put_some(job, out, 0, False, 0, values, value_step, indices, index_step, count, low, high - low, band,
                  band_end - band, full, index_type, &outside)
+    elif not job.flat:
+        put(job, out, 0, False, 0, False, values, value_step, indices, index_step, count, band, band_end - band, full,
+            index_type, &outside)
+    elif not contiguous:
+        put(job, out, 0, True, job.flat, False, values, value_step, indices, index_step, count, band, band_end - band,
+            full, index_type, &outside)
+    elif band:
+        put_contiguous(job, out, <const entry *> values, <const index *> indices, count, band, band_end - band,
+                       &outside)
+    else:
+        put_contiguous(job, out, <const entry *> values, <const index *> indices, count, 0, band_end, &outside)
     return outside
 
 

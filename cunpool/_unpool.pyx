@@ -189,7 +189,8 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, void *_, void *
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
     cdef Py_ssize_t part, together, outside = 0
     cdef Block block
-    cdef bint simple = (not job.code_size and job.pooled.even and job.indices.even
+    cdef bint simple = (not job.code_size and job.lanes == 1 and job.flat == put.item_size and full_planes_follow(job)
+                        and job.pooled.even and job.indices.even
                         and flat_stride(&job.pooled, job.g.pooled) == put.item_size
                         and flat_stride(&job.indices, job.g.pooled) == (8 if job.wide else 4))
     if job.splits > 1:
@@ -201,9 +202,9 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, void *_, void *
         together = cleared_together(job, groups)
         while group < end:
             together = min(together, end - group)
-            if met("planes cleared together", together > 1):
+            if met("planes cleared together", together > 1) or simple:
                 clear(job, plane_of(&job.full, job.channels, group), 0, together * size, put.item_size)
-            if together > 1 and simple:
+            if simple:
                 outside += put.planes[job.wide](job, group, group + together, NULL, NULL)
             elif together > 1 and job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
                 first_block(job, group, &block)
