@@ -146,12 +146,13 @@ cdef extern from *:
     #endif
 
     #if defined(__GNUC__)
-    /* With an empty step, for compilers drop functions that do nothing but fetch. */
-    #define cunpool_prefetch(address) __extension__ ({ __builtin_prefetch(address); __asm__ volatile(""); })
-    #define cunpool_prefetch_write(address) __extension__ ({ __builtin_prefetch(address, 1); __asm__ volatile(""); })
+    #define cunpool_prefetch(address) __builtin_prefetch(address)
+    #define cunpool_prefetch_write(address) __builtin_prefetch(address, 1)
+    #define cunpool_keep() __asm__ volatile("")
     #else
     #define cunpool_prefetch(address) ((void) (address))
     #define cunpool_prefetch_write(address) ((void) (address))
+    #define cunpool_keep() ((void) 0)
     #endif
     """
     bint unlikely(bint) noexcept nogil  # Cython's own
@@ -164,6 +165,7 @@ cdef extern from *:
     void must "cunpool_check"(bint) noexcept nogil
     void cunpool_prefetch(const char *address) noexcept nogil
     void cunpool_prefetch_write(const char *address) noexcept nogil
+    void cunpool_keep() noexcept nogil
     void cunpool_copy(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_stream(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_fence() noexcept nogil

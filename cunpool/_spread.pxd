@@ -346,6 +346,7 @@ cdef inline void fetch_next(const Job *job, const Spread *way, const Block *bloc
         fetch(block.values + values, values)
     if way.all_indices:
         fetch(block.indices + indices, indices)
+    cunpool_keep()  # for a compiler drops functions that do nothing but fetch
 
 
 cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, part *_) noexcept nogil:

@@ -154,11 +154,12 @@ def test_gaps_along_any_axis_of_one_array_in_any_order(rng, ways, gaps, kind):
     assert sum(way == _unpool.SPREAD for way in ways) > 60
 
 
-@pytest.mark.parametrize("channels", [2, 3, 4, 5, 8, 15, 16, 17, 32, 63, 64, 65, 1023, 1024, 1025, 2500])
-@pytest.mark.parametrize("kind", ["i8", "u1"])
+@pytest.mark.parametrize("channels", [2, 3, 4, 5, 8, 15, 16, 17, 32, 63, 64, 65, 1023, 1024, 1025, 2049, 4097, 5000])
+@pytest.mark.parametrize("kind", ["i4", "i8", "u1"])
 def test_channels_last_of_any_number(rng, ways, channels, kind):
+    """A block has 8,192 bytes of values or of places, but no more than 4,096 bytes by codes."""
     case = Case(rng, (1, channels), (6, 25), (2, 2))
-    for dtype in ("u1", "f4", "f8", "D"):
+    for dtype in ("u1", "f2", "f4", "f8", "D"):
         values = random_items(rng, np.dtype(dtype), (1, channels, 6, 25))
         indices, arguments = case.indices(kind)
         last = [0, 2, 3, 1]
