@@ -103,14 +103,18 @@ cdef inline Py_ssize_t put_row(const Job *job, char *out, const char *values, Py
 cdef inline Py_ssize_t put_lanes(const Job *job, char *out, const char *values, const char *indices, Py_ssize_t count,
                                  Py_ssize_t low, Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, entry *full,
                                  index *index_type) noexcept nogil:
-    """One cell of each channel, as far as they belong from `low` to `high`."""
+    """One cell of each channel, as far as they belong from `low` to `high`: compiled apart for whole planes."""
+    cdef bint all_of_them = low <= band and band_end <= high
     cdef Py_ssize_t outside = 0
-    if low == 0 and band == 0 and band_end <= high:
-        put(job, out, sizeof(entry), True, job.flat, False, values, sizeof(entry), indices, sizeof(index), count, 0,
-            band_end, full, index_type, &outside)
-    else:
+    if not all_of_them:
         put_some(job, out, sizeof(entry), True, job.flat, values, sizeof(entry), indices, sizeof(index), count, low,
                  high - low, band, band_end - band, full, index_type, &outside)
+    elif band:
+        put(job, out, sizeof(entry), True, job.flat, False, values, sizeof(entry), indices, sizeof(index), count, band,
+            band_end - band, full, index_type, &outside)
+    else:
+        put(job, out, sizeof(entry), True, job.flat, False, values, sizeof(entry), indices, sizeof(index), count, 0,
+            band_end, full, index_type, &outside)
     return outside
 
 

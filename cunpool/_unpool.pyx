@@ -171,11 +171,16 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     return outside
 
 
+cdef bint one_after_the_other(const Job *job) noexcept nogil:
+    """Whether the cells of the output follow each other without gaps, from one plane to the next too."""
+    return job.lanes == 1 and job.flat == (<const Put *> job.moves).item_size and full_planes_follow(job)
+
+
 cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nogil:
     """How many planes are cleared, and filled, at once."""
     cdef const Put *put = <const Put *> job.moves
     cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.c < CLEAR_LARGE else CLEARED
-    if job.lanes > 1 or job.flat != put.item_size or not full_planes_follow(job):
+    if not one_after_the_other(job):
         return 1
     if job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
         return (<const Codes *> job.codes).together[PLANES]
@@ -189,8 +194,7 @@ cdef void scatter(const Job *job, Py_ssize_t task, Found *found, void *_, void *
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
     cdef Py_ssize_t part, together, outside = 0
     cdef Block block
-    cdef bint simple = (not job.code_size and job.lanes == 1 and job.flat == put.item_size and full_planes_follow(job)
-                        and job.pooled.even and job.indices.even
+    cdef bint simple = (not job.code_size and one_after_the_other(job) and job.pooled.even and job.indices.even
                         and flat_stride(&job.pooled, job.g.pooled) == put.item_size
                         and flat_stride(&job.indices, job.g.pooled) == (8 if job.wide else 4))
     if job.splits > 1:
