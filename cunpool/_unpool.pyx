@@ -172,8 +172,9 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
 
 
 cdef bint one_after_the_other(const Job *job) noexcept nogil:
-    """Whether the cells of the output follow each other without gaps, from one plane to the next too."""
-    return job.lanes == 1 and job.flat == (<const Put *> job.moves).item_size and full_planes_follow(job)
+    """Whether the cells of the output follow each other without gaps, from one plane to the next too. Then there are no
+    lanes, for those are the neighbours of a cell in other planes."""
+    return job.flat == (<const Put *> job.moves).item_size and full_planes_follow(job)
 
 
 cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nogil:
