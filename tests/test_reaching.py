@@ -229,3 +229,18 @@ def test_windows_that_look_at_few_of_the_cells_between_are_looked_at_cell_by_cel
     # Filtering looks at whole rows, and at no more of them than it needs.
     filtered = way == _pool.REACHED or (order != "channels last" and arguments[1] != 90)
     assert ways[0] & ~_pool.ACROSS == (of_values_alone(x) if filtered else way)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4"])
+@pytest.mark.parametrize(("kernel", "stride"), [(2, 1), (3, 2), ((2, 3), 3)], ids=str)
+def test_places_beyond_31_bits(ways, dtype, kernel, stride):
+    """Each row of the image is the same one in memory, and the rows of windows are 2**20 rows apart."""
+    row = (np.arange(300) * 7 % 11).astype(dtype)
+    image = np.broadcast_to(row, (1, 1, 11 << 20, row.size))
+    values, indices = cu.max_pool2d(image, kernel, (1 << 20, stride), return_indices=True, num_threads=1)
+    assert ways[-1] & _pool.REACHED
+    few = cu.max_pool2d(image[:, :, :8], kernel, (8, stride), return_indices=True)
+    steps = (np.arange(11) << 20)[:, None] * row.size
+    assert steps[-1] > 1 << 31
+    assert np.array_equal(values, np.broadcast_to(few.values, values.shape))
+    assert np.array_equal(indices, few.indices + steps)
