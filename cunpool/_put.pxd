@@ -53,7 +53,7 @@ cdef inline inlined put_some(const Job *job, char *out, Py_ssize_t out_step, bin
 
 cdef inline inlined put_contiguous(const Job *job, char *out, const entry *values, const index *indices,
                                    Py_ssize_t count, uint64_t low, uint64_t span, Py_ssize_t *strangers) noexcept nogil:
-    """`put` where everything is contiguous. What is added is looked through first, as long as it stays in the cache."""
+    """`put` where everything is contiguous. What is added is looked through first, in pieces that stay in the cache."""
     cdef Py_ssize_t piece = LOOKED if entry is float4 or entry is float8 else count, begin = 0, some
     while begin < count:
         some = min(count - begin, piece)

@@ -29,6 +29,15 @@ cdef struct Block:
     bint empty                      # whether these lie behind the last windows
 
 
+cdef inline Py_ssize_t items_in(const Block *block) noexcept nogil:
+    return block.rows * block.windows * block.unit
+
+
+cdef inline int given_size(const Job *job, const Spread *way) noexcept nogil:
+    """Bytes of an index as it was given, a code or a place."""
+    return job.code_size if job.code_size else way.index_size
+
+
 cdef inline void step_into(const Axis *axis, Py_ssize_t at, Block *block) noexcept nogil:
     block.out += at * axis.taps * axis.full_step
     block.values += at * axis.value_step
@@ -205,7 +214,7 @@ cdef inline noinline bring_some(char *to, const char *start, int size, Py_ssize_
 
 cdef inline const char *values_of(const Spread *way, const Block *block, char *room) noexcept nogil:
     """A block's values one after the other, with as many bytes behind them as may be read."""
-    cdef Py_ssize_t count = block.rows * block.windows * block.unit, size = way.item_size
+    cdef Py_ssize_t count = items_in(block), size = way.item_size
     cdef const char *values = block.values
     cdef bint one_run = way.all_values or block.rows == 1 and (
         way.rows_of_values or block.windows == 1 and way.unit_value_step == size)
@@ -229,8 +238,8 @@ cdef inline const char *values_of(const Spread *way, const Block *block, char *r
 cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block, const uint32_t *ramp, char *room,
                           part *codes) noexcept nogil:
     """A block's codes one after the other; whether each index names a cell of its window."""
-    cdef Py_ssize_t count = block.rows * block.windows * block.unit
-    cdef int size = job.code_size if job.code_size else way.index_size
+    cdef Py_ssize_t count = items_in(block)
+    cdef int size = given_size(job, way)
     cdef const char *indices = block.indices
     cdef bint wrong = False
     cdef bint one_run = way.all_indices or block.rows == 1 and (
@@ -339,9 +348,7 @@ cdef inline void spread_block(const Job *job, const Spread *way, const Block *bl
 
 cdef inline void fetch_next(const Job *job, const Spread *way, const Block *block) noexcept nogil:
     """What follows this block's values and indices: spreading waits for memory else, a block after the other."""
-    cdef Py_ssize_t count = block.rows * block.windows * block.unit
-    cdef Py_ssize_t values = count * way.item_size, indices = count * (job.code_size if job.code_size
-                                                                      else way.index_size)
+    cdef Py_ssize_t values = items_in(block) * way.item_size, indices = items_in(block) * given_size(job, way)
     if way.all_values:
         fetch(block.values + values, values)
     if way.all_indices:
