@@ -80,6 +80,13 @@ cdef extern from *:
     CUNPOOL_SUM(float_sum, float)
     CUNPOOL_SUM(double_sum, double)
 
+    /* Whether either is no number: one comparison, where compilers make two of two. */
+    #if defined(__GNUC__)
+    #define cunpool_unordered(a, b) __builtin_isunordered(a, b)
+    #else
+    #define cunpool_unordered(a, b) ((a) != (a) || (b) != (b))
+    #endif
+
     static inline float bhalf_value(uint16_t half) { return cunpool_float((uint32_t) half << 16); }
 
     static inline uint16_t bhalf_of(float x) {
@@ -95,6 +102,7 @@ cdef extern from *:
     item2 half_sum(item2, item2) noexcept nogil
     float4 float_sum(float4, float4) noexcept nogil
     float8 double_sum(float8, float8) noexcept nogil
+    bint cunpool_unordered(double, double) noexcept nogil
     float bhalf_value(item2) noexcept nogil
     item2 bhalf_of(float) noexcept nogil
 
@@ -153,6 +161,21 @@ cdef inline void place_entry(bint finite, entry *target, const entry *value) noe
         target[0] = target[0] + value[0] if finite else double_sum(target[0], value[0])
     else:
         target[0] = value[0]
+
+
+cdef inline void add_two(entry *target, const entry *value, entry *next_target,
+                         const entry *next_value) noexcept nogil:
+    """`place_entry` twice, for numbers that may be none, and targets that may be one: its first sum is part of the
+    second then, which is looked at."""
+    cdef entry total, next_total
+    if entry is float4 or entry is float8:
+        total = target[0] + value[0]
+        target[0] = total
+        next_total = next_target[0] + next_value[0]
+        next_target[0] = next_total
+        if unlikely(cunpool_unordered(total, next_total)):
+            target[0] = numbered(target[0])
+            next_target[0] = numbered(next_target[0])
 
 
 cdef inline entry alone(entry value) noexcept nogil:

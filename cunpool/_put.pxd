@@ -28,25 +28,42 @@ cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint eve
     strangers[0] += outside
 
 
+cdef inline inlined put_twos(const Job *job, char *out, Py_ssize_t out_step, const char *values, Py_ssize_t value_step,
+                             const char *indices, Py_ssize_t index_step, Py_ssize_t count, uint64_t low, uint64_t span,
+                             entry *full, index *index_type, Py_ssize_t *strangers) noexcept nogil:
+    """`put` to even planes, two at a time what is added: one comparison tells whether either sum is no number."""
+    cdef Py_ssize_t flat = job.flat
+    cdef uint64_t cell, next_cell
+    if entry is float4 or entry is float8:
+        out += <Py_ssize_t> low * flat
+        while count > 1:
+            cell = <uint64_t> <int64_t> (<const index *> indices)[0] - low
+            next_cell = <uint64_t> <int64_t> (<const index *> (indices + index_step))[0] - low
+            if unlikely(cell >= span or next_cell >= span):
+                break
+            add_two(<entry *> (out + <Py_ssize_t> cell * flat), <const entry *> values,
+                    <entry *> (out + out_step + <Py_ssize_t> next_cell * flat), <const entry *> (values + value_step))
+            out += 2 * out_step
+            values += 2 * value_step
+            indices += 2 * index_step
+            count -= 2
+        out -= <Py_ssize_t> low * flat
+    put(job, out, out_step, True, flat, False, values, value_step, indices, index_step, count, low, span, full,
+        index_type, strangers)
+
+
 cdef inline inlined put_some(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat,
                              const char *values, Py_ssize_t value_step, const char *indices, Py_ssize_t index_step,
                              Py_ssize_t count, uint64_t low, uint64_t span, uint64_t band, uint64_t band_span,
                              entry *full, index *index_type, Py_ssize_t *strangers) noexcept nogil:
-    """`put`, as far as that is from `low` on for `span` cells; counts what is not from `band` on for `band_span`.
-
-    Without a branch: next to where a plane is split, nobody can predict on which side an index lies.
-    """
+    """`put`, as far as that is from `low` on for `span` cells; counts what is not from `band` on for `band_span`."""
     cdef Py_ssize_t i, outside = 0
     cdef uint64_t cell
-    cdef bint inside
-    cdef entry elsewhere = zero_of(full)
-    cdef entry *target
     for i in range(count):
         cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
-        inside = cell - low < span
-        target = <entry *> (out + i * out_step + offset_of(job, even, flat, <Py_ssize_t> (cell if inside else low)))
-        target = target if inside else &elsewhere
-        place_entry(False, target, <const entry *> (values + i * value_step))
+        if cell - low < span:
+            place_entry(False, <entry *> (out + i * out_step + offset_of(job, even, flat, <Py_ssize_t> cell)),
+                        <const entry *> (values + i * value_step))
         outside += cell - band >= band_span
     strangers[0] += outside
 
@@ -90,8 +107,8 @@ cdef inline Py_ssize_t put_row(const Job *job, char *out, const char *values, Py
         put(job, out, 0, False, 0, False, values, value_step, indices, index_step, count, band, band_end - band, full,
             index_type, &outside)
     elif not contiguous:
-        put(job, out, 0, True, job.flat, False, values, value_step, indices, index_step, count, band, band_end - band,
-            full, index_type, &outside)
+        put_twos(job, out, 0, values, value_step, indices, index_step, count, band, band_end - band,
+                 full, index_type, &outside)
     elif band:
         put_contiguous(job, out, <const entry *> values, <const index *> indices, count, band, band_end - band,
                        &outside)
@@ -110,11 +127,11 @@ cdef inline Py_ssize_t put_lanes(const Job *job, char *out, const char *values, 
         put_some(job, out, sizeof(entry), True, job.flat, values, sizeof(entry), indices, sizeof(index), count, low,
                  high - low, band, band_end - band, full, index_type, &outside)
     elif band:
-        put(job, out, sizeof(entry), True, job.flat, False, values, sizeof(entry), indices, sizeof(index), count, band,
-            band_end - band, full, index_type, &outside)
+        put_twos(job, out, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, band,
+                 band_end - band, full, index_type, &outside)
     else:
-        put(job, out, sizeof(entry), True, job.flat, False, values, sizeof(entry), indices, sizeof(index), count, 0,
-            band_end, full, index_type, &outside)
+        put_twos(job, out, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0,
+                 band_end, full, index_type, &outside)
     return outside
 
 

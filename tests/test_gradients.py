@@ -232,6 +232,40 @@ def test_two_infinities_that_meet_anywhere_are_the_one_nan(dtype, quiet, layout,
         assert (result.view(f"u{x.itemsize}") == quiet).sum() == np.isnan(result).sum() > 0
 
 
+@pytest.mark.parametrize(("dtype", "quiet"), [("f4", 0x7FC00000), ("f8", 0x7FF8 << 48)])
+@pytest.mark.parametrize("channels", [False, True], ids=["every second", "channels last"])
+def test_any_of_few_that_are_added_is_no_number_or_has_no_place(dtype, quiet, channels):
+    """Numbers with gaps are added two at a time, and of an odd number of them the last by itself."""
+
+    def arranged(a):
+        if channels:
+            return np.ascontiguousarray(a.reshape(1, 1, 1, -1)).transpose(0, 3, 1, 2)
+        return np.repeat(a.reshape(1, 1, 1, -1), 2, -1)[..., ::2]
+
+    item = np.dtype(dtype).itemsize
+    for count in range(1, 6):
+        width = 3 if channels else count + 2
+        call = {"input_size": (1, width), "kernel_size": (1, 3), "stride": 1}
+        for places in ([0] * count, [width - 1] * count, np.arange(count) % width):
+            values, indices = np.arange(1, count + 1, dtype=dtype), np.array(places)
+            result = cu.max_pool2d_backward(arranged(values), arranged(indices), **call)
+            expected = pool_backward(arranged(values), arranged(indices), 2, (1, width))
+            assert result.tobytes() == expected.tobytes()
+            for at in range(count):
+                odd, cell = values.copy(), (0, at if channels else 0, 0, indices[at])
+                odd.view(f"u{item}")[at] = quiet ^ 1 << 8 * item - 1 | 3
+                result = cu.max_pool2d_backward(arranged(odd), arranged(indices), **call)
+                rest = expected.copy()
+                rest[cell] = np.nan
+                assert result.view(f"u{item}")[cell] == quiet
+                assert result.tobytes() == rest.tobytes()
+                for wrong in (-1, width):
+                    astray = indices.copy()
+                    astray[at] = wrong
+                    with pytest.raises(IndexError):
+                        cu.max_pool2d_backward(arranged(values), arranged(astray), **call)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_two_infinities_in_any_piece_that_is_looked_through(dtype):
     """A plane of 2,598 values is looked through in three pieces, and where two infinities meet may lie between two."""
