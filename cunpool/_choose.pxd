@@ -69,26 +69,27 @@ cdef extern from *:
     #else
     #define CUNPOOL_ROLLED
     #endif
-    #define CUNPOOL_CHOOSE_BOTH_LONG(name, item) \\
+    #define CUNPOOL_CHOOSE_BOTH_LONG(name, item, narrow) \\
         static CUNPOOL_INLINED void name(char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \\
                                          const char *CYTHON_RESTRICT codes, const char *CYTHON_RESTRICT values, \\
-                                         item code, item code_below, item tap_code) { \\
-            item right = code + tap_code, right_below = code_below + tap_code, value, given; \\
+                                         narrow code, narrow code_below, narrow tap_code) { \\
+            narrow right = code + tap_code, right_below = code_below + tap_code, given; \\
+            item value; \\
             size_t i; \\
             CUNPOOL_ROLLED \\
-            for (i = 0; i < 64 / sizeof(item); i++) { \\
+            for (i = 0; i < 64 / sizeof(narrow); i++) { \\
                 value = ((const item *) values)[i]; \\
-                given = ((const item *) codes)[i]; \\
+                given = ((const narrow *) codes)[i]; \\
                 ((item *) out)[2 * i] = value & -(item) (given == code); \\
                 ((item *) out)[2 * i + 1] = value & -(item) (given == right); \\
                 ((item *) below)[2 * i] = value & -(item) (given == code_below); \\
                 ((item *) below)[2 * i + 1] = value & -(item) (given == right_below); \\
             } \\
         }
-    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_1_long, item1)
-    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_2_long, item2)
-    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_4_long, item4)
-    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_8_long, item8)
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_1_long, item1, item1)
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_2_long, item2, item2)
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_4_long, item4, item4)
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_8_long, item8, item4) /* half of what is written before */
     /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
        processor's GCC compares cell by cell. */
     #define CUNPOOL_CHOOSE_LONG(name, item) \\
@@ -171,6 +172,7 @@ ctypedef fused part:
 cdef enum:
     VECTOR = 16             # bytes of the shortest vector that is written,
     LONG = 64               # and of the longest
+    NARROW = 4              # bytes of a code, at most, where the longest are written of windows of two cells
     BROAD = 4               # cells that a window may have along a line of single cells
     SHORT = 2 * LONG        # bytes of the values of a row that is worked on together with others,
     SHORT_STAGE = 1 << 12   # in so many bytes of the output
@@ -226,35 +228,35 @@ cdef inline void choose(char *out, const part *codes, const part *values, part c
         cunpool_choose_8(out, <const char *> codes, <const char *> values, code)
 
 
-cdef inline void choose_both(char *out, Py_ssize_t below, const part *codes, const part *values, part code,
+cdef inline void choose_both(char *out, Py_ssize_t below, const char *codes, const part *values, part code,
                              part code_below, part tap_code) noexcept nogil:
     if part is item1:
-        cunpool_choose_both_1(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_1(out, out + below, codes, <const char *> values, code, code_below,
                               tap_code)
     elif part is item2:
-        cunpool_choose_both_2(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_2(out, out + below, codes, <const char *> values, code, code_below,
                               tap_code)
     elif part is item4:
-        cunpool_choose_both_4(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_4(out, out + below, codes, <const char *> values, code, code_below,
                               tap_code)
     else:
-        cunpool_choose_both_8(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_8(out, out + below, codes, <const char *> values, code, code_below,
                               tap_code)
 
 
-cdef inline void choose_both_long(char *out, Py_ssize_t below, const part *codes, const part *values, part code,
+cdef inline void choose_both_long(char *out, Py_ssize_t below, const char *codes, const part *values, part code,
                                   part code_below, part tap_code) noexcept nogil:
     if part is item1:
-        cunpool_choose_both_1_long(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_1_long(out, out + below, codes, <const char *> values, code, code_below,
                                    tap_code)
     elif part is item2:
-        cunpool_choose_both_2_long(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_2_long(out, out + below, codes, <const char *> values, code, code_below,
                                    tap_code)
     elif part is item4:
-        cunpool_choose_both_4_long(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_4_long(out, out + below, codes, <const char *> values, code, code_below,
                                    tap_code)
     else:
-        cunpool_choose_both_8_long(out, out + below, <const char *> codes, <const char *> values, code, code_below,
+        cunpool_choose_both_8_long(out, out + below, codes, <const char *> values, code, code_below,
                                    tap_code)
 
 

@@ -100,7 +100,7 @@ cdef inline inlined spread_cells(int taps, char *out, const part *codes, const p
         cunpool_copy(out, some, taps * windows * sizeof(part))
 
 
-cdef inline inlined choose_twos(bint long, char *out, Py_ssize_t below, const part *codes, const part *values,
+cdef inline inlined choose_twos(bint long, char *out, Py_ssize_t below, const char *codes, const part *values,
                                 part code, part code_below, part tap_code) noexcept nogil:
     if long:
         choose_both_long(out, below, codes, values, code, code_below, tap_code)
@@ -108,32 +108,24 @@ cdef inline inlined choose_twos(bint long, char *out, Py_ssize_t below, const pa
         choose_both(out, below, codes, values, code, code_below, tap_code)
 
 
-cdef inline inlined spread_twos_by(bint long, char *out, Py_ssize_t below, Py_ssize_t step, const part *codes,
-                                   const part *values, Py_ssize_t rows, Py_ssize_t windows, part code,
-                                   part code_below, part tap_code) noexcept nogil:
-    """`spread_twos` by the longest vectors or the shortest, the last of which may overlap the one before."""
-    cdef Py_ssize_t lane = (LONG if long else VECTOR) // sizeof(part), last = windows - lane, window
+cdef inline inlined spread_twos(bint long, char *out, Py_ssize_t below, Py_ssize_t step, const char *codes,
+                                const part *values, Py_ssize_t rows, Py_ssize_t windows, part code, part code_below,
+                                part tap_code) noexcept nogil:
+    """Two lines each of some rows of windows of two cells, by the longest vectors or the shortest, the last of which
+    may overlap the one before."""
+    cdef Py_ssize_t code_size = min(sizeof(part), <Py_ssize_t> NARROW) if long else sizeof(part), window
+    cdef Py_ssize_t lane = (LONG if long else VECTOR) // code_size, last = windows - lane
     for _ in range(rows):
         window = 0
         while window < last:
-            choose_twos(long, out + 2 * window * <Py_ssize_t> sizeof(part), below, codes + window, values + window,
-                        code, code_below, tap_code)
+            choose_twos(long, out + 2 * window * <Py_ssize_t> sizeof(part), below, codes + window * code_size,
+                        values + window, code, code_below, tap_code)
             window += lane
-        choose_twos(long, out + 2 * last * <Py_ssize_t> sizeof(part), below, codes + last, values + last, code,
-                    code_below, tap_code)
+        choose_twos(long, out + 2 * last * <Py_ssize_t> sizeof(part), below, codes + last * code_size, values + last,
+                    code, code_below, tap_code)
         out += step
-        codes += windows
+        codes += windows * code_size
         values += windows
-
-
-cdef inline inlined spread_twos(char *out, Py_ssize_t below, Py_ssize_t step, const part *codes, const part *values,
-                                Py_ssize_t rows, Py_ssize_t windows, part code, part code_below,
-                                part tap_code) noexcept nogil:
-    """Two lines each of some rows of windows of two cells that fill a vector."""
-    if not CUNPOOL_CHOOSES_BOTH or met("rows that fill the longest vectors", windows * sizeof(part) >= LONG):
-        spread_twos_by(True, out, below, step, codes, values, rows, windows, code, code_below, tap_code)
-    else:
-        spread_twos_by(False, out, below, step, codes, values, rows, windows, code, code_below, tap_code)
 
 
 cdef inline inlined spread_rows(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,

@@ -9,6 +9,7 @@
 from libc.string cimport memcpy, memset
 
 from cunpool._choose cimport *
+from cunpool._codes cimport *
 from cunpool._common cimport *
 from cunpool._entries cimport *
 from cunpool._every cimport every
@@ -109,62 +110,6 @@ cdef inline noinline zero_rest(const Spread *way, const Block *block) noexcept n
             zero_line(out + row * way.row.full_step, units, size, way.pitch)
 
 
-cdef inline cloned fill_codes(const item1 *given, Py_ssize_t count, Py_ssize_t cells, part *codes,
-                              bint *wrong) noexcept nogil:
-    """Codes as wide as a part."""
-    cdef item1 largest = 0
-    cdef Py_ssize_t i
-    for i in range(count):
-        codes[i] = given[i]
-        largest = max(largest, given[i])
-    if largest >= cells:
-        wrong[0] = True
-
-
-cdef inline inlined code_places(int stretches, const index *given, const uint32_t *ramp, Py_ssize_t count,
-                                uint32_t base, const uint32_t *first, uint32_t wide, part *codes,
-                                bint *wrong) noexcept nogil:
-    """The codes of places, counted from `base` and from what the `ramp` says of each window."""
-    cdef uint32_t place, cell, code, none = 0
-    cdef index seen = 0
-    cdef Py_ssize_t i
-    cdef int stretch
-    for i in range(count):
-        place = <uint32_t> given[i] - base - ramp[i]
-        code = 0xFFFFFFFF
-        for stretch in range(stretches):
-            cell = place - first[stretch]
-            # A place lies in one stretch at most; a mask, because conditions do not always vectorise.
-            code &= (stretch * wide + cell) | -<uint32_t> (cell >= wide)
-        codes[i] = <part> code
-        none |= code
-        seen |= given[i]
-    if none > 0xFFFF or seen < 0 or <int64_t> seen > 0x7FFFFFFF:
-        wrong[0] = True
-
-
-cdef inline cloned fill_from_places(const Spread *way, const index *given, const uint32_t *ramp, Py_ssize_t count,
-                                    uint32_t base, part *codes, bint *wrong) noexcept nogil:
-    """`code_places`, compiled apart for windows of few stretches."""
-    if way.stretches == 1:
-        code_places(1, given, ramp, count, base, way.first, way.wide, codes, wrong)
-    elif way.stretches == 2:
-        code_places(2, given, ramp, count, base, way.first, way.wide, codes, wrong)
-    elif way.stretches == 3:
-        code_places(3, given, ramp, count, base, way.first, way.wide, codes, wrong)
-    elif way.stretches == 4:
-        code_places(4, given, ramp, count, base, way.first, way.wide, codes, wrong)
-    else:
-        code_places(way.stretches, given, ramp, count, base, way.first, way.wide, codes, wrong)
-
-
-cdef inline void twice(part *codes, Py_ssize_t count) noexcept nogil:
-    """Each code for the two parts of an entry."""
-    cdef Py_ssize_t i
-    for i in range(count - 1, -1, -1):
-        codes[2 * i] = codes[2 * i + 1] = codes[i]
-
-
 cdef inline cloned quieten(const char *values, Py_ssize_t count, entry *quiet) noexcept nogil:
     """What is left of numbers that are added to nothing."""
     cdef Py_ssize_t i
@@ -235,6 +180,12 @@ cdef inline const char *values_of(const Spread *way, const Block *block, char *r
     return room
 
 
+cdef inline bint by_longest(const Spread *way, Py_ssize_t windows, const part *_) noexcept nogil:
+    """Whether rows of windows of two cells, in two lines, are chosen by the longest vectors: then from narrow codes."""
+    return (way.unit == 1 and way.item_size == sizeof(part) and way.line.taps == 2 and way.row.taps == 2
+            and met("rows that fill the longest vectors", windows * min(sizeof(part), <Py_ssize_t> NARROW) >= LONG))
+
+
 cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block, const uint32_t *ramp, char *room,
                           part *codes) noexcept nogil:
     """A block's codes one after the other; whether each index names a cell of its window."""
@@ -249,12 +200,10 @@ cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block,
         bring_some(room, indices, size, block.rows, way.row.index_step, block.windows, way.line.index_step, block.unit,
                    way.unit_index_step, way.rows_of_indices)
         indices = room
-    if job.code_size:
-        fill_codes(<const item1 *> indices, count, cells_of(job.g.kernel), codes, &wrong)
-    elif size == 4:
-        fill_from_places(way, <const index4 *> indices, ramp, count, block.place, codes, &wrong)
+    if part is item8 and by_longest(way, block.windows, codes):
+        fill(way, indices, job.code_size, cells_of(job.g.kernel), ramp, count, block.place, <item4 *> codes, &wrong)
     else:
-        fill_from_places(way, <const index8 *> indices, ramp, count, block.place, codes, &wrong)
+        fill(way, indices, job.code_size, cells_of(job.g.kernel), ramp, count, block.place, codes, &wrong)
     if way.item_size == 16:
         twice(codes, count)
     return not wrong
@@ -287,10 +236,13 @@ cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, 
                              else 0)
     cdef char *line_out
     cdef int line
-    cdef bint twos = cells and taps == 2 and met("rows that fill a vector",
-                                                 windows * sizeof(part) >= (VECTOR if CUNPOOL_CHOOSES_BOTH else LONG))
-    if twos and way.row.taps == 2:
-        spread_twos(out, below, step, codes, values, rows, windows, <part> way.line_code[first],
+    if by_longest(way, windows, values):
+        spread_twos(True, out, below, step, <const char *> codes, values, rows, windows, <part> way.line_code[first],
+                    <part> way.line_code[first + 1], tap_code)
+        return
+    if (CUNPOOL_CHOOSES_BOTH and cells and taps == 2 and way.row.taps == 2
+            and met("rows that fill a vector", windows * sizeof(part) >= VECTOR)):
+        spread_twos(False, out, below, step, <const char *> codes, values, rows, windows, <part> way.line_code[first],
                     <part> way.line_code[first + 1], tap_code)
         return
     for line in range(first, first + <int> way.row.taps):
