@@ -69,20 +69,27 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
     """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places, or
     of bytes their codes.
 
-    In pieces of so many windows, before each of which what lies as many bytes `ahead` is fetched, if that is not 0.
+    In pieces of so many windows, before each of which what lies as many bytes `ahead` is fetched, if that is not 0: in
+    the order of the memory where two rows follow each other, for that is much faster than by turns.
     """
     # One by one, because arrays that are copied whole stay in memory, and keep the loop from vectorising.
     cdef const number *a = row[0]
     cdef const number *b = row[rows - 1 if rows < 4 else 1]
     cdef const number *c = row[rows - 2 if rows > 2 else 0]
     cdef const number *d = row[rows - 1]
+    cdef bint apart = rows > 1 and <const char *> b - <const char *> a >= 2 * count * sizeof(number) + CACHE_LINE
     # In whole vectors, of which the last one does some windows again.
     cdef Py_ssize_t vector = vector_of(sizeof(number)), begin = 0, next
     cdef Py_ssize_t some = min(piece, count // vector * vector if count > vector else count)
     while True:
         must(some > 0)
-        if ahead:
-            # In the order of the memory, in which two rows follow each other: that is much faster than by turns.
+        if ahead and apart:
+            fetch(<const char *> a + ahead, 2 * some * sizeof(number))
+            fetch(<const char *> b + ahead, 2 * some * sizeof(number))
+            if rows > 2:  # unreached: a constant of each loop that this becomes
+                fetch(<const char *> c + ahead, 2 * some * sizeof(number))
+                fetch(<const char *> d + ahead, 2 * some * sizeof(number))
+        elif ahead:
             fetch(<const char *> (row[0] + 2 * min(rows, 2) * begin) + ahead, 2 * min(rows, 2) * some * sizeof(number))
             if rows > 2:  # unreached: a constant of each loop that this becomes
                 fetch(<const char *> (row[2] + 4 * begin) + ahead, 4 * some * sizeof(number))
