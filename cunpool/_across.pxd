@@ -100,7 +100,7 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     while w < g.pooled[2]:
         windows = 1
         within = inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
-        if within:
+        if within and most > 1:
             windows = min(most, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
         if within and ahead:
             for i in range(taps.count):
