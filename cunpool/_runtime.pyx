@@ -50,6 +50,12 @@ cdef extern from *:
     #if defined(__linux__)
     #include <sched.h>
     #define cunpool_processor() sched_getcpu()
+    /* How many processors the calling thread may run on; of more than these sets hold nobody knows. */
+    static int cunpool_allowed(void) {
+        cpu_set_t sets[4];
+        CPU_ZERO_S(sizeof sets, sets);
+        return sched_getaffinity(0, sizeof sets, sets) ? INT_MAX : CPU_COUNT_S(sizeof sets, sets);
+    }
     static void cunpool_leave(int processor) {
         cpu_set_t all, others;
         if (sched_getcpu() != processor || sched_getaffinity(0, sizeof all, &all))
@@ -61,6 +67,7 @@ cdef extern from *:
     }
     #else
     #define cunpool_processor() -1
+    #define cunpool_allowed() INT_MAX
     #define cunpool_leave(processor) ((void) (processor))
     #endif
 
@@ -89,6 +96,7 @@ cdef extern from *:
     int cunpool_in_a_row
     bint cunpool_asked
     int cunpool_processor() noexcept nogil
+    int cunpool_allowed() noexcept nogil
     void cunpool_leave(int processor) noexcept nogil
     const bint cunpool_forked
     int cunpool_notice_forks() noexcept
@@ -165,14 +173,11 @@ def openmp_threads():
     return omp_get_max_threads()
 
 
-def openmp_processors():
-    """How many processors OpenMP has for its threads; where it binds them, the calling thread's affinity has fewer."""
-    return omp_get_num_procs()
-
-
-def openmp_binds():
-    """Whether OpenMP keeps each thread on processors of its own (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY)."""
-    return bool(CUNPOOL_BINDS)
+def available(int most):
+    """How many threads OpenMP would give to a parallel region opened now that have a processor each, up to `most`: of
+    those that the calling thread may run on, or where OpenMP keeps each thread on its own (OMP_PROC_BIND, OMP_PLACES,
+    GOMP_CPU_AFFINITY), of all that it has, for the calling thread's are one place among several then."""
+    return min(most, omp_get_max_threads(), omp_get_num_procs() if CUNPOOL_BINDS else cunpool_allowed())
 
 
 def forked():

@@ -63,12 +63,7 @@ def _positive(name: str, value: object) -> int:
 
 def _available() -> int:
     """What OpenMP, the processor affinity and the container allow now: the first two can change between calls."""
-    threads = min(_runtime.openmp_threads(), MOST)
-    if _runtime.openmp_binds():  # this thread too, so that its own affinity is one place among several
-        threads = min(threads, _runtime.openmp_processors())
-    elif hasattr(os, "sched_getaffinity"):
-        threads = min(threads, len(os.sched_getaffinity(0)))
-    return min(threads, _cgroups.processors() or threads)
+    return min(_runtime.available(MOST), _cgroups.processors() or MOST)
 
 
 def set_num_threads(n: int | None) -> None:
@@ -170,8 +165,8 @@ def threads_for(work: int, num_threads: int | None) -> int:
     paying = _paying(work, in_a_row, resting, lost, now)
     if paying == 1:
         return 1
-    most = num_threads or _limit or _available()
-    return max(1, min(paying, most // (others + 1)))
+    most = (num_threads or _limit or _available()) // (others + 1)
+    return paying if paying < most else most or 1
 
 
 def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -> int:
@@ -186,7 +181,8 @@ def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -
     if now < _alone_until:
         return 1
     grain = GRAIN if resting < AWAKE or in_a_row >= ROW else ASLEEP * GRAIN
-    return max(1, min(work // grain, MOST))
+    threads = work // grain
+    return 1 if threads < 1 else threads if threads < MOST else MOST  # `min` and `max` take as long as all the rest
 
 
 def _say_once(said: Lock, message: str) -> None:

@@ -544,11 +544,10 @@ def test_a_forked_child_can_call_after_its_parent(rng):
 @openmp
 def test_nobody_is_told_of_hundreds_of_threads(monkeypatch):
     """Where the system does not tell of an affinity, OpenMP's number is all there is."""
-    monkeypatch.setattr(_runtime, "openmp_threads", lambda: 100_000)
-    monkeypatch.setattr(_runtime, "openmp_binds", lambda: False)
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(_threads._cgroups, "processors", lambda: None)
-    assert cu.get_num_threads() == _threads.MOST
+    monkeypatch.setattr(_runtime, "available", lambda most: min(100_000, most))
+    for granted in (None, 50_000):
+        monkeypatch.setattr(_threads._cgroups, "processors", lambda granted=granted: granted)
+        assert cu.get_num_threads() == _threads.MOST
 
 
 @openmp
