@@ -371,6 +371,25 @@ def test_results_beyond_the_caches_go_past_them(rng, ways):
         assert np.array_equal(result.reshape(40, -1), expected)
 
 
+@pytest.mark.parametrize(
+    ("full", "dtype"),
+    [((8_000_000,), "f4"), ((2048, 4096), "f4"), ((4, 1024, 2048), "f4"), ((1024, 4100), "f8"), ((4096, 8192), "u1")],
+    ids=str,
+)
+def test_long_rows_beyond_the_caches(rng, ways, full, dtype):
+    """Windows of two are compared in parts of such rows, and what follows each part is fetched before."""
+    x = rng.integers(0, 100, full).astype(dtype)
+    values, places = POOL[len(full)](x[None], 2, return_indices=True)
+    assert ways[-1] == _pool.STREAMED | _pool.TWOS
+    cells = x.reshape([size for length in full for size in (length // 2, 2)])
+    order = (*range(0, cells.ndim, 2), *range(1, cells.ndim, 2))
+    cells = cells.transpose(order).reshape(*values.shape[1:], -1)
+    first = np.indices(values.shape[1:]) * 2
+    cell = np.unravel_index(cells.argmax(-1), (2,) * len(full))
+    assert np.array_equal(values[0], cells.max(-1))
+    assert np.array_equal(places[0], np.ravel_multi_index(tuple(a + b for a, b in zip(first, cell, strict=True)), full))
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4"])
 def test_ways_of_pooling(rng, ways, dtype):
     cases = [
