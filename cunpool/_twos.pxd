@@ -110,7 +110,7 @@ cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *bl
             rows += 1
     if job.stream and 0 <= step - used < CACHE_LINE:
         ahead = whole_steps(step)
-    elif job.stream and met("parts of long rows of windows of two", block.width < g.pooled[2]):
+    elif job.stream and block.width < g.pooled[2]:  # a part of a long row
         ahead = AHEAD
     if number is int1 or number is item1:
         compare_bytes(rows, row, step, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)), best,
