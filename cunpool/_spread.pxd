@@ -230,7 +230,7 @@ cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, 
     """The lines of each row of windows along its axis, from this one on: the next one lies so many bytes `below`."""
     cdef Py_ssize_t taps = way.line.taps, step = way.row.taps * below, row
     cdef part tap_code = <part> way.line.code, code
-    cdef bint cells = way.unit == 1 and way.item_size == sizeof(part)
+    cdef bint cells = way.unit == 1 and way.item_size == sizeof(part), twos = cells and taps == 2 and way.row.taps == 2
     # Of each row, the windows that are chosen in vectors of mixed units.
     cdef Py_ssize_t mixed = (windows // way.mixed.windows * way.mixed.windows if part is item1 and way.mixed.vectors
                              else 0)
@@ -240,8 +240,7 @@ cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, 
         spread_twos(True, out, below, step, <const char *> codes, values, rows, windows, <part> way.line_code[first],
                     <part> way.line_code[first + 1], tap_code)
         return
-    if (CUNPOOL_CHOOSES_BOTH and cells and taps == 2 and way.row.taps == 2
-            and met("rows that fill a vector", windows * sizeof(part) >= VECTOR)):
+    if CUNPOOL_CHOOSES_BOTH and twos and met("rows that fill a vector", windows * sizeof(part) >= VECTOR):
         spread_twos(False, out, below, step, <const char *> codes, values, rows, windows, <part> way.line_code[first],
                     <part> way.line_code[first + 1], tap_code)
         return
