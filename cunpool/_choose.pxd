@@ -89,7 +89,7 @@ cdef extern from *:
     CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_1_long, item1, item1)
     CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_2_long, item2, item2)
     CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_4_long, item4, item4)
-    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_8_long, item8, item4) /* half of what is written before */
+    CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_8_long, item8, item4)
     /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
        processor's GCC compares cell by cell. */
     #define CUNPOOL_CHOOSE_LONG(name, item) \\
@@ -172,7 +172,7 @@ ctypedef fused part:
 cdef enum:
     VECTOR = 16             # bytes of the shortest vector that is written,
     LONG = 64               # and of the longest
-    NARROW = 4              # bytes of a code, at most, where the longest are written of windows of two cells
+    NARROW = 4              # bytes of a code, at most, where windows of two are chosen by these: less has to be written
     BROAD = 4               # cells that a window may have along a line of single cells
     SHORT = 2 * LONG        # bytes of the values of a row that is worked on together with others,
     SHORT_STAGE = 1 << 12   # in so many bytes of the output
@@ -231,33 +231,25 @@ cdef inline void choose(char *out, const part *codes, const part *values, part c
 cdef inline void choose_both(char *out, Py_ssize_t below, const char *codes, const part *values, part code,
                              part code_below, part tap_code) noexcept nogil:
     if part is item1:
-        cunpool_choose_both_1(out, out + below, codes, <const char *> values, code, code_below,
-                              tap_code)
+        cunpool_choose_both_1(out, out + below, codes, <const char *> values, code, code_below, tap_code)
     elif part is item2:
-        cunpool_choose_both_2(out, out + below, codes, <const char *> values, code, code_below,
-                              tap_code)
+        cunpool_choose_both_2(out, out + below, codes, <const char *> values, code, code_below, tap_code)
     elif part is item4:
-        cunpool_choose_both_4(out, out + below, codes, <const char *> values, code, code_below,
-                              tap_code)
+        cunpool_choose_both_4(out, out + below, codes, <const char *> values, code, code_below, tap_code)
     else:
-        cunpool_choose_both_8(out, out + below, codes, <const char *> values, code, code_below,
-                              tap_code)
+        cunpool_choose_both_8(out, out + below, codes, <const char *> values, code, code_below, tap_code)
 
 
 cdef inline void choose_both_long(char *out, Py_ssize_t below, const char *codes, const part *values, part code,
                                   part code_below, part tap_code) noexcept nogil:
     if part is item1:
-        cunpool_choose_both_1_long(out, out + below, codes, <const char *> values, code, code_below,
-                                   tap_code)
+        cunpool_choose_both_1_long(out, out + below, codes, <const char *> values, code, code_below, tap_code)
     elif part is item2:
-        cunpool_choose_both_2_long(out, out + below, codes, <const char *> values, code, code_below,
-                                   tap_code)
+        cunpool_choose_both_2_long(out, out + below, codes, <const char *> values, code, code_below, tap_code)
     elif part is item4:
-        cunpool_choose_both_4_long(out, out + below, codes, <const char *> values, code, code_below,
-                                   tap_code)
+        cunpool_choose_both_4_long(out, out + below, codes, <const char *> values, code, code_below, tap_code)
     else:
-        cunpool_choose_both_8_long(out, out + below, codes, <const char *> values, code, code_below,
-                                   tap_code)
+        cunpool_choose_both_8_long(out, out + below, codes, <const char *> values, code, code_below, tap_code)
 
 
 cdef inline void choose_long(char *out, const part *codes, const part *values, part code) noexcept nogil:

@@ -165,8 +165,7 @@ cdef inline void place_entry(bint finite, entry *target, const entry *value) noe
 
 cdef inline void add_two(entry *target, const entry *value, entry *next_target,
                          const entry *next_value) noexcept nogil:
-    """`place_entry` twice, for numbers that may be none, and targets that may be one: its first sum is part of the
-    second then, which is looked at."""
+    """`place_entry` twice, for numbers. Both may have the same target: then the second sum has the first in it."""
     cdef entry total, next_total
     if entry is float4 or entry is float8:
         total = target[0] + value[0]

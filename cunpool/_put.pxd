@@ -107,8 +107,8 @@ cdef inline Py_ssize_t put_row(const Job *job, char *out, const char *values, Py
         put(job, out, 0, False, 0, False, values, value_step, indices, index_step, count, band, band_end - band, full,
             index_type, &outside)
     elif not contiguous:
-        put_twos(job, out, 0, values, value_step, indices, index_step, count, band, band_end - band,
-                 full, index_type, &outside)
+        put_twos(job, out, 0, values, value_step, indices, index_step, count, band, band_end - band, full, index_type,
+                 &outside)
     elif band:
         put_contiguous(job, out, <const entry *> values, <const index *> indices, count, band, band_end - band,
                        &outside)
@@ -130,8 +130,8 @@ cdef inline Py_ssize_t put_lanes(const Job *job, char *out, const char *values, 
         put_twos(job, out, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, band,
                  band_end - band, full, index_type, &outside)
     else:
-        put_twos(job, out, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0,
-                 band_end, full, index_type, &outside)
+        put_twos(job, out, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, band_end, full,
+                 index_type, &outside)
     return outside
 
 

@@ -180,10 +180,15 @@ cdef inline const char *values_of(const Spread *way, const Block *block, char *r
     return room
 
 
-cdef inline bint by_longest(const Spread *way, Py_ssize_t windows, const part *_) noexcept nogil:
-    """Whether rows of windows of two cells, in two lines, are chosen by the longest vectors: then from narrow codes."""
-    return (way.unit == 1 and way.item_size == sizeof(part) and way.line.taps == 2 and way.row.taps == 2
-            and met("rows that fill the longest vectors", windows * min(sizeof(part), <Py_ssize_t> NARROW) >= LONG))
+cdef inline bint two_by_two(const Spread *way, const part *_) noexcept nogil:
+    """Whether windows are of two single cells in each of two lines."""
+    return way.unit == 1 and way.item_size == sizeof(part) and way.line.taps == 2 and way.row.taps == 2
+
+
+cdef inline bint by_longest(const Spread *way, Py_ssize_t windows, const part *values) noexcept nogil:
+    """Whether rows of such windows are chosen by the longest vectors: then from narrow codes."""
+    return two_by_two(way, values) and met("rows that fill the longest vectors",
+                                           windows * min(sizeof(part), <Py_ssize_t> NARROW) >= LONG)
 
 
 cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block, const uint32_t *ramp, char *room,
@@ -230,7 +235,7 @@ cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, 
     """The lines of each row of windows along its axis, from this one on: the next one lies so many bytes `below`."""
     cdef Py_ssize_t taps = way.line.taps, step = way.row.taps * below, row
     cdef part tap_code = <part> way.line.code, code
-    cdef bint cells = way.unit == 1 and way.item_size == sizeof(part), twos = cells and taps == 2 and way.row.taps == 2
+    cdef bint cells = way.unit == 1 and way.item_size == sizeof(part), twos = two_by_two(way, values)
     # Of each row, the windows that are chosen in vectors of mixed units.
     cdef Py_ssize_t mixed = (windows // way.mixed.windows * way.mixed.windows if part is item1 and way.mixed.vectors
                              else 0)
