@@ -551,6 +551,11 @@ def test_nobody_is_told_of_hundreds_of_threads(monkeypatch):
 
 
 @openmp
+def test_no_more_threads_are_available_than_are_asked_for():
+    assert [_runtime.available(most) for most in (1, 2)] == [1, min(2, _runtime.available(_threads.MOST))]
+
+
+@openmp
 def test_nobody_gets_hundreds_of_threads():
     assert _threads.threads_for(1 << 62, 65536) == _threads.MOST
     grad = np.broadcast_to(np.float32(1), (1, 2**15, 2**15))
