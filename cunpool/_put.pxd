@@ -3,11 +3,7 @@ from cunpool._common cimport *
 from cunpool._entries cimport *
 from cunpool._places cimport offset_of
 
-cdef enum:
-    LOOKED = 1024           # values that are looked through for infinities before they are added
-
-
-cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat, bint finite,
+cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat,
                         const char *values, Py_ssize_t value_step, const char *indices, Py_ssize_t index_step,
                         Py_ssize_t count, uint64_t low, uint64_t span, entry *full, index *index_type,
                         Py_ssize_t *strangers) noexcept nogil:
@@ -23,16 +19,16 @@ cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint eve
         if unlikely(cell - low >= span):
             outside += 1
         else:
-            place_entry(finite, <entry *> (out + i * out_step + offset_of(job, even, flat, <Py_ssize_t> cell)),
+            place_entry(<entry *> (out + i * out_step + offset_of(job, even, flat, <Py_ssize_t> cell)),
                         <const entry *> (values + i * value_step))
     strangers[0] += outside
 
 
-cdef inline inlined put_twos(const Job *job, char *out, Py_ssize_t out_step, const char *values, Py_ssize_t value_step,
-                             const char *indices, Py_ssize_t index_step, Py_ssize_t count, uint64_t low, uint64_t span,
-                             entry *full, index *index_type, Py_ssize_t *strangers) noexcept nogil:
+cdef inline inlined put_twos(const Job *job, char *out, Py_ssize_t out_step, Py_ssize_t flat, const char *values,
+                             Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count,
+                             uint64_t low, uint64_t span, entry *full, index *index_type,
+                             Py_ssize_t *strangers) noexcept nogil:
     """`put` to even planes, two at a time what is added: one comparison tells whether either sum is no number."""
-    cdef Py_ssize_t flat = job.flat
     cdef uint64_t cell, next_cell
     if entry is float4 or entry is float8:
         out += <Py_ssize_t> low * flat
@@ -48,7 +44,7 @@ cdef inline inlined put_twos(const Job *job, char *out, Py_ssize_t out_step, con
             indices += 2 * index_step
             count -= 2
         out -= <Py_ssize_t> low * flat
-    put(job, out, out_step, True, flat, False, values, value_step, indices, index_step, count, low, span, full,
+    put(job, out, out_step, True, flat, values, value_step, indices, index_step, count, low, span, full,
         index_type, strangers)
 
 
@@ -62,27 +58,10 @@ cdef inline inlined put_some(const Job *job, char *out, Py_ssize_t out_step, bin
     for i in range(count):
         cell = <uint64_t> <int64_t> (<const index *> (indices + i * index_step))[0]
         if cell - low < span:
-            place_entry(False, <entry *> (out + i * out_step + offset_of(job, even, flat, <Py_ssize_t> cell)),
+            place_entry(<entry *> (out + i * out_step + offset_of(job, even, flat, <Py_ssize_t> cell)),
                         <const entry *> (values + i * value_step))
         outside += cell - band >= band_span
     strangers[0] += outside
-
-
-cdef inline inlined put_contiguous(const Job *job, char *out, const entry *values, const index *indices,
-                                   Py_ssize_t count, uint64_t low, uint64_t span, Py_ssize_t *strangers) noexcept nogil:
-    """`put` where everything is contiguous. What is added is looked through first, in pieces that stay in the cache."""
-    cdef Py_ssize_t piece = LOOKED if entry is float4 or entry is float8 else count, begin = 0, some
-    while begin < count:
-        some = min(count - begin, piece)
-        if unlikely(not all_finite(values + begin, some)):
-            put(job, out, 0, True, sizeof(entry), False, <const char *> (values + begin), sizeof(entry),
-                <const char *> (indices + begin), sizeof(index), some, low, span, <entry *> NULL, <index *> NULL,
-                strangers)
-        else:
-            put(job, out, 0, True, sizeof(entry), True, <const char *> (values + begin), sizeof(entry),
-                <const char *> (indices + begin), sizeof(index), some, low, span, <entry *> NULL, <index *> NULL,
-                strangers)
-        begin += some
 
 
 cdef inline Py_ssize_t put_row(const Job *job, char *out, const char *values, Py_ssize_t value_step,
@@ -104,16 +83,17 @@ cdef inline Py_ssize_t put_row(const Job *job, char *out, const char *values, Py
         put_some(job, out, 0, False, 0, values, value_step, indices, index_step, count, low, high - low, band,
                  band_end - band, full, index_type, &outside)
     elif not job.flat:
-        put(job, out, 0, False, 0, False, values, value_step, indices, index_step, count, band, band_end - band, full,
+        put(job, out, 0, False, 0, values, value_step, indices, index_step, count, band, band_end - band, full,
             index_type, &outside)
     elif not contiguous:
-        put_twos(job, out, 0, values, value_step, indices, index_step, count, band, band_end - band, full, index_type,
-                 &outside)
+        put_twos(job, out, 0, job.flat, values, value_step, indices, index_step, count, band, band_end - band, full,
+                 index_type, &outside)
     elif band:
-        put_contiguous(job, out, <const entry *> values, <const index *> indices, count, band, band_end - band,
-                       &outside)
+        put_twos(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, band,
+                 band_end - band, full, index_type, &outside)
     else:
-        put_contiguous(job, out, <const entry *> values, <const index *> indices, count, 0, band_end, &outside)
+        put_twos(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, band_end, full,
+                 index_type, &outside)
     return outside
 
 
@@ -127,11 +107,11 @@ cdef inline Py_ssize_t put_lanes(const Job *job, char *out, const char *values, 
         put_some(job, out, sizeof(entry), True, job.flat, values, sizeof(entry), indices, sizeof(index), count, low,
                  high - low, band, band_end - band, full, index_type, &outside)
     elif band:
-        put_twos(job, out, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, band,
+        put_twos(job, out, sizeof(entry), job.flat, values, sizeof(entry), indices, sizeof(index), count, band,
                  band_end - band, full, index_type, &outside)
     else:
-        put_twos(job, out, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, band_end, full,
-                 index_type, &outside)
+        put_twos(job, out, sizeof(entry), job.flat, values, sizeof(entry), indices, sizeof(index), count, 0, band_end,
+                 full, index_type, &outside)
     return outside
 
 
@@ -143,7 +123,8 @@ cdef inline Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t e
     cdef const char *values = job.pooled.data + plane * job.pooled.c
     cdef const char *indices = job.indices.data + plane * job.indices.c
     for _ in range(plane, end):
-        put_contiguous(job, out, <const entry *> values, <const index *> indices, count, 0, size, &outside)
+        put_twos(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, size, full,
+                 index_type, &outside)
         out += job.full.c
         values += job.pooled.c
         indices += job.indices.c
@@ -152,13 +133,14 @@ cdef inline Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t e
 
 cdef inline void put_there(entry *out, const entry *values, const index4 *places, Py_ssize_t count) noexcept nogil:
     """`put` where all places are known to lie in the plane."""
-    cdef Py_ssize_t i
-    if all_finite(values, count):
-        for i in range(count):
-            place_entry(True, out + places[i], values + i)
-        return
-    for i in range(count):
-        place_entry(False, out + places[i], values + i)
+    cdef Py_ssize_t i = 0
+    if entry is float4 or entry is float8:
+        while i + 1 < count:
+            add_two(out + places[i], values + i, out + places[i + 1], values + i + 1)
+            i += 2
+    while i < count:
+        place_entry(out + places[i], values + i)
+        i += 1
 
 
 ctypedef Py_ssize_t (*PutRow)(const Job *, char *, const char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t,
