@@ -194,7 +194,8 @@ cdef extern from *:
 cdef enum:
     CACHE_LINE = 64
     AHEAD = 1 << 12         # large arrays are fetched so many bytes before they are needed,
-    PIECE = 64              # for so many windows at a time
+    PIECE = 64              # for so many windows at a time,
+    SHORT_STEPS = 1 << 11   # or rows of so many bytes together where they are short
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving, or reading, this
 

@@ -163,10 +163,30 @@ cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const
                                            max(count, vector), best, place), careful):
                 some = 0
     if some < lines:
-        for i in range(rows):
+        for i in range(rows if some else 0):
             at[i] = row[i] + some * step
-        compare_each_twos(rows, at, step, places, count, lines - some, ahead, PIECE, limit, best + some * count,
-                          place + some * count)
+        compare_each_twos(rows, <const char **> at if some else row, step, places, count, lines - some, ahead, PIECE,
+                          limit, best + some * count, place + some * count)
+
+
+cdef inline void compare_short_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
+                                    Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, const char *limit,
+                                    bint placed, int *careful, number *best, int32_t *place) noexcept nogil:
+    """`compare_twos` for short rows beyond the caches: before some of them, as many bytes `ahead` are fetched."""
+    cdef Py_ssize_t most = max(1, SHORT_STEPS // step), some
+    cdef int i
+    while True:
+        some = min(lines, most)
+        for i in range(0, rows, 2):
+            fetch(row[i] + ahead, some * step)
+        compare_twos(rows, row, step, places, count, some, 0, limit, placed, True, careful, best, place)
+        if some == lines:
+            return
+        for i in range(rows):
+            row[i] += some * step
+        best += some * count
+        place += some * count
+        lines -= some
 
 
 cdef inline inlined compare_by_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places,

@@ -3,7 +3,7 @@
 from cunpool._common cimport *
 from cunpool._compare cimport *
 from cunpool._deal cimport SHORT, Block
-from cunpool._pairs cimport begin_windows, compare_bytes, compare_twos, places_of_codes
+from cunpool._pairs cimport begin_windows, compare_bytes, compare_short_twos, compare_twos, places_of_codes
 from cunpool._write cimport *
 
 cdef enum:
@@ -115,6 +115,9 @@ cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *bl
     if number is int1 or number is item1:
         compare_bytes(rows, row, step, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)), best,
                       code)
+    elif (number is float4 or number is float8) and ahead and step <= SHORT_STEPS:
+        compare_short_twos(rows, row, step, places, block.width, block.rows, ahead,
+                           end_of(job, from_plane, sizeof(number)), target.indices != NULL, careful, best, place)
     else:
         compare_twos(rows, row, step, places, block.width, block.rows, ahead,
                      end_of(job, from_plane, sizeof(number)), target.indices != NULL, not job.stream, careful, best,

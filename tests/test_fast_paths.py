@@ -371,6 +371,19 @@ def test_results_beyond_the_caches_go_past_them(rng, ways):
         assert np.array_equal(result.reshape(40, -1), expected)
 
 
+def windows_of_two(x):
+    """The maxima of windows of two next to each other, and their places."""
+    full, planes = x.shape[1:], len(x)
+    x = x[(slice(None), *(slice(length & ~1) for length in full))]
+    cells = x.reshape([planes, *(size for length in full for size in (length // 2, 2))])
+    pooled, within = range(1, cells.ndim, 2), range(2, cells.ndim, 2)
+    cells = cells.transpose(0, *pooled, *within).reshape(*cells.shape[:1], *(n // 2 for n in full), -1)
+    chosen = np.unravel_index(cells.argmax(-1), (2,) * len(full))
+    first = np.indices(cells.shape[1:-1]) * 2
+    places = np.ravel_multi_index(tuple(a + b for a, b in zip(first, chosen, strict=True)), full)
+    return cells.max(-1), places
+
+
 @pytest.mark.parametrize(
     ("full", "dtype"),
     [((8_000_000,), "f4"), ((2048, 4096), "f4"), ((4, 1024, 2048), "f4"), ((1024, 4100), "f8"), ((4096, 8192), "u1")],
@@ -381,13 +394,68 @@ def test_long_rows_beyond_the_caches(rng, ways, full, dtype):
     x = rng.integers(0, 100, full).astype(dtype)
     values, places = POOL[len(full)](x[None], 2, return_indices=True)
     assert ways[-1] == _pool.STREAMED | _pool.TWOS
-    cells = x.reshape([size for length in full for size in (length // 2, 2)])
-    order = (*range(0, cells.ndim, 2), *range(1, cells.ndim, 2))
-    cells = cells.transpose(order).reshape(*values.shape[1:], -1)
-    first = np.indices(values.shape[1:]) * 2
-    cell = np.unravel_index(cells.argmax(-1), (2,) * len(full))
-    assert np.array_equal(values[0], cells.max(-1))
-    assert np.array_equal(places[0], np.ravel_multi_index(tuple(a + b for a, b in zip(first, cell, strict=True)), full))
+    expected, expected_places = windows_of_two(x[None])
+    assert np.array_equal(values, expected)
+    assert np.array_equal(places, expected_places)
+
+
+@pytest.mark.parametrize(
+    ("planes", "full", "dtype"),
+    [
+        (1100, (65, 94), "f4"),
+        (9000, (58, 14), "f4"),
+        (160, (150, 256), "f4"),
+        (2, (10_001, 258), "f8"),
+        (700, (13, 22, 30), "f4"),
+        (350, (8, 33, 32), "f8"),
+        (80_000, (81,), "f4"),
+    ],
+    ids=str,
+)
+def test_short_rows_beyond_the_caches(rng, ways, planes, full, dtype):
+    """Rows of windows of two are compared some at a time, and some of them again where a cell is no number."""
+    x = rng.integers(0, 100, (planes, *full)).astype(dtype)
+    for plane in range(0, planes, 7):
+        x[(plane, *rng.integers(0, [length & ~1 for length in full]))] = np.nan
+    values, places = POOL[len(full)](x, 2, return_indices=True)
+    assert ways[-1] & _pool.STREAMED
+    assert ways[-1] & _pool.TWOS
+    expected, expected_places = windows_of_two(x)
+    assert np.array_equal(values, expected, equal_nan=True)
+    assert np.array_equal(places, expected_places)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "arguments"),
+    [
+        ((300, 150, 160), "f4", (3, 2, 1)),
+        ((9000, 28, 28), "f4", (3, 2, 1)),
+        ((1500, 130, 132), "u1", (3, 2, 1)),
+        ((40, 301, 303), "f8", (3, 1)),
+        ((4, 2_000_000), "f4", (3, 2, 1)),
+        ((16, 40, 100, 102), "f4", ((2, 1, 3), (1, 1, 2))),
+        ((10, 20, 200, 200), "f4", (2, 1)),
+        ((200, 20, 50, 50), "f4", ((1, 3, 3), (1, 2, 2))),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", ["each", "reversed", "one"])
+def test_windows_that_are_dealt_out_beyond_the_caches(rng, ways, shape, dtype, arguments, rows):
+    """What follows is fetched before, from wherever rows lie: plane by plane, within the caches, nothing is."""
+    pool = POOL[len(shape) - 1]
+    x = rng.integers(0, 100, shape).astype(dtype)
+    if rows == "reversed":
+        x = x[..., ::-1, :]
+    elif rows == "one":
+        x = np.broadcast_to(x[..., :1, :], shape)
+    values, places = pool(x, *arguments, return_indices=True)
+    assert ways[-1] & (_pool.STREAMED if len(shape) > 2 or rows != "one" else _pool.REACHED)
+    few = max(1, len(x) // 40)
+    for plane in range(0, len(x), few):
+        expected, expected_places = pool(x[plane : plane + few], *arguments, return_indices=True)
+        assert not ways[-1] & _pool.STREAMED
+        assert np.array_equal(values[plane : plane + few], expected)
+        assert np.array_equal(places[plane : plane + few], expected_places)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4"])
