@@ -11,6 +11,7 @@ from cunpool._write cimport *
 cdef enum:
     SHORT = 32              # rows with no more windows than this are dealt out together,
     SHORT_BYTES = 128       # and overlapping ones of as many bytes, for what fills no vector goes cell by cell
+    LONG_ROW = 1 << 18      # and longer ones, in bytes, would not stay in a second cache until they are needed
     CELLS = 4096            # cells of all these windows together,
     CELLS_ROOM = CELLS + LINE + 2 * VECTOR      # and with those that may be read behind them
 
@@ -96,8 +97,8 @@ cdef inline Py_ssize_t layer_cells(const Geometry *g, const Block *block) noexce
 
 
 cdef inline bint by_rows(const Job *job, const Block *block) noexcept nogil:
-    """Whether what comes after a row of a block is another one, further on in memory."""
-    return not block.whole and job.g.full[1] > 1 and job.full.axis[1] > 0
+    """Whether what comes after a row of a block is another one, further on in memory, rather than more of the same."""
+    return not block.whole and job.g.kernel[1] > 1 and 0 < job.full.axis[1] <= LONG_ROW
 
 
 cdef inline noinline deal(const Job *job, const char *from_plane, const Block *block, const Py_ssize_t *start,

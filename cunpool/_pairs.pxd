@@ -172,13 +172,15 @@ cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const
 cdef inline void compare_short_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
                                     Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, const char *limit,
                                     bint placed, int *careful, number *best, int32_t *place) noexcept nogil:
-    """`compare_twos` for short rows beyond the caches: before some of them, as many bytes `ahead` are fetched."""
-    cdef Py_ssize_t most = max(1, SHORT_STEPS // step), some
+    """`compare_twos` for short rows that follow each other beyond the caches: before some of them, what lies `ahead` is
+    fetched, and then they are compared as within the caches."""
+    cdef Py_ssize_t most = SHORT_STEPS // step, some
     cdef int i
     while True:
         some = min(lines, most)
-        for i in range(0, rows, 2):
-            fetch(row[i] + ahead, some * step)
+        for i in range(rows):
+            if i == 0 or row[i] - row[i - 1] >= step:  # another layer's
+                fetch(row[i] + ahead, some * step)
         compare_twos(rows, row, step, places, count, some, 0, limit, placed, True, careful, best, place)
         if some == lines:
             return

@@ -100,6 +100,7 @@ cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *bl
     cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
     cdef Py_ssize_t step = g.stride[1] * job.full.axis[1], ahead = 0, kd, kh
     cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * <Py_ssize_t> sizeof(number)
+    cdef bint follow = job.stream and 0 <= step - used < CACHE_LINE  # rows, without gaps between them
     cdef int rows = 0
     must(block.rows * block.width <= LINE)
     for kd in range(g.kernel[0]):
@@ -108,14 +109,14 @@ cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *bl
                          + (block.h * g.stride[1] + kh) * job.full.axis[1] + 2 * block.w * <Py_ssize_t> sizeof(number))
             places[rows] = <int32_t> place_of(job, kd, kh, 0)
             rows += 1
-    if job.stream and 0 <= step - used < CACHE_LINE:
+    if follow:
         ahead = whole_steps(step)
     elif job.stream and block.width < g.pooled[2]:  # a part of a long row
         ahead = AHEAD
     if number is int1 or number is item1:
         compare_bytes(rows, row, step, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)), best,
                       code)
-    elif (number is float4 or number is float8) and ahead and step <= SHORT_STEPS:
+    elif (number is float4 or number is float8) and follow and step <= SHORT_STEPS:
         compare_short_twos(rows, row, step, places, block.width, block.rows, ahead,
                            end_of(job, from_plane, sizeof(number)), target.indices != NULL, careful, best, place)
     else:

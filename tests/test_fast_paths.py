@@ -371,16 +371,17 @@ def test_results_beyond_the_caches_go_past_them(rng, ways):
         assert np.array_equal(result.reshape(40, -1), expected)
 
 
-def windows_of_two(x):
-    """The maxima of windows of two next to each other, and their places."""
+def windows_of_two(x, kernel=None):
+    """The maxima of windows of two next to each other, along some axes, and their places."""
     full, planes = x.shape[1:], len(x)
-    x = x[(slice(None), *(slice(length & ~1) for length in full))]
-    cells = x.reshape([planes, *(size for length in full for size in (length // 2, 2))])
-    pooled, within = range(1, cells.ndim, 2), range(2, cells.ndim, 2)
-    cells = cells.transpose(0, *pooled, *within).reshape(*cells.shape[:1], *(n // 2 for n in full), -1)
-    chosen = np.unravel_index(cells.argmax(-1), (2,) * len(full))
-    first = np.indices(cells.shape[1:-1]) * 2
-    places = np.ravel_multi_index(tuple(a + b for a, b in zip(first, chosen, strict=True)), full)
+    kernel = kernel or (2,) * len(full)
+    x = x[(slice(None), *(slice(n // k * k) for n, k in zip(full, kernel, strict=True)))]
+    cells = x.reshape([planes, *(size for n, k in zip(full, kernel, strict=True) for size in (n // k, k))])
+    cells = cells.transpose(0, *range(1, cells.ndim, 2), *range(2, cells.ndim, 2))
+    cells = cells.reshape(*cells.shape[: len(full) + 1], -1)
+    within = np.unravel_index(cells.argmax(-1), kernel)
+    first = np.indices(cells.shape[1:-1])
+    places = np.ravel_multi_index(tuple(a * k + b for a, k, b in zip(first, kernel, within, strict=True)), full)
     return cells.max(-1), places
 
 
@@ -405,9 +406,10 @@ def test_long_rows_beyond_the_caches(rng, ways, full, dtype):
         (1100, (65, 94), "f4"),
         (9000, (58, 14), "f4"),
         (160, (150, 256), "f4"),
-        (2, (10_001, 258), "f8"),
+        (2, (20_003, 126), "f8"),
         (700, (13, 22, 30), "f4"),
         (350, (8, 33, 32), "f8"),
+        (1500, (12, 13, 30), "f8"),
         (80_000, (81,), "f4"),
     ],
     ids=str,
@@ -456,6 +458,26 @@ def test_windows_that_are_dealt_out_beyond_the_caches(rng, ways, shape, dtype, a
         assert not ways[-1] & _pool.STREAMED
         assert np.array_equal(values[plane : plane + few], expected)
         assert np.array_equal(places[plane : plane + few], expected_places)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+@pytest.mark.parametrize("width", [60, 2048])
+@pytest.mark.parametrize("kernel", [(2, 2), (1, 2), (2, 2, 2), (2, 1, 2)], ids=str)
+@pytest.mark.parametrize("rows", ["each", "reversed", "one"])
+def test_rows_that_lie_anywhere_beyond_the_caches(rng, ways, dtype, width, kernel, rows):
+    """Also rows on each other, as broadcasting leaves them, from which no next one can be told."""
+    shape = (1 << 24) // 100 // width // 10, 10, 100, width
+    x = rng.integers(0, 100, shape).astype(dtype).reshape(-1, *shape[4 - len(kernel) :])
+    if rows == "reversed":
+        x = x[..., ::-1, :]
+    elif rows == "one":
+        x = np.broadcast_to(x[..., :1, :], x.shape)
+    values, places = POOL[len(kernel)](x, kernel, return_indices=True)
+    assert ways[-1] & _pool.STREAMED
+    assert ways[-1] & _pool.TWOS
+    expected, expected_places = windows_of_two(x, kernel)
+    assert np.array_equal(values, expected)
+    assert np.array_equal(places, expected_places)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4"])
