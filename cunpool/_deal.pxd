@@ -96,28 +96,35 @@ cdef inline Py_ssize_t layer_cells(const Geometry *g, const Block *block) noexce
     return (1 if block.whole else g.kernel[1]) * g.stride[2] * phase_length(g, block) * block.unit
 
 
-cdef inline bint by_rows(const Job *job, const Block *block) noexcept nogil:
-    """Whether what comes after a row of a block is another one, further on in memory, rather than more of the same."""
-    return not block.whole and job.g.kernel[1] > 1 and 0 < job.full.axis[1] <= LONG_ROW
+cdef inline Py_ssize_t ahead_of(const Job *job, const Block *block) noexcept nogil:
+    """How many bytes ahead of what is dealt out more of the array is fetched: rows further on, or where these are long,
+    or nothing but parts of one row, more of the same. 0 within the caches."""
+    if not job.stream:
+        return 0
+    if not block.whole and job.g.kernel[1] > 1 and 0 < job.full.axis[1] <= LONG_ROW:
+        return 2 * whole_steps(job.full.axis[1])
+    return AHEAD
 
 
 cdef inline noinline deal(const Job *job, const char *from_plane, const Block *block, const Py_ssize_t *start,
-                      char *phases, Py_ssize_t size) noexcept nogil:
-    """Deal a block's cells out: layer after layer, and in each the rows of a window one after the other."""
+                          char *phases, Py_ssize_t size) noexcept nogil:
+    """Deal a block's cells out: layer after layer, and in each the rows of a window one after the other.
+
+    One function for all kinds of number: where GCC has it in each, 3 x 3 beyond the caches takes up to 1.4 times as
+    long."""
     cdef const Geometry *g = &job.g
     cdef const char *layer
     cdef Py_ssize_t stride = g.stride[2], column = block.unit * size, length = phase_length(g, block) * column
     cdef Py_ssize_t used = min(stride, (g.kernel[2] - 1) * g.dilation[2] + 1), kd, kh, d, h, row
     cdef Py_ssize_t row_size = (g.stride[1] * g.full[2] if block.whole else stride * block.width) * column
-    cdef Py_ssize_t ahead = 2 * whole_steps(job.full.axis[1]) if by_rows(job, block) else AHEAD
-    cdef bint new
+    cdef Py_ssize_t ahead
     for kd in range(g.kernel[0]):
         d = start[0] + kd * g.dilation[0]
         layer = from_plane + d * job.full.axis[0]
-        # Beyond the caches what lies ahead is fetched, but for layers and rows that the windows before have read.
-        new = job.stream and kd >= g.kernel[0] - g.stride[0]
+        # Layers and rows that the windows before have read are not fetched again.
+        ahead = ahead_of(job, block) if kd >= g.kernel[0] - g.stride[0] else 0
         if 0 <= d < g.full[0] and block.whole:
-            if new:
+            if ahead:
                 fetch(layer + (start[1] * g.full[2] + start[2]) * column + ahead, block.rows * row_size)
             take_inside(phases, length, layer, size, block.unit, stride, stride, start[1] * g.full[2] + start[2],
                         length // column, g.full[1] * g.full[2])
@@ -127,7 +134,7 @@ cdef inline noinline deal(const Job *job, const char *from_plane, const Block *b
                 for kh in range(g.kernel[1]):
                     h = start[1] + row * g.stride[1] + kh * g.dilation[1]
                     if 0 <= h < g.full[1]:
-                        if new and kh < g.stride[1]:
+                        if ahead and kh < g.stride[1]:
                             fetch(layer + h * job.full.axis[1] + start[2] * column + ahead, row_size)
                         take_inside(phases + kh * stride * length + row * block.pitch * column, length,
                                     layer + h * job.full.axis[1], size, block.unit, stride, used, start[2],

@@ -163,6 +163,7 @@ cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const
                                            max(count, vector), best, place), careful):
                 some = 0
     if some < lines:
+        # Mostly none were held, and pointers are not copied: a vector of what was just written one by one has to wait.
         for i in range(rows if some else 0):
             at[i] = row[i] + some * step
         compare_each_twos(rows, <const char **> at if some else row, step, places, count, lines - some, ahead, PIECE,
