@@ -195,7 +195,8 @@ cdef enum:
     CACHE_LINE = 64
     AHEAD = 1 << 12         # large arrays are fetched so many bytes before they are needed,
     PIECE = 64              # for so many windows at a time,
-    SHORT_STEPS = 1 << 11   # or rows of so many bytes together where they are short
+    SHORT_STEPS = 1 << 11   # or rows of so many bytes together where they are short,
+    LONG_ROW = 1 << 18      # and rows ahead of at most so many: longer ones would not stay in a second cache until then
     STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
     GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving, or reading, this
 
@@ -262,6 +263,7 @@ cdef struct Job:
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
     bint stream             # whether results are so large that they go past the caches,
     Py_ssize_t kept         # all but so many bytes of them
+    Py_ssize_t ahead        # and how many bytes ahead arrays are fetched that are gathered from, 0 where none is
     bint cleared            # whether all planes of the result have been cleared together
     bint banded             # whether an index is expected among the rows of its own window
     const void *moves       # the loops for items of this kind, chosen

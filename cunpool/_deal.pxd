@@ -11,7 +11,6 @@ from cunpool._write cimport *
 cdef enum:
     SHORT = 32              # rows with no more windows than this are dealt out together,
     SHORT_BYTES = 128       # and overlapping ones of as many bytes, for what fills no vector goes cell by cell
-    LONG_ROW = 1 << 18      # and longer ones, in bytes, would not stay in a second cache until they are needed
     CELLS = 4096            # cells of all these windows together,
     CELLS_ROOM = CELLS + LINE + 2 * VECTOR      # and with those that may be read behind them
 

@@ -3,8 +3,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 GATHERED: int
-PICKED: int
-STRAYED: int
+FETCHED: int
 
 def unpool_backward(
     full: NDArray[Any],

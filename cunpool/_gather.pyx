@@ -12,9 +12,8 @@ from cunpool._tasks cimport *
 cnp.import_array()
 
 cdef enum:
-    PART = DECODED          # pooled cells that are taken together
-    PICK_WIDTH = 24         # shorter rows are gathered cell by cell,
-    PICK_BYTES = 1 << 25    # and smaller arrays too: in the caches that is faster; beyond, reading rows through is
+    PART = DECODED          # pooled cells that are taken together,
+    BURST = 512             # and so many bytes of large arrays are fetched at a time: longer bursts take longer
 
 
 cdef inlined take(const Job *job, const char *from_plane, bint even, Py_ssize_t flat, char *values,
@@ -94,6 +93,62 @@ cdef Take taking(item *_) noexcept nogil:
     return take
 
 
+cdef Py_ssize_t ahead_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """How many bytes ahead of what is taken more of a large array is fetched: the rows of a window further, where they
+    are not too long to wait in the second cache. 0 where a processor fetches as much by itself, for it is one row after
+    the other, or small planes; where cells have gaps; and where windows are so large that most lines have none of
+    theirs.
+    """
+    cdef const Geometry *g = &job.g
+    if (g.stride[1] > 1 and job.flat == job.lanes * item_size and g.full[1] * g.full[2] * job.flat >= SHORT_STEPS
+            and g.full[1] * g.full[2] // (g.pooled[1] * g.pooled[2]) <= CACHE_LINE // item_size):
+        return 2 * AHEAD + min(min(g.stride[1], g.full[1]) * g.full[2] * job.flat, <Py_ssize_t> LONG_ROW)
+    return 0
+
+
+cdef inline double cells_per_window(const Geometry *g) noexcept nogil:
+    """In a layer."""
+    return <double> (g.full[1] * g.full[2]) / <double> (g.pooled[1] * g.pooled[2])
+
+
+cdef inline void fetch_source(const Job *job, const char *from_plane, Py_ssize_t window,
+                              Py_ssize_t count) noexcept nogil:
+    """Have the processor read what windows further on will take: of each layer, in raster order, as large a part as
+    these windows are of all."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t windows = g.pooled[1] * g.pooled[2], layer = g.full[1] * g.full[2], d = window // windows
+    cdef Py_ssize_t first = <Py_ssize_t> (cells_per_window(g) * (window - d * windows)), k
+    for k in range(min(g.stride[0], g.kernel[0])):
+        fetch(from_plane + ((d * g.stride[0] + k) * layer + first) * job.flat + job.ahead,
+              <Py_ssize_t> (cells_per_window(g) * count) * job.flat)
+    cunpool_keep()  # for a compiler drops functions that do nothing but fetch
+
+
+cdef Py_ssize_t take_along(const Job *job, const char *from_plane, Py_ssize_t window, char *values,
+                           Py_ssize_t value_step, const char *indices, Py_ssize_t index_step, Py_ssize_t count,
+                           Py_ssize_t size, bint all_there) noexcept nogil:
+    """`take_row`, or `take_there`, for neighbours from a `window` of a plane on: a few at a time where the array is
+    fetched ahead."""
+    cdef const Take *take = <const Take *> job.moves
+    cdef Py_ssize_t most = count, some, outside = 0
+    if job.ahead:
+        most = max(<Py_ssize_t> (BURST / cells_per_window(&job.g)) // job.flat, 1)
+    while count:
+        some = min(count, most)
+        if job.ahead:
+            fetch_source(job, from_plane, window, some)
+        if all_there:
+            take.there(from_plane, values, <const index4 *> indices, some)
+        else:
+            outside += take.row[job.wide](job, from_plane, values, value_step, indices, index_step, some, size, NULL,
+                                          NULL)
+        window += some
+        values += some * value_step
+        indices += some * index_step
+        count -= some
+    return outside
+
+
 cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
                             Py_ssize_t count) noexcept nogil:
     """Some neighbours of a pooled row, in one plane or in all lanes."""
@@ -101,11 +156,14 @@ cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef char *values = cell_of(&job.pooled, job.channels, plane, d, h, w)
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
-    cdef Py_ssize_t size = cells_of(job.g.full), i, outside = 0
+    cdef Py_ssize_t window = (d * job.g.pooled[1] + h) * job.g.pooled[2] + w, size = cells_of(job.g.full), i
+    cdef Py_ssize_t outside = 0
     if job.lanes == 1:
-        return take.row[job.wide](job, from_plane, values, job.pooled.axis[2], indices, job.indices.axis[2], count,
-                                  size, NULL, NULL)
+        return take_along(job, from_plane, window, values, job.pooled.axis[2], indices, job.indices.axis[2], count,
+                          size, False)
     for i in range(count):
+        if job.ahead:
+            fetch_source(job, from_plane, window + i, 1)
         take.across[job.wide](from_plane, job.flat, values + i * job.pooled.axis[2],
                               indices + i * job.indices.axis[2], job.lanes, size, &outside)
     return outside
@@ -117,7 +175,7 @@ cdef Py_ssize_t gather_codes(const Job *job, const Block *block, Py_ssize_t lane
     cdef const Take *take = <const Take *> job.moves
     cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
     cdef Py_ssize_t step = step_of(&job.pooled, block), size = block.count[PLANES] * cells_of(job.g.full), outside = 0
-    cdef Py_ssize_t row, w
+    cdef Py_ssize_t window = (block.at[1] * job.g.pooled[1] + block.at[2]) * job.g.pooled[2] + block.at[WIDTH], row, w
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
@@ -127,13 +185,13 @@ cdef Py_ssize_t gather_codes(const Job *job, const Block *block, Py_ssize_t lane
     decode(job, indices + lane * job.code_size, block, <char *> places, &all_there)
     if job.lanes > 1:
         for w in range(width):
+            if job.ahead:
+                fetch_source(job, from_plane, window + w, 1)
             take.across[job.wide](from_plane, job.flat, values + w * job.pooled.axis[2],
                                   <const char *> places + w * block.lanes * place_size, block.lanes, size, &outside)
-    elif all_there and job.flat == take.item_size and step == take.item_size:
-        take.there(from_plane, values, <const index4 *> places, codes_in(block))
     elif step:
-        outside = take.row[job.wide](job, from_plane, values, step, <const char *> places, place_size, codes_in(block),
-                                     size, NULL, NULL)
+        outside = take_along(job, from_plane, window, values, step, <const char *> places, place_size, codes_in(block),
+                             size, all_there and job.flat == take.item_size and step == take.item_size)
     else:
         for row in range(rows_in(block)):
             outside += take.row[job.wide](job, from_plane, values + row_of(&job.pooled, block, row),
@@ -185,113 +243,12 @@ cdef void gather(const Job *job, Py_ssize_t task, Found *found, void *_, void *_
                                    min(width - w, <Py_ssize_t> PART))
 
 
-cdef inlined pick_rows(int rows, bint further, const item **source, const uint32_t *first,
-                       Py_ssize_t ahead, item *values, const index *indices, Py_ssize_t count,
-                       Py_ssize_t *hits) noexcept nogil:
-    """Values of windows of 2 side by side, as far as they lie in these 1 or 2 `rows`; of `further` rows, only these.
-
-    The counterpart of unpooling's `select_rows`. Adds the number of indices that name a cell of their windows there.
-    What lies as many bytes `ahead` is fetched, if that is not 0.
-    """
-    # Copies, because the compiler has to fear that writing results changes these.
-    cdef const item *row_source[2]
-    cdef uint32_t row_first[2]
-    cdef item value, left, right
-    cdef index seen = 0
-    cdef int32_t found = 0
-    cdef uint32_t cell
-    cdef Py_ssize_t begin = 0, some, i
-    cdef int row
-    for row in range(rows):
-        row_source[row] = source[row]
-        row_first[row] = first[row]
-    while begin < count:
-        some = min(count - begin, <Py_ssize_t> PIECE)
-        if ahead:
-            fetch(<const char *> (row_source[0] + 2 * rows * begin) + ahead, 2 * rows * some * sizeof(item))
-        for i in range(begin, begin + some):
-            seen |= indices[i]
-            value = values[i] if further else row_source[0][2 * i]
-            for row in range(rows):
-                cell = <uint32_t> indices[i] - row_first[row] - 2 * <uint32_t> i
-                # Loaded in any case, so that there is no branch.
-                left = row_source[row][2 * i]
-                right = row_source[row][2 * i + 1]
-                value = left if cell == 0 else value
-                value = right if cell == 1 else value
-                found += cell < 2
-            values[i] = value
-        begin += some
-    hits[0] += found
-    if seen < 0 or <int64_t> seen > 0x7FFFFFFF:
-        hits[0] = -count - 1
-
-
-cdef cloned pick_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
-                      const char *indices, Py_ssize_t *hits, item *full, index *index_type) noexcept nogil:
-    """Some neighbours of a pooled row, whose places are at `indices`."""
-    cdef const item *source[4]
-    cdef uint32_t first[4]
-    cdef const Geometry *g = &job.g
-    cdef const item *from_plane = <const item *> plane_of(&job.full, job.channels, plane)
-    cdef item *values = <item *> cell_of(&job.pooled, job.channels, plane, d, h, w)
-    cdef Py_ssize_t step = g.kernel[1] * g.full[2] * <Py_ssize_t> sizeof(item), ahead = 0, cell
-    cdef int k, rows = <int> (g.kernel[0] * g.kernel[1])
-    for k in range(rows):
-        cell = (((d * g.kernel[0] + k // g.kernel[1]) * g.full[1] + h * g.kernel[1] + k % g.kernel[1]) * g.full[2]
-                + 2 * w)
-        first[k] = <uint32_t> cell
-        source[k] = from_plane + cell
-    if count == g.pooled[2]:
-        ahead = whole_steps(step)
-    if rows == 1:
-        pick_rows(1, False, source, first, ahead, values, <const index *> indices, count, hits)
-    else:
-        pick_rows(2, False, source, first, ahead, values, <const index *> indices, count, hits)
-    if rows == 4:
-        pick_rows(2, True, source + 2, first + 2, ahead, values, <const index *> indices, count, hits)
-
-
-cdef void pick(const Job *job, Py_ssize_t task, Found *found, item *full, index *index_type) noexcept nogil:
-    """One task: some parts of pooled rows; those with a stray among their indices are gathered."""
-    cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
-    cdef Py_ssize_t parts = (width + PART - 1) // PART, units = job.batch * job.channels * rows * parts
-    cdef Py_ssize_t unit, plane, row, w, count, hits
-    cdef index4[PART] places
-    cdef const char *indices
-    cdef Block block
-    cdef bint all_there
-    for unit in range(units * task // job.tasks, units * (task + 1) // job.tasks):
-        row = unit // parts
-        plane = row // rows
-        row %= rows
-        w = unit % parts * PART
-        count = min(width - w, <Py_ssize_t> PART)
-        indices = cell_of(&job.indices, job.channels, plane, row // height, row % height, w)
-        if job.code_size:
-            row_block(job, plane, row // height, row % height, w, count, &block)
-            decode(job, indices, &block, <char *> places, &all_there)
-            indices = <const char *> places
-        hits = 0
-        pick_part(job, plane, row // height, row % height, w, count, indices, &hits, full, index_type)
-        if hits != count:
-            found.strays += 1
-            if job.code_size:
-                found.wrong += gather_block(job, &block)
-            else:
-                found.wrong += gather_part(job, plane, row // height, row % height, w, count)
-
-
 cdef Take[5] TAKE          # by the logarithm of the item's size
 TAKE = [taking(<item1 *> NULL), taking(<item2 *> NULL), taking(<item4 *> NULL), taking(<item8 *> NULL),
         taking(<item16 *> NULL)]
-cdef Kernel[3][2] PICK     # of numbers of 2, 4 and 8 bytes; window codes go with the first
-PICK[0] = [<Kernel> pick[item2, index4], <Kernel> pick[item2, index8]]
-PICK[1] = [<Kernel> pick[item4, index4], <Kernel> pick[item4, index8]]
-PICK[2] = [<Kernel> pick[item8, index4], <Kernel> pick[item8, index8]]
 
 # The ways that a call can take, for the tests: what `unpool_backward` returns is a sum of these.
-GATHERED, PICKED, STRAYED = 1, 2, 4
+GATHERED, FETCHED = 1, 2
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
@@ -301,8 +258,6 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Codes decoding
-    cdef Kernel kernel = gather
-    cdef bint picking
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED
@@ -312,22 +267,16 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
         job.codes = &decoding
         expect_codes(&job, &decoding)
         job.wide = decoding.far
-    # Codes are picked by places of 32 bits, which only windows that reach far have not.
-    picking = (not (codes and job.wide) and met("the size of a real number", 2 <= item_size <= 8)
-               and met("windows side by side", side_by_side(&job, item_size, index_size))
-               and met("windows of two", of_two(&job.g)) and met("rows worth picking", job.g.pooled[2] >= PICK_WIDTH)
-               and met("arrays worth reading through", cnp.PyArray_SIZE(full) * item_size >= PICK_BYTES))
-    if picking:
-        kernel = PICK[kind - 1][not codes and index_size == 8]
+    if met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
+           + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM):
+        job.ahead = ahead_of(&job, item_size)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= GIL_BYTES:
-        found = run(kernel, &job, threads)
+        found = run(gather, &job, threads)
     else:
         with nogil:
-            found = run(kernel, &job, threads)
-    if found.wrong:
-        return 0
-    return (PICKED if picking else GATHERED) + STRAYED * (found.strays > 0)
+            found = run(gather, &job, threads)
+    return 0 if found.wrong else GATHERED + FETCHED * (job.ahead > 0)
 
 
 def conditions():

@@ -28,6 +28,7 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
                     and job.indices.c == index_size)):
         job.lanes = job.channels
     job.banded = job.stream = job.cleared = False
+    job.ahead = 0
     job.code_size = index_size if codes else 0
 
 

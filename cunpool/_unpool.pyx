@@ -108,7 +108,7 @@ cdef Py_ssize_t put_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssiz
     cdef char *out = plane_of(&job.full, job.channels, plane)
     cdef const char *values = cell_of(&job.pooled, job.channels, plane, d, h, w)
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
-    cdef Py_ssize_t i, part, most, outside = 0
+    cdef Py_ssize_t part, most, outside = 0
     cdef Block block
     if job.code_size:
         most = max(DECODED // job.lanes, 1)
@@ -119,9 +119,12 @@ cdef Py_ssize_t put_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssiz
     if job.lanes == 1:
         return put.row[job.wide](job, out, values, job.pooled.axis[2], indices, job.indices.axis[2], count, low, high,
                                  band[0], band[1], NULL, NULL)
-    for i in range(count):
-        outside += put.lanes[job.wide](job, out, values + i * job.pooled.axis[2], indices + i * job.indices.axis[2],
-                                       job.lanes, low, high, band[0], band[1], NULL, NULL)
+    for _ in range(count):
+        if job.ahead:
+            fetch_inputs(job, values, job.lanes * put.item_size, indices, job.lanes * (8 if job.wide else 4))
+        outside += put.lanes[job.wide](job, out, values, indices, job.lanes, low, high, band[0], band[1], NULL, NULL)
+        values += job.pooled.axis[2]
+        indices += job.indices.axis[2]
     return outside
 
 
@@ -258,11 +261,12 @@ SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
 
 
 cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
-    """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace."""
+    """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace. And
+    how far ahead inputs are fetched that are scattered."""
     # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
     job.kept = max(2 * STREAM - results - inputs, KEPT if job.code_size and threads > 1 else 0)
-    job.stream = (met("arrays beyond the caches", results + inputs >= STREAM)
-                  and met("results beyond what is kept", job.kept < results))
+    job.ahead = AHEAD if met("arrays beyond the caches", results + inputs >= STREAM) else 0
+    job.stream = job.ahead and met("results beyond what is kept", job.kept < results)
 
 
 cdef int plan(Job *job, Spread *way, Py_ssize_t results, Py_ssize_t inputs, Py_ssize_t item_size,

@@ -606,14 +606,28 @@ def test_ways_of_pooling_narrow_numbers(rng, ways, dtype, width, coded, plain):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("order", ["C", "channels last"])
 @pytest.mark.parametrize(
-    ("full", "kernel"),
-    [((2, 3, 2**21), 2), ((2, 3, 1001, 1501), 2), ((1, 2, 64, 256, 260), 2), ((1, 2, 64, 256, 260), (2, 1, 2))],
+    ("full", "kernel", "dtype", "way"),
+    [
+        ((2, 3, 2**21), 2, "f4", 0),
+        ((2, 3, 1001, 1501), 2, "f4", _gather.FETCHED),
+        ((2, 9, 501, 1001), (3, 2), "f4", _gather.FETCHED),
+        ((1, 2, 64, 256, 260), 2, "f4", _gather.FETCHED),
+        ((1, 2, 64, 256, 260), (2, 1, 2), "f4", 0),
+        ((1, 2, 64, 256, 260), (1, 4, 4), "f4", _gather.FETCHED),
+        ((1, 2, 64, 256, 260), (1, 5, 5), "f4", 0),  # of whose lines most have no place
+        ((2, 300, 224, 224), 2, "u1", _gather.FETCHED),
+        ((1, 20, 301, 303), (2, 4), "D", 0),
+        ((1, 20, 301, 303), (4, 1), "D", _gather.FETCHED),
+        ((500, 20, 23, 23), 2, "f4", _gather.FETCHED),
+        ((700, 20, 22, 22), 2, "f4", 0),
+    ],
 )
-def test_gradients_of_large_arrays_are_picked(rng, ways, full, kernel, threads):
+def test_gradients_of_large_arrays_are_fetched_ahead(rng, ways, full, kernel, dtype, way, order, threads):
     n, cells = len(full) - 2, int(np.prod(np.broadcast_to(kernel, len(full) - 2)))
     _, indices = pooled(rng, full, kernel)
-    grad = rng.standard_normal(full).astype(np.float32)
+    grad = random_numbers(rng, np.dtype(dtype), full)
     codes = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=kernel)
     flat = grad.reshape(*full[:2], -1)
     backward = {1: cu.max_unpool1d_backward, 2: cu.max_unpool2d_backward, 3: cu.max_unpool3d_backward}[n]
@@ -621,32 +635,69 @@ def test_gradients_of_large_arrays_are_picked(rng, ways, full, kernel, threads):
     def gathered(places):  # by NumPy
         return np.take_along_axis(flat, places.reshape(*full[:2], -1), 2).reshape(places.shape)
 
+    def laid(array):
+        if order == "C":
+            return array
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+    # Interleaved planes of few channels are gathered one by one, from cells that have gaps.
+    if order == "channels last" and full[1] < 8:
+        way = 0
+    elif order == "channels last" and n > 1 and full[2:] == (22, 22):
+        way = _gather.FETCHED
+    given = laid(grad)
+    expected = bits(gathered(indices))
     ways.clear()
     for chosen in (indices, indices.astype(np.int32)):
-        assert bits(backward(grad, chosen, kernel, num_threads=threads)) == bits(gathered(indices))
-    assert bits(backward(grad, codes, kernel, index_format="window", num_threads=threads)) == bits(gathered(indices))
-    assert ways == [_gather.PICKED] * 3
+        assert bits(backward(given, laid(chosen), kernel, num_threads=threads)) == expected
+    assert bits(backward(given, laid(codes), kernel, index_format="window", num_threads=threads)) == expected
+    assert ways == [_gather.GATHERED | way] * 3
     codes.flat[rng.integers(codes.size)] = cells
     with pytest.raises(IndexError, match=f"window code {cells} at"):
-        backward(grad, codes, kernel, index_format="window", num_threads=threads)
+        backward(given, laid(codes), kernel, index_format="window", num_threads=threads)
     stray = indices.copy()
     at = int(rng.integers(stray.size))
     stray.flat[at] = (stray.flat[at] + 7) % int(np.prod(full[2:]))
-    assert bits(backward(grad, stray, kernel, num_threads=threads)) == bits(gathered(stray))
-    assert ways[-1] == _gather.PICKED | _gather.STRAYED
+    assert bits(backward(given, laid(stray), kernel, num_threads=threads)) == bits(gathered(stray))
     named = int(indices.flat[at])
     for bad in (-1, int(np.prod(full[2:])), named + 2**32, named - 2**32):
         stray.flat[at] = bad
         with pytest.raises(IndexError, match=f"index {bad} at"):
-            backward(grad, stray, kernel, num_threads=threads)
+            backward(given, laid(stray), kernel, num_threads=threads)
 
 
-@pytest.mark.parametrize("kernel", [3, (4, 2), (2, 3)])
-def test_gradients_of_other_windows_are_gathered(rng, ways, kernel):
-    full = (1, 2, 2000, 2520)
-    _, indices = pooled(rng, full, kernel)
-    grad = rng.standard_normal(full).astype(np.float32)
-    expected = np.take_along_axis(grad.reshape(2, -1), indices.reshape(2, -1), 1).reshape(indices.shape)
-    ways.clear()
-    assert bits(cu.max_unpool2d_backward(grad, indices, kernel)) == bits(expected)
-    assert ways == [_gather.GATHERED]
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("full", "dtype", "stride", "last"),
+    [
+        ((1, 1, 2501, 1503), "f4", 2, False),
+        ((2, 301, 75, 99), "f4", 2, False),  # planes cleared and filled one after the other
+        ((700, 40, 15, 14), "f8", 2, False),  # and some together
+        ((1, 3, 1601, 1603), "u1", 1, False),
+        ((1, 3, 1601, 1603), "e", 1, False),
+        ((2, 40, 199, 401), "f4", 2, True),
+        ((2, 40, 199, 401), "e", 2, True),
+        ((1, 3, 97, 101, 103), "f8", 2, False),
+    ],
+)
+def test_large_inputs_are_fetched_ahead(rng, full, dtype, stride, last, threads):
+    """Windows that overlap are scattered: each value to its place, and an index that is none is found anywhere."""
+    n, dtype = len(full) - 2, np.dtype(dtype)
+    _, indices = pooled(rng, full, 3, stride, 1, last=last)
+    values = laid = random_numbers(rng, dtype, indices.shape)
+    if last:
+        laid = np.moveaxis(np.ascontiguousarray(np.moveaxis(values, 1, -1)), -1, 1)
+    window = {"kernel_size": 3, "stride": stride, "padding": 1, "num_threads": threads}
+    backward = {1: cu.max_pool1d_backward, 2: cu.max_pool2d_backward, 3: cu.max_pool3d_backward}[n]
+    expected = vectorised.max_unpool(values, indices, n, full[2:])
+    assert bits(UNPOOL[n](laid, indices, output_size=full[2:], **window)) == bits(expected)
+    if dtype.kind == "f":
+        expected = vectorised.max_pool_backward(values, indices, n, full[2:]).astype(dtype)
+        assert np.array_equal(backward(laid, indices, full[2:], **window), expected, equal_nan=True)
+    for at in (0, 63, 64, indices.size // 2, indices.size - 1):
+        where = np.unravel_index(at, indices.shape)
+        for bad in (-1, int(np.prod(full[2:]))):
+            named, indices[where] = indices[where], bad
+            with pytest.raises(IndexError, match=f"index {bad} at"):
+                UNPOOL[n](laid, indices, output_size=full[2:], **window)
+            indices[where] = named
