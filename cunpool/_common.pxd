@@ -263,9 +263,9 @@ cdef struct Job:
     Py_ssize_t height       # rows of each plane, where several have been made into a tall one, else 0
     bint stream             # whether results are so large that they go past the caches,
     Py_ssize_t kept         # all but so many bytes of them
-    Py_ssize_t ahead        # and how many bytes ahead arrays are fetched that are gathered from, 0 where none is
     bint cleared            # whether all planes of the result have been cleared together
     bint banded             # whether an index is expected among the rows of its own window
+    Py_ssize_t ahead        # bytes ahead of which is fetched what is gathered from, or values that are put; 0: nothing
     const void *moves       # the loops for items of this kind, chosen
     bint wide               # by whether places have 64 bits
     const void *codes       # how window codes are decoded, where indices are that,

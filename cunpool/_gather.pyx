@@ -13,7 +13,8 @@ cnp.import_array()
 
 cdef enum:
     PART = DECODED          # pooled cells that are taken together,
-    BURST = 512             # and so many bytes of large arrays are fetched at a time: longer bursts take longer
+    BURST = 512             # and so many bytes of a large layer are fetched at a time: longer bursts take longer,
+    SMALL_LAYER = 1 << 11   # but none of layers with fewer bytes
 
 
 cdef inlined take(const Job *job, const char *from_plane, bint even, Py_ssize_t flat, char *values,
@@ -93,17 +94,22 @@ cdef Take taking(item *_) noexcept nogil:
     return take
 
 
-cdef Py_ssize_t ahead_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """How many bytes ahead of what is taken more of a large array is fetched: the rows of a window further, where they
-    are not too long to wait in the second cache. 0 where a processor fetches as much by itself, for it is one row after
-    the other, or small planes; where cells have gaps; and where windows are so large that most lines have none of
-    theirs.
-    """
+cdef inline Py_ssize_t layers_read(const Geometry *g) noexcept nogil:
+    """Of how many layers windows take that lie side by side."""
+    return min(min(g.stride[0], g.kernel[0]), g.full[0])
+
+
+cdef bint worth_fetching(const Job *job, Py_ssize_t item_size, bint beyond_caches) noexcept nogil:
+    """Whether it is faster to fetch ahead what is gathered from. One row after the other, and small layers, processors
+    fetch by themselves; and of gaps, or large windows, most lines would be fetched for nothing."""
     cdef const Geometry *g = &job.g
-    if (g.stride[1] > 1 and job.flat == job.lanes * item_size and g.full[1] * g.full[2] * job.flat >= SHORT_STEPS
-            and g.full[1] * g.full[2] // (g.pooled[1] * g.pooled[2]) <= CACHE_LINE // item_size):
-        return 2 * AHEAD + min(min(g.stride[1], g.full[1]) * g.full[2] * job.flat, <Py_ssize_t> LONG_ROW)
-    return 0
+    cdef Py_ssize_t layer = g.full[1] * g.full[2]
+    return (met("windows of several rows side by side", 1 < g.stride[1] <= g.kernel[1])
+            and met("cells without gaps", job.flat == job.lanes * item_size)
+            and met("layers that are not small", layer * job.flat >= SMALL_LAYER)
+            and met("windows of no more than a line",
+                    layer * layers_read(g) * item_size <= CACHE_LINE * g.pooled[1] * g.pooled[2])
+            and met("arrays beyond the caches", beyond_caches))
 
 
 cdef inline double cells_per_window(const Geometry *g) noexcept nogil:
@@ -116,11 +122,12 @@ cdef inline void fetch_source(const Job *job, const char *from_plane, Py_ssize_t
     """Have the processor read what windows further on will take: of each layer, in raster order, as large a part as
     these windows are of all."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t windows = g.pooled[1] * g.pooled[2], layer = g.full[1] * g.full[2], d = window // windows
-    cdef Py_ssize_t first = <Py_ssize_t> (cells_per_window(g) * (window - d * windows)), k
-    for k in range(min(g.stride[0], g.kernel[0])):
-        fetch(from_plane + ((d * g.stride[0] + k) * layer + first) * job.flat + job.ahead,
-              <Py_ssize_t> (cells_per_window(g) * count) * job.flat)
+    cdef double cells = cells_per_window(g)
+    cdef Py_ssize_t layer = g.full[1] * g.full[2], d = window // (g.pooled[1] * g.pooled[2]), k
+    cdef Py_ssize_t in_layer = window - d * g.pooled[1] * g.pooled[2]
+    cdef Py_ssize_t first = <Py_ssize_t> (cells * in_layer), end = <Py_ssize_t> (cells * (in_layer + count))
+    for k in range(layers_read(g)):
+        fetch(from_plane + ((d * g.stride[0] + k) * layer + first) * job.flat + job.ahead, (end - first) * job.flat)
     cunpool_keep()  # for a compiler drops functions that do nothing but fetch
 
 
@@ -156,16 +163,17 @@ cdef Py_ssize_t gather_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
     cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
     cdef char *values = cell_of(&job.pooled, job.channels, plane, d, h, w)
     cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
-    cdef Py_ssize_t window = (d * job.g.pooled[1] + h) * job.g.pooled[2] + w, size = cells_of(job.g.full), i
+    cdef Py_ssize_t window = (d * job.g.pooled[1] + h) * job.g.pooled[2] + w, size = cells_of(job.g.full)
     cdef Py_ssize_t outside = 0
     if job.lanes == 1:
         return take_along(job, from_plane, window, values, job.pooled.axis[2], indices, job.indices.axis[2], count,
                           size, False)
-    for i in range(count):
+    for window in range(window, window + count):
         if job.ahead:
-            fetch_source(job, from_plane, window + i, 1)
-        take.across[job.wide](from_plane, job.flat, values + i * job.pooled.axis[2],
-                              indices + i * job.indices.axis[2], job.lanes, size, &outside)
+            fetch_source(job, from_plane, window, 1)
+        take.across[job.wide](from_plane, job.flat, values, indices, job.lanes, size, &outside)
+        values += job.pooled.axis[2]
+        indices += job.indices.axis[2]
     return outside
 
 
@@ -185,7 +193,7 @@ cdef Py_ssize_t gather_codes(const Job *job, const Block *block, Py_ssize_t lane
     decode(job, indices + lane * job.code_size, block, <char *> places, &all_there)
     if job.lanes > 1:
         for w in range(width):
-            if job.ahead:
+            if job.ahead and lane == 0:
                 fetch_source(job, from_plane, window + w, 1)
             take.across[job.wide](from_plane, job.flat, values + w * job.pooled.axis[2],
                                   <const char *> places + w * block.lanes * place_size, block.lanes, size, &outside)
@@ -194,9 +202,9 @@ cdef Py_ssize_t gather_codes(const Job *job, const Block *block, Py_ssize_t lane
                              size, all_there and job.flat == take.item_size and step == take.item_size)
     else:
         for row in range(rows_in(block)):
-            outside += take.row[job.wide](job, from_plane, values + row_of(&job.pooled, block, row),
-                                          job.pooled.axis[2], <const char *> places + row * width * place_size,
-                                          place_size, width, size, NULL, NULL)
+            outside += take_along(job, from_plane, window + row * width, values + row_of(&job.pooled, block, row),
+                                  job.pooled.axis[2], <const char *> places + row * width * place_size, place_size,
+                                  width, size, False)
     return outside
 
 
@@ -267,9 +275,11 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
         job.codes = &decoding
         expect_codes(&job, &decoding)
         job.wide = decoding.far
-    if met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
-           + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM):
-        job.ahead = ahead_of(&job, item_size)
+    if worth_fetching(&job, item_size, cnp.PyArray_SIZE(full) * item_size
+                      + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM):
+        # The rows of a window side by side with it further, which longer ones would not wait for in the second cache.
+        job.ahead = 2 * AHEAD + min(min(job.g.stride[1], job.g.full[1]) * job.g.full[2] * job.flat,
+                                    <Py_ssize_t> LONG_ROW)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= GIL_BYTES:
         found = run(gather, &job, threads)

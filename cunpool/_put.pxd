@@ -50,7 +50,7 @@ cdef inline inlined put_twos(const Job *job, char *out, Py_ssize_t out_step, Py_
 
 cdef inline void fetch_inputs(const Job *job, const char *values, Py_ssize_t values_size, const char *indices,
                               Py_ssize_t indices_size) noexcept nogil:
-    """Have the processor read what will be put soon: an index has twice a float's bytes, and is fetched as early."""
+    """Have the processor read what will be put soon, of indices further ahead: most are longer than their values."""
     fetch(values + job.ahead, values_size)
     fetch(indices + 2 * job.ahead, indices_size)
     cunpool_keep()  # for a compiler drops functions that do nothing but fetch

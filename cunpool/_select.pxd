@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 from cunpool._common cimport *
 from cunpool._entries cimport *
-from cunpool._places cimport cell_of, clear, of_two, side_by_side
+from cunpool._places cimport clear, of_two, side_by_side
 
 cdef enum:
     SELECT_WIDTH = 40       # shorter rows are spread, or scattered,
@@ -210,7 +210,8 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
                            >= job.kept)
             tile.rows = rows
             tile.count = count = min(end - w, chunk)
-            if tile.stream and g.kernel[0] * g.kernel[1] == 1:
+            # Of windows of two cells more is read than written. Of others, to fetch it too takes longer.
+            if tile.stream and rows == 1 and g.kernel[0] * g.kernel[1] == 1:
                 fetch(cell_of(&job.pooled, job.channels, plane, d, h, w + count), count * sizeof(entry))
                 fetch(cell_of(&job.indices, job.channels, plane, d, h, w + count), count * sizeof(index))
             if not select_some(job, plane, d, h, w, &tile, full, index_type):

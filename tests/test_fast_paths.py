@@ -618,8 +618,11 @@ def test_ways_of_pooling_narrow_numbers(rng, ways, dtype, width, coded, plain):
         ((1, 2, 64, 256, 260), (1, 4, 4), "f4", _gather.FETCHED),
         ((1, 2, 64, 256, 260), (1, 5, 5), "f4", 0),  # of whose lines most have no place
         ((2, 300, 224, 224), 2, "u1", _gather.FETCHED),
-        ((1, 20, 301, 303), (2, 4), "D", 0),
-        ((1, 20, 301, 303), (4, 1), "D", _gather.FETCHED),
+        ((1, 20, 300, 303), (2, 4), "D", 0),
+        ((1, 20, 300, 303), (4, 1), "D", _gather.FETCHED),
+        ((1, 20, 300, 303), (5, 1), "D", 0),
+        ((1, 2, 65, 256, 260), (4, 2, 4), "f4", 0),  # in a layer a line each, but not in four
+        ((1, 700, 80, 90), (2, 1), "f4", _gather.FETCHED),
         ((500, 20, 23, 23), 2, "f4", _gather.FETCHED),
         ((700, 20, 22, 22), 2, "f4", 0),
     ],
@@ -664,6 +667,14 @@ def test_gradients_of_large_arrays_are_fetched_ahead(rng, ways, full, kernel, dt
         stray.flat[at] = bad
         with pytest.raises(IndexError, match=f"index {bad} at"):
             backward(given, laid(stray), kernel, num_threads=threads)
+
+
+def test_windows_deeper_than_a_large_array_are_not_fetched_beyond_it(ways):
+    """As many layers as the window has would take years."""
+    grad = np.arange(2**23, dtype=np.float32).reshape(1, 2, 2048, 2048)
+    indices = np.arange(2**20).reshape(1, 1, 1024, 1024) * 8
+    assert np.array_equal(cu.max_unpool3d_backward(grad, indices, (2**40, 2, 2)), indices.astype(np.float32))
+    assert ways == [_gather.GATHERED | _gather.FETCHED]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
