@@ -2,7 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-GATHERED: int
 FETCHED: int
 
 def unpool_backward(

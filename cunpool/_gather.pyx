@@ -255,20 +255,20 @@ cdef Take[5] TAKE          # by the logarithm of the item's size
 TAKE = [taking(<item1 *> NULL), taking(<item2 *> NULL), taking(<item4 *> NULL), taking(<item8 *> NULL),
         taking(<item16 *> NULL)]
 
-# The ways that a call can take, for the tests: what `unpool_backward` returns is a sum of these.
-GATHERED, FETCHED = 1, 2
+# What `unpool_backward` returns beside 1, for the tests: whether it fetched ahead.
+FETCHED = 2
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
                     int spatial, int kind, bint codes, int threads):
-    """Fill `pooled`. Returns 0 if an index names no place, else the ways taken."""
+    """Fill `pooled`. Returns 0 if an index names no place, else 1, and `FETCHED` beside it."""
     cdef Job job
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Codes decoding
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:
-        return GATHERED
+        return 1
     job.moves = &TAKE[kind]
     job.wide = index_size == 8
     if codes:
@@ -286,7 +286,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     else:
         with nogil:
             found = run(gather, &job, threads)
-    return 0 if found.wrong else GATHERED + FETCHED * (job.ahead > 0)
+    return 0 if found.wrong else 1 + FETCHED * (job.ahead > 0)
 
 
 def conditions():

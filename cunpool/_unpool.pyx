@@ -263,7 +263,8 @@ SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
 cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
     """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace. And
     how far ahead values and places are fetched."""
-    cdef bint beyond = met("arrays beyond the caches", results + inputs >= STREAM)
+    cdef bint beyond
+    beyond = met("arrays beyond the caches", results + inputs >= STREAM)
     # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
     job.kept = max(2 * STREAM - results - inputs, KEPT if job.code_size and threads > 1 else 0)
     job.stream = beyond and met("results beyond what is kept", job.kept < results)
@@ -296,7 +297,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Py_ssize_t results = cnp.PyArray_SIZE(full) * item_size
     cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + index_size)
-    cdef int ways
+    cdef int ways  # unreached: a declaration
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if results == 0:
         return SCATTERED_TAKEN
