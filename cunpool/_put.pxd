@@ -137,18 +137,32 @@ cdef inline Py_ssize_t put_lanes(const Job *job, char *out, const char *values, 
     return outside
 
 
-cdef inline Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t end, entry *full,
-                                  index *index_type) noexcept nogil:
-    """`put` for contiguous planes that have been cleared: small ones want few instructions around the loop."""
-    cdef Py_ssize_t count = cells_of(job.g.pooled), size = cells_of(job.g.full), outside = 0
+cdef inline inlined put_each_plane(const Job *job, bint ahead, Py_ssize_t plane, Py_ssize_t end, entry *full,
+                                   index *index_type, Py_ssize_t *strangers) noexcept nogil:
+    """`put` for contiguous planes, compiled apart for small arrays: there it takes a tenth longer to fetch nothing."""
+    cdef Py_ssize_t count = cells_of(job.g.pooled), size = cells_of(job.g.full)
     cdef char *out = job.full.data + plane * job.full.c
     cdef const char *values = job.pooled.data + plane * job.pooled.c
     cdef const char *indices = job.indices.data + plane * job.indices.c
     for _ in range(plane, end):
-        put_contiguous(job, out, values, indices, count, 0, size, full, index_type, &outside)
+        if ahead:
+            put_contiguous(job, out, values, indices, count, 0, size, full, index_type, strangers)
+        else:
+            put_twos(job, out, 0, sizeof(entry), values, sizeof(entry), indices, sizeof(index), count, 0, size, full,
+                     index_type, strangers)
         out += job.full.c
         values += job.pooled.c
         indices += job.indices.c
+
+
+cdef inline Py_ssize_t put_planes(const Job *job, Py_ssize_t plane, Py_ssize_t end, entry *full,
+                                  index *index_type) noexcept nogil:
+    """`put_each_plane` for planes that have been cleared: small ones want few instructions around the loop."""
+    cdef Py_ssize_t outside = 0
+    if job.ahead:
+        put_each_plane(job, True, plane, end, full, index_type, &outside)
+    else:
+        put_each_plane(job, False, plane, end, full, index_type, &outside)
     return outside
 
 
