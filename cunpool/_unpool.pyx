@@ -263,10 +263,10 @@ SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
 cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
     """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace. And
     how far ahead values and places are fetched."""
-    job.stream = met("arrays beyond the caches", results + inputs >= STREAM)
-    job.ahead = AHEAD if job.stream and not job.code_size else 0
     # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
     job.kept = max(2 * STREAM - results - inputs, KEPT if job.code_size and threads > 1 else 0)
+    job.stream = met("arrays beyond the caches", results + inputs >= STREAM)
+    job.ahead = AHEAD if job.stream and not job.code_size else 0
     job.stream = job.stream and met("results beyond what is kept", job.kept < results)
 
 
