@@ -34,6 +34,11 @@ def bits(array: np.ndarray) -> bytes:
     return f"{array.shape} {array.dtype}".encode() + np.ascontiguousarray(array).tobytes()
 
 
+def channels_last(array: np.ndarray) -> np.ndarray:
+    """The same numbers, with the channels (the second axis) last in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
 def random_items(rng, dtype, shape) -> np.ndarray:
     """Random bits; for bool, which has but two values, random bools."""
     if dtype.kind == "b":

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import reference
 import vectorised
-from cases import POOL, UNPOOL, bits, random_items, random_numbers
+from cases import POOL, UNPOOL, bits, channels_last, random_items, random_numbers
+from fuzzing.right import POOL_BACKWARD, UNPOOL_BACKWARD
 
 import cunpool as cu
 from cunpool import _gather, _pool, _unpool
@@ -39,7 +40,7 @@ def ways(monkeypatch):
 def pooled(rng, full, kernel=2, stride=None, padding=0, last=False):
     x = rng.standard_normal(full).astype(np.float32)
     if last:
-        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+        x = channels_last(x)
     n = len(full) - 2
     return POOL[n](x, kernel, stride, padding, return_indices=True)
 
@@ -633,15 +634,12 @@ def test_gradients_of_large_arrays_are_fetched_ahead(rng, ways, full, kernel, dt
     grad = random_numbers(rng, np.dtype(dtype), full)
     codes = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=kernel)
     flat = grad.reshape(*full[:2], -1)
-    backward = {1: cu.max_unpool1d_backward, 2: cu.max_unpool2d_backward, 3: cu.max_unpool3d_backward}[n]
 
     def gathered(places):  # by NumPy
         return np.take_along_axis(flat, places.reshape(*full[:2], -1), 2).reshape(places.shape)
 
     def laid(array):
-        if order == "C":
-            return array
-        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+        return array if order == "C" else channels_last(array)
 
     # Interleaved planes of few channels are gathered one by one, from cells that have gaps.
     if order == "channels last" and full[1] < 8:
@@ -652,21 +650,21 @@ def test_gradients_of_large_arrays_are_fetched_ahead(rng, ways, full, kernel, dt
     expected = bits(gathered(indices))
     ways.clear()
     for chosen in (indices, indices.astype(np.int32)):
-        assert bits(backward(given, laid(chosen), kernel, num_threads=threads)) == expected
-    assert bits(backward(given, laid(codes), kernel, index_format="window", num_threads=threads)) == expected
+        assert bits(UNPOOL_BACKWARD[n](given, laid(chosen), kernel, num_threads=threads)) == expected
+    assert bits(UNPOOL_BACKWARD[n](given, laid(codes), kernel, index_format="window", num_threads=threads)) == expected
     assert ways == [1 | way] * 3
     codes.flat[rng.integers(codes.size)] = cells
     with pytest.raises(IndexError, match=f"window code {cells} at"):
-        backward(given, laid(codes), kernel, index_format="window", num_threads=threads)
+        UNPOOL_BACKWARD[n](given, laid(codes), kernel, index_format="window", num_threads=threads)
     stray = indices.copy()
     at = int(rng.integers(stray.size))
     stray.flat[at] = (stray.flat[at] + 7) % int(np.prod(full[2:]))
-    assert bits(backward(given, laid(stray), kernel, num_threads=threads)) == bits(gathered(stray))
+    assert bits(UNPOOL_BACKWARD[n](given, laid(stray), kernel, num_threads=threads)) == bits(gathered(stray))
     named = int(indices.flat[at])
     for bad in (-1, int(np.prod(full[2:])), named + 2**32, named - 2**32):
         stray.flat[at] = bad
         with pytest.raises(IndexError, match=f"index {bad} at"):
-            backward(given, laid(stray), kernel, num_threads=threads)
+            UNPOOL_BACKWARD[n](given, laid(stray), kernel, num_threads=threads)
 
 
 def test_windows_deeper_than_a_large_array_are_not_fetched_beyond_it(ways):
@@ -695,16 +693,14 @@ def test_large_inputs_are_fetched_ahead(rng, full, dtype, stride, last, threads)
     """Windows that overlap are scattered: each value to its place, and an index that is none is found anywhere."""
     n, dtype = len(full) - 2, np.dtype(dtype)
     _, indices = pooled(rng, full, 3, stride, 1, last=last)
-    values = laid = random_numbers(rng, dtype, indices.shape)
-    if last:
-        laid = np.moveaxis(np.ascontiguousarray(np.moveaxis(values, 1, -1)), -1, 1)
+    values = random_numbers(rng, dtype, indices.shape)
+    laid = channels_last(values) if last else values
     window = {"kernel_size": 3, "stride": stride, "padding": 1, "num_threads": threads}
-    backward = {1: cu.max_pool1d_backward, 2: cu.max_pool2d_backward, 3: cu.max_pool3d_backward}[n]
     expected = vectorised.max_unpool(values, indices, n, full[2:])
     assert bits(UNPOOL[n](laid, indices, output_size=full[2:], **window)) == bits(expected)
     if dtype.kind == "f":
         expected = vectorised.max_pool_backward(values, indices, n, full[2:]).astype(dtype)
-        assert np.array_equal(backward(laid, indices, full[2:], **window), expected, equal_nan=True)
+        assert np.array_equal(POOL_BACKWARD[n](laid, indices, full[2:], **window), expected, equal_nan=True)
     for at in (0, 63, 64, indices.size // 2, indices.size - 1):
         where = np.unravel_index(at, indices.shape)
         for bad in (-1, int(np.prod(full[2:]))):

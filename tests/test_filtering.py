@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import vectorised
-from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits
+from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits, channels_last
 
 import cunpool as cu
 from cunpool import _pool
@@ -74,10 +74,6 @@ def test_filtering_is_pooling(rng, ways, full, arguments, threads):
         ways.clear()
         assert bits(POOL[n](x, *arguments, num_threads=threads)) == bits(values)
         assert [way & ~_pool.STREAMED for way in ways] == [_pool.TWOS] or ways == [FILTERED]
-
-
-def channels_last(x):
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
 
 
 # Units of less than a vector, of whole vectors and of neither; windows that need padding, and all kinds of steps.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import channels_last
 
 import cunpool as cu
 from cunpool import _cgroups, _memory, memory
@@ -392,7 +393,7 @@ def test_the_process_does_not_grow(pooled):
 def test_no_temporary_of_the_size_of_an_input(rng, last, window):
     x = rng.random((2, 16, 128, 128), np.float32)
     if last:
-        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+        x = channels_last(x)
     values, indices = cu.max_pool2d(x, *window, return_indices=True)
     _, codes = cu.max_pool2d(x, *window, return_indices=True, index_format="window")
     out, grad = np.empty_like(x), np.empty_like(values)

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 import reference
 import vectorised
-from cases import FLOATS, INTEGERS, POOL, at_the_beginning_of_memory, bits, geometry, layout, lead, random_numbers
+from cases import (
+    FLOATS,
+    INTEGERS,
+    POOL,
+    at_the_beginning_of_memory,
+    bits,
+    channels_last,
+    geometry,
+    layout,
+    lead,
+    random_numbers,
+)
 
 import cunpool as cu
 from cunpool import _pool
@@ -103,7 +114,7 @@ def test_as_many_channels_as_the_buffers_hold(rng, arguments, dtype):
     for channels in (15, 16, 17, 128, 129, 512, 513, 1025):
         x = random_numbers(rng, np.dtype(dtype), (1, channels, 11, 12))
         agree_at_once(x, 2, arguments)
-        agree_at_once(np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1), 2, arguments)
+        agree_at_once(channels_last(x), 2, arguments)
 
 
 @pytest.mark.parametrize("rows", [15, 16, 32, 33])
@@ -195,7 +206,7 @@ def test_result_follows_the_layout_of_the_input(rng, monkeypatch, recycled):
 def test_one_answer_at_any_thread_count(rng):
     for shape in ((8, 40, 32, 32), (1, 1, 1000, 1000), (1, 256, 64, 40)):
         x = random_numbers(rng, np.dtype("f4"), shape)
-        for laid in (x, np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)):
+        for laid in (x, channels_last(x)):
             one = cu.max_pool2d(laid, 3, 2, 1, return_indices=True, num_threads=1)
             for threads in (2, 3, 8):
                 more = cu.max_pool2d(laid, 3, 2, 1, return_indices=True, num_threads=threads)

@@ -10,7 +10,7 @@ from multiprocessing import shared_memory
 import numpy as np
 import pytest
 import reference
-from cases import FLOATS, INTEGERS, OTHER, POOL, bits, geometry, layout, lead, random_numbers
+from cases import FLOATS, INTEGERS, OTHER, POOL, bits, channels_last, geometry, layout, lead, random_numbers
 
 import cunpool as cu
 from cunpool import _pool
@@ -71,7 +71,7 @@ def test_int32_in_every_way_of_pooling(rng, monkeypatch, threads):
     for full, arguments in cases:
         n = len(full) - 2
         x = random_numbers(rng, np.dtype("f4"), full)
-        last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+        last = channels_last(x)
         for laid in (x, last, x[..., ::-1]):
             wide, narrow = (
                 POOL[n](laid, *arguments, return_indices=True, index_dtype=kind, num_threads=threads)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import reference
 import vectorised
-from cases import FLOATS, INTEGERS, POOL, bits, random_numbers
+from cases import FLOATS, INTEGERS, POOL, bits, channels_last, random_numbers
 
 import cunpool as cu
 from cunpool import _pool
@@ -32,7 +32,7 @@ def of_values_alone(x):
 
 ORDERS = {
     "rows": lambda x: x,
-    "channels last": lambda x: np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1),
+    "channels last": channels_last,
     "Fortran": np.asfortranarray,
     "columns": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
     "reversed": lambda x: x[..., ::-1].copy()[..., ::-1],

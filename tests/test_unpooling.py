@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from cases import MOVED, OTHER, POOL, UNPOOL, bits, geometry, layout, lead, random_items
+from cases import MOVED, OTHER, POOL, UNPOOL, bits, channels_last, geometry, layout, lead, random_items
 
 import cunpool as cu
 
@@ -114,7 +114,7 @@ def test_layouts_of_results(rng, monkeypatch, recycled):
     monkeypatch.setattr("cunpool._memory.RECYCLED", recycled)
     values = rng.random((2, 5, 4, 3))
     indices = rng.integers(0, 48, values.shape)
-    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(values, 1, -1)), -1, 1)
+    last = channels_last(values)
     assert np.moveaxis(cu.max_unpool2d(last, indices, 2), 1, -1).flags.c_contiguous
     assert cu.max_unpool2d(np.asfortranarray(values), indices, 2).flags.f_contiguous
     assert cu.max_unpool2d(values, indices, 2).flags.c_contiguous

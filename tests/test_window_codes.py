@@ -4,7 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import reference
-from cases import OTHER, POOL, UNPOOL, bits, geometry, layout, lead, random_items, random_numbers
+from cases import OTHER, POOL, UNPOOL, bits, channels_last, geometry, layout, lead, random_items, random_numbers
+from fuzzing.right import UNPOOL_BACKWARD
 
 import cunpool as cu
 
@@ -78,8 +79,7 @@ def test_no_codes_but_planes(n):
         result = UNPOOL[n](values, codes, 5, 2, index_format="window")
         assert result.size
         assert not result.any()
-        grad = {1: cu.max_unpool1d_backward, 2: cu.max_unpool2d_backward, 3: cu.max_unpool3d_backward}[n]
-        assert grad(result, codes, 5, 2, index_format="window").shape == shape
+        assert UNPOOL_BACKWARD[n](result, codes, 5, 2, index_format="window").shape == shape
 
 
 def test_the_report_where_no_code_is_wrong_any_more():
@@ -180,7 +180,7 @@ def test_many_channels_last(rng, channels, kernel):
     codes = np.moveaxis(rng.integers(0, cells, shape).astype(np.uint8 if cells <= 256 else np.uint16), -1, 1)
     rows, columns = np.divmod(codes.astype(np.int64), kernel[1])
     places = rows * full[1] + columns + np.arange(3) * kernel[1]
-    places = np.moveaxis(np.ascontiguousarray(np.moveaxis(places, 1, -1)), -1, 1)
+    places = channels_last(places)
     values = np.moveaxis(rng.integers(1, 100, shape).astype(np.float32), -1, 1)
     expected = np.zeros((2, channels, full[0] * full[1]), np.float32)
     np.put_along_axis(expected, places.reshape(2, channels, 3), values.reshape(2, channels, 3), 2)
