@@ -9,6 +9,10 @@ from cunpool._pack cimport *
 from cunpool._tasks cimport *
 from cunpool._write cimport *
 
+cdef enum:
+    MOST_TOGETHER = 1024        # windows, one for each channel, that are compared and written at once,
+    MOST_STREAMED = 1 << 10     # and bytes of their values where they are written past the caches
+
 
 cdef inline seldom pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
                               Py_ssize_t lines, bint along_channels, number *full) noexcept nogil:
@@ -31,7 +35,7 @@ cdef inline seldom pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py
 
 cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """How many windows of a row are compared in `count` channels, and written, at once: if their results follow each
-    other, as many as the buffers hold."""
+    other, as many as the buffers hold, or beyond the caches a few."""
     cdef const Geometry *g = &job.g
     if (g.pooled[2] == 1 or count < job.channels or job.full.c != size
             or not met("values of all channels that follow each other", interleaved(job, &job.pooled, size))):
@@ -40,11 +44,34 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
                                             interleaved(job, &job.indices, job.index_size)):
         return 1
     # Places are counted from where the first of them begins, in 32 bits.
-    if (g.stride[2] > 0x7FFFFFFF // LINE // job.raster[2]
+    if (g.stride[2] > 0x7FFFFFFF // MOST_TOGETHER // job.raster[2]
             or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
-            > 0x7FFFFFFF - LINE * g.stride[2] * job.raster[2]):
+            > 0x7FFFFFFF - MOST_TOGETHER * g.stride[2] * job.raster[2]):
         return 1
-    return LINE // count
+    return max(min(<Py_ssize_t> LINE, MOST_STREAMED // size) // count if job.stream else MOST_TOGETHER // count, 1)
+
+
+cdef inline bint worth_fetching(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """Whether what follows a row's windows is fetched before it is compared: all of it is looked at then."""
+    cdef const Geometry *g = &job.g
+    return (met("windows in all channels at once", count == job.channels)
+            and met("columns of all channels that follow each other", interleaved(job, &job.full, size))
+            and met("windows that look at each column", g.stride[2] <= span_of(g, 2, 1)) and job.stream)
+
+
+cdef inline noinline fetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
+                                   Py_ssize_t size) noexcept nogil:
+    """Fetch what follows, so many bytes, in the rows of a window: those that no row of windows before has read."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t kd, kh, d, h
+    for kd in range(max(g.kernel[0] - g.stride[0], 0), g.kernel[0]):
+        d = start[0] + kd * g.dilation[0]
+        for kh in range(max(g.kernel[1] - g.stride[1], 0), g.kernel[1]):
+            h = start[1] + kh * g.dilation[1]
+            if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
+                fetch(from_plane + d * job.full.axis[0] + h * job.full.axis[1] + start[2] * job.full.axis[2] + AHEAD,
+                      size)
+    cunpool_keep()  # for a compiler drops functions that do nothing but fetch
 
 
 cdef inline void copy_taps(const Job *job, Py_ssize_t count, Taps *taps, number *cells) noexcept nogil:
@@ -75,8 +102,8 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     It is long because nearly all that it names is the state of one walk along the row."""
     cdef number[CELLS + LINE + VECTOR] cells_room
     cdef number *cells = <number *> aligned(cells_room)
-    cdef number[LINE + 2 * VECTOR] best_room
-    cdef int32_t[LINE + 2 * VECTOR] place_room
+    cdef number[MOST_TOGETHER + 2 * VECTOR] best_room
+    cdef int32_t[MOST_TOGETHER + 2 * VECTOR] place_room
     cdef number *best = <number *> aligned(best_room)
     cdef int32_t *place = <int32_t *> aligned(place_room)
     cdef item8[LINE + VECTOR] nan
@@ -94,8 +121,9 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
     cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
     cdef bint alone = values_alone and highest_known(True, 1, full)  # a constant for kinds that are never
+    cdef bint fetching = worth_fetching(job, count, sizeof(number))
     cdef bint watched = alone and (number is float4 or number is float8)
-    must(count * most <= LINE and whole <= LINE + VECTOR)
+    must(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
     memset(nan, 0, whole * sizeof(number) if watched else 0)
     while w < g.pooled[2]:
         windows = 1
@@ -119,7 +147,9 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
                 ahead = 0
             elif not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
                 lines = count
-            must((windows - 1) * count + lines <= LINE + VECTOR)
+            must((windows - 1) * count + lines <= MOST_TOGETHER + VECTOR)
+            if fetching and within:
+                fetch_columns(job, from_plane, start, windows * next_window)
             if not alone:
                 compare_windows(&taps, windows, next_window, next_place, count, lines, careful, best, place)
             elif number is not half and number is not bhalf:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import POOL, bits, channels_last
 from numpy.lib.stride_tricks import as_strided
-from test_filtering import bits, channels_last
 
 import cunpool as cu
 from cunpool import _pool
@@ -100,6 +100,50 @@ def test_nothing_is_written_beside_the_results(rng, channels, window):
             assert bits(out) == bits(expected)
             room[1:-1, :width, :channels] = 77
             assert (room == 77).all()
+
+
+@pytest.mark.parametrize("channels", [16, 17, 31, 64, 100, 340, 512])
+def test_rows_of_more_windows_than_are_compared_together(rng, channels):
+    for dtype in ("f4", "f8", "u1"):
+        x = rng.integers(0, 5, (1, channels, 2, 4 * (1024 // channels) + 7)).astype(dtype)
+        for arguments in ({}, {"index_format": "window"}, {"index_dtype": np.int32}):
+            expected = cu.max_pool2d(x, 2, return_indices=True, **arguments)
+            result = cu.max_pool2d(channels_last(x), 2, return_indices=True, **arguments)
+            assert [bits(array) for array in result] == [bits(array) for array in expected]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "window"),
+    [
+        ((64, 330, 340), "f4", (2,)),
+        ((64, 330, 340), "f4", (3, 2, 1)),
+        ((64, 330, 340), "f4", (2, 3)),
+        ((600, 100, 130), "f4", (2,)),
+        ((400, 70, 300), "f4", ((3, 2), (1, 2), (1, 0))),
+        ((24, 500, 1040), "u1", (2,)),
+        ((300, 200, 220), "u1", (3, 2, 1)),
+        ((16, 400, 600), "f8", (3, 1, 1)),
+        ((32, 11, 60, 330), "f4", ((3, 2, 2), (1, 2, 2))),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("lie", ["last", "last, rows before them", "last, beside a gap", "last, backwards"])
+def test_windows_across_channels_beyond_the_caches(rng, ways, shape, dtype, window, lie):
+    """What follows is fetched before, where all of it is looked at, and fewer windows are written at once."""
+    x = rng.integers(0, 100, shape).astype(dtype)
+    given = channels_last(x[None])
+    if lie == "last, rows before them":
+        given = channels_last(x.swapaxes(-1, -2)[None]).swapaxes(-1, -2)
+    elif lie == "last, beside a gap":
+        given = channels_last(np.concatenate([x, x])[None])[:, : len(x)]
+    elif lie == "last, backwards":
+        given = channels_last(x[None, ..., ::-1])[..., ::-1]
+    pool = POOL[len(shape) - 1]
+    expected = pool(x[None], *window, return_indices=True)
+    result = pool(given, *window, return_indices=True)
+    assert ways[-1] & (_pool.ACROSS | _pool.STREAMED) == _pool.ACROSS | _pool.STREAMED
+    assert [bits(array) for array in result] == [bits(array) for array in expected]
+    assert bits(pool(given, *window)) == bits(expected[0])
 
 
 def seen_again(columns, height):
