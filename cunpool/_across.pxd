@@ -10,8 +10,8 @@ from cunpool._tasks cimport *
 from cunpool._write cimport *
 
 cdef enum:
-    MOST_TOGETHER = 1024        # windows, one for each channel, that are compared and written at once,
-    MOST_STREAMED = 1 << 10     # and bytes of their values where they are written past the caches
+    MOST_TOGETHER = 1024        # windows, counted over all channels, that are compared and written at once,
+    MOST_STREAMED = 1 << 10     # and past the caches bytes of their values, if that is more than one in each channel
 
 
 cdef inline seldom pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
@@ -48,29 +48,32 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
             or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
             > 0x7FFFFFFF - MOST_TOGETHER * g.stride[2] * job.raster[2]):
         return 1
+    # Indices that are written past the caches have a buffer of their own, of one LINE.
     return max(min(<Py_ssize_t> LINE, MOST_STREAMED // size) // count if job.stream else MOST_TOGETHER // count, 1)
 
 
 cdef inline bint worth_fetching(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
-    """Whether what follows a row's windows is fetched before it is compared: all of it is looked at then."""
+    """Whether what a row's next windows look at is fetched before these are compared: columns without any between."""
     cdef const Geometry *g = &job.g
     return (met("windows in all channels at once", count == job.channels)
             and met("columns of all channels that follow each other", interleaved(job, &job.full, size))
-            and met("windows that look at each column", g.stride[2] <= span_of(g, 2, 1)) and job.stream)
+            and met("windows that look at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
+            and job.stream)
 
 
 cdef inline noinline fetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
-                                   Py_ssize_t size) noexcept nogil:
-    """Fetch what follows, so many bytes, in the rows of a window: those that no row of windows before has read."""
+                                   Py_ssize_t windows) noexcept nogil:
+    """Fetch, as far ahead as all that is, what so many windows look at that those before do not: in the last rows, for
+    the others have most often been read with the row of windows before."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t kd, kh, d, h
+    cdef const char *columns = from_plane + (start[2] + g.kernel[2] - g.stride[2]) * job.full.axis[2] + AHEAD
+    cdef Py_ssize_t size = windows * g.stride[2] * job.full.axis[2], kd, kh, d, h
     for kd in range(max(g.kernel[0] - g.stride[0], 0), g.kernel[0]):
         d = start[0] + kd * g.dilation[0]
         for kh in range(max(g.kernel[1] - g.stride[1], 0), g.kernel[1]):
             h = start[1] + kh * g.dilation[1]
             if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
-                fetch(from_plane + d * job.full.axis[0] + h * job.full.axis[1] + start[2] * job.full.axis[2] + AHEAD,
-                      size)
+                fetch(columns + d * job.full.axis[0] + h * job.full.axis[1], size)
     cunpool_keep()  # for a compiler drops functions that do nothing but fetch
 
 
@@ -149,7 +152,7 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
                 lines = count
             must((windows - 1) * count + lines <= MOST_TOGETHER + VECTOR)
             if fetching and within:
-                fetch_columns(job, from_plane, start, windows * next_window)
+                fetch_columns(job, from_plane, start, windows)
             if not alone:
                 compare_windows(&taps, windows, next_window, next_place, count, lines, careful, best, place)
             elif number is not half and number is not bhalf:

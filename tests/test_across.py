@@ -118,6 +118,7 @@ def test_rows_of_more_windows_than_are_compared_together(rng, channels):
         ((64, 330, 340), "f4", (2,)),
         ((64, 330, 340), "f4", (3, 2, 1)),
         ((64, 330, 340), "f4", (2, 3)),
+        ((64, 330, 340), "f4", (3, 2, 1, 2)),
         ((600, 100, 130), "f4", (2,)),
         ((400, 70, 300), "f4", ((3, 2), (1, 2), (1, 0))),
         ((24, 500, 1040), "u1", (2,)),
@@ -154,11 +155,11 @@ def seen_again(columns, height):
 def test_places_of_windows_together_that_need_32_bits():
     """The last cell of the first window is within 2**31, and those of the others beside it are not."""
     columns = np.zeros((1000, 16), np.float32)
-    columns[[41, 640, 641, 960], [1, 2, 3, 4]] = np.nan  # of several the last one is named, which is in the last row
+    columns[[61, 660, 901, 960], [1, 2, 3, 4]] = np.nan  # of several the last one is named, which is in the last row
     step = (2**31 - 2) // 1000
-    indices = cu.max_pool2d(seen_again(columns, step + 1), 2, (1, 40), 0, (step, 1), return_indices=True).indices
-    expected = np.broadcast_to(np.arange(25) * 40, (16, 25)).copy()
-    for channel, window, column in ((1, 1, 41), (2, 16, 640), (3, 16, 641), (4, 24, 960)):
+    indices = cu.max_pool2d(seen_again(columns, step + 1), 2, (1, 60), 0, (step, 1), return_indices=True).indices
+    expected = np.broadcast_to(np.arange(17) * 60, (16, 17)).copy()
+    for channel, window, column in ((1, 1, 61), (2, 11, 660), (3, 15, 901), (4, 16, 960)):
         expected[channel, window] = step * 1000 + column
     assert np.array_equal(indices[0, :, 0], expected)
 
