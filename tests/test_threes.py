@@ -95,6 +95,21 @@ def test_volumes(rng, kernel, stride):
 
 
 @pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 3)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1800, 1900), (2, 21, 90_001), (300, 112, 113)], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+def test_arrays_beyond_the_caches(rng, shape, kernel, stride, turned):
+    """What follows is fetched ahead, in rows that may run backwards and of a length that no cache holds."""
+    x = rng.integers(-99, 99, shape).astype(np.float32)
+    window = kernel, stride, (kernel[0] // 2, 1)
+    given = np.ascontiguousarray(x[:, ::-1])[:, ::-1] if turned else x
+    assert bits(cu.max_pool2d(given[None], *window)) == bits(expected(x[None], 2, window))
+    x[-1, -1, -1] = np.nan
+    given = np.ascontiguousarray(x[:, ::-1])[:, ::-1] if turned else x
+    assert np.array_equal(cu.max_pool2d(given[None], *window), expected(x[None], 2, window), equal_nan=True)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
 def test_lines_of_more_than_a_block(rng, stride):
     x = numbers(rng, (1, 2, 300_001))
     assert bits(cu.max_pool1d(x, 3, stride, 1)) == bits(expected(x, 1, (3, stride, 1)))
