@@ -11,7 +11,7 @@ from cunpool._write cimport *
 
 cdef enum:
     MOST_TOGETHER = 1024        # windows, counted over all channels, that are compared and written at once,
-    MOST_STREAMED = 1 << 10     # and past the caches bytes of their values, if that is more than one in each channel
+    MOST_STREAMED = 1 << 10     # and bytes of their values past the caches, but at least one window in each channel
 
 
 cdef inline seldom pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
@@ -52,19 +52,25 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
     return max(min(<Py_ssize_t> LINE, MOST_STREAMED // size) // count if job.stream else MOST_TOGETHER // count, 1)
 
 
+cdef inline bint follows_on(const Job *job) noexcept nogil:
+    """Whether what is fetched ahead of columns lies in their row, or in the next one."""
+    cdef Py_ssize_t row = job.g.full[2] * job.full.axis[2]
+    return row == job.full.axis[1] or row >= 2 * AHEAD
+
+
 cdef inline bint worth_fetching(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """Whether what a row's next windows look at is fetched before these are compared: columns without any between."""
     cdef const Geometry *g = &job.g
     return (met("windows in all channels at once", count == job.channels)
             and met("columns of all channels that follow each other", interleaved(job, &job.full, size))
             and met("windows that look at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
-            and job.stream)
+            and job.stream and follows_on(job))
 
 
 cdef inline noinline fetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
                                    Py_ssize_t windows) noexcept nogil:
-    """Fetch, as far ahead as all that is, what so many windows look at that those before do not: in the last rows, for
-    the others have most often been read with the row of windows before."""
+    """Fetch, AHEAD, what so many windows look at that those before do not: in the last rows, for the others have most
+    often been read with the row of windows before."""
     cdef const Geometry *g = &job.g
     cdef const char *columns = from_plane + (start[2] + g.kernel[2] - g.stride[2]) * job.full.axis[2] + AHEAD
     cdef Py_ssize_t size = windows * g.stride[2] * job.full.axis[2], kd, kh, d, h

@@ -81,8 +81,8 @@ cdef extern from *:
 
     /* The same of all windows of some lines, whose rows are `step` bytes apart and have so many `cells`. The first
        window begins as many `before` these, and neither the second nor the last but one reaches over an edge. In whole
-       vectors, of which the last does some windows again. What is so far `ahead` of their last rows is fetched, in the
-       order of the memory. */
+       vectors, of which the last does some windows again. What is so far `ahead` is fetched: of the last row, or
+       where windows are 2 cells apart, and most often rows too, of two in the order of the memory. */
     #define CUNPOOL_THREES_GIVEN \\
         const char *const *row, Py_ssize_t step, Py_ssize_t ahead, Py_ssize_t lines, Py_ssize_t cells, \\
         Py_ssize_t before, Py_ssize_t windows, char *best, Py_ssize_t pitch

@@ -103,12 +103,13 @@ def test_nothing_is_written_beside_the_results(rng, channels, window):
 
 
 @pytest.mark.parametrize("channels", [16, 17, 31, 64, 100, 340, 512])
-def test_rows_of_more_windows_than_are_compared_together(rng, channels):
+def test_rows_of_more_windows_than_are_compared_together(rng, ways, channels):
     for dtype in ("f4", "f8", "u1"):
         x = rng.integers(0, 5, (1, channels, 2, 4 * (1024 // channels) + 7)).astype(dtype)
         for arguments in ({}, {"index_format": "window"}, {"index_dtype": np.int32}):
             expected = cu.max_pool2d(x, 2, return_indices=True, **arguments)
             result = cu.max_pool2d(channels_last(x), 2, return_indices=True, **arguments)
+            assert ways[-1] == _pool.ACROSS
             assert [bits(array) for array in result] == [bits(array) for array in expected]
 
 
@@ -118,17 +119,20 @@ def test_rows_of_more_windows_than_are_compared_together(rng, channels):
         ((64, 330, 340), "f4", (2,)),
         ((64, 330, 340), "f4", (3, 2, 1)),
         ((64, 330, 340), "f4", (2, 3)),
+        ((64, 5000, 20), "f4", (3, 2, 1)),
         ((64, 330, 340), "f4", (3, 2, 1, 2)),
         ((600, 100, 130), "f4", (2,)),
         ((400, 70, 300), "f4", ((3, 2), (1, 2), (1, 0))),
-        ((24, 500, 1040), "u1", (2,)),
-        ((300, 200, 220), "u1", (3, 2, 1)),
+        ((24, 1000, 1040), "u1", (2,)),
+        ((300, 300, 330), "u1", (3, 2, 1)),
         ((16, 400, 600), "f8", (3, 1, 1)),
         ((32, 11, 60, 330), "f4", ((3, 2, 2), (1, 2, 2))),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("lie", ["last", "last, rows before them", "last, beside a gap", "last, backwards"])
+@pytest.mark.parametrize(
+    "lie", ["last", "last, rows before them", "last, beside a gap", "last, backwards", "last, few columns of many"]
+)
 def test_windows_across_channels_beyond_the_caches(rng, ways, shape, dtype, window, lie):
     """What follows is fetched before, where all of it is looked at, and fewer windows are written at once."""
     x = rng.integers(0, 100, shape).astype(dtype)
@@ -137,6 +141,8 @@ def test_windows_across_channels_beyond_the_caches(rng, ways, shape, dtype, wind
         given = channels_last(x.swapaxes(-1, -2)[None]).swapaxes(-1, -2)
     elif lie == "last, beside a gap":
         given = channels_last(np.concatenate([x, x])[None])[:, : len(x)]
+    elif lie == "last, few columns of many":
+        given = channels_last(np.concatenate([x, x], -1)[None])[..., : shape[-1]]
     elif lie == "last, backwards":
         given = channels_last(x[None, ..., ::-1])[..., ::-1]
     pool = POOL[len(shape) - 1]
@@ -145,6 +151,7 @@ def test_windows_across_channels_beyond_the_caches(rng, ways, shape, dtype, wind
     assert ways[-1] & (_pool.ACROSS | _pool.STREAMED) == _pool.ACROSS | _pool.STREAMED
     assert [bits(array) for array in result] == [bits(array) for array in expected]
     assert bits(pool(given, *window)) == bits(expected[0])
+    assert x.nbytes + expected[0].nbytes >= 3 << 23
 
 
 def seen_again(columns, height):
