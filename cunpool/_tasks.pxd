@@ -11,7 +11,7 @@ cdef extern from *:
     #include <intrin.h>
     #define cunpool_count(counter) _InterlockedExchangeAdd(counter, 1)
     #else
-    #define cunpool_count(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)
+    #define cunpool_count(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)  // fault: a count that races
     #endif
 
     /* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then
@@ -121,7 +121,7 @@ cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares
         own.begin = now()
     for i in range(shares):
         whose = (share + i) % shares
-        end = job.tasks * (whose + 1) // shares
+        end = job.tasks * (whose + 1) // shares  # fault: a share that takes all later tasks
         task = cunpool_count(&next[whose].task)
         while task < end:
             kernel(job, task, &found, job.full.data, job.indices.data)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,43 @@ from cunpool import _pool
 
 def pytest_report_header() -> str:
     return f"cunpool {cu.__version__} from {cu.__path__[0]}, OpenMP {'on' if cu.openmp_enabled() else 'OFF'}"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("cunpool")
+    group.addoption("--write-passed", type=Path, metavar="FILE", help="write the names of tests that pass to FILE")
+    group.addoption(
+        "--skip-passed", type=Path, metavar="FILE", help="leave out tests that FILE names, if it exists"
+    )
+
+
+class PassedTests:
+    """Writes the names of the tests that pass to a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.names: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self.names.append(f"{report.nodeid}\n")
+
+    def pytest_sessionfinish(self) -> None:
+        self.file.write_text("".join(self.names))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("--write-passed")
+    if file and not hasattr(config, "workerinput"):  # pytest-xdist's workers report to the process that started them
+        config.pluginmanager.register(PassedTests(file))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    file = config.getoption("--skip-passed")
+    if file and file.exists():
+        passed = set(file.read_text().splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
+        items[:] = [item for item in items if item.nodeid not in passed]
 
 
 @pytest.fixture
