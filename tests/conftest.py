@@ -17,9 +17,7 @@ def pytest_report_header() -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cunpool")
     group.addoption("--write-passed", type=Path, metavar="FILE", help="write the names of tests that pass to FILE")
-    group.addoption(
-        "--skip-passed", type=Path, metavar="FILE", help="leave out tests that FILE names, if it exists"
-    )
+    group.addoption("--skip-passed", type=Path, metavar="FILE", help="leave out tests that FILE names, if it exists")
 
 
 class PassedTests:
