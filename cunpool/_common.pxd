@@ -266,6 +266,7 @@ cdef struct Job:
     bint cleared            # whether all planes of the result have been cleared together
     bint banded             # whether an index is expected among the rows of its own window
     Py_ssize_t ahead        # bytes ahead of which is fetched what is gathered from, or values that are put; 0: nothing
+    bint gapless            # pooling: whether what follows an element in memory, up to the plane's end, is the array's
     const void *moves       # the loops for items of this kind, chosen
     bint wide               # by whether places have 64 bits
     const void *codes       # how window codes are decoded, where indices are that,
@@ -358,6 +359,21 @@ cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) no
             return 0
         cells *= shape[axis]
     return step
+
+
+cdef inline bint fill_memory(const Py_ssize_t *count, const Py_ssize_t *step, int axes,
+                             Py_ssize_t size) noexcept nogil:
+    """Whether elements of `size` bytes follow each other in memory without gaps, each once, in some order of the axes and
+    in either direction: then whatever lies between two of them is an element too."""
+    cdef Py_ssize_t reach = size, total = size
+    cdef int axis
+    for axis in range(axes):
+        total *= count[axis]
+    for _ in range(axes):
+        for axis in range(axes):
+            if count[axis] > 1 and size_of(step[axis]) == reach:
+                reach *= count[axis]
+    return reach == total
 
 
 cdef inline bint full_planes_follow(const Job *job) noexcept nogil:

@@ -223,11 +223,13 @@ cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
 
 
 cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t item_size) noexcept nogil:
-    """Where the memory ends that the cells of a plane of the full side lie in: up to there it may be read."""
-    cdef Py_ssize_t size = item_size
+    """Where the memory ends that the cells of a plane of the full side lie in: from any of them on it may be read up to
+    there. With gaps between them nothing but the cells may be read, and this is where the first one in memory begins."""
+    cdef Py_ssize_t size = item_size if job.gapless else 0, reach
     cdef int axis
     for axis in range(3):
-        size += max(job.full.axis[axis], 0) * (job.g.full[axis] - 1)
+        reach = job.full.axis[axis] * (job.g.full[axis] - 1)
+        size += max(reach, 0) if job.gapless else min(reach, 0)
     return plane + size
 
 

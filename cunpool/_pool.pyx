@@ -231,7 +231,7 @@ cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_s
         copy.full.axis[axis] = step
         step *= job.g.full[axis]
     copy.full.c = step
-    copy.full.even = True
+    copy.full.even = copy.gapless = True
     copy.pooled.data = plane_of(&job.pooled, job.channels, first)
     if job.indices.data != NULL:
         copy.indices.data = plane_of(&job.indices, job.channels, first)
@@ -260,6 +260,14 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
             found.failed += 1  # unreached: so small a table is not refused first
         free(plan.reach.offsets.table)
     free(buffer)
+
+
+cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Whether the cells of a plane, or of all channels where these are neighbours, fill the memory that they lie in."""
+    cdef bint neighbours = job.channels > 1 and job.full.c == item_size
+    cdef Py_ssize_t *count = [job.channels if neighbours else 1, job.g.full[0], job.g.full[1], job.g.full[2]]
+    cdef Py_ssize_t *step = [job.full.c, job.full.axis[0], job.full.axis[1], job.full.axis[2]]
+    return met("cells without gaps between them", fill_memory(count, step, AXES, item_size))
 
 
 cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
@@ -357,6 +365,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     if codes:
         job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
     count_planes(&job, full, spatial)
+    job.gapless = has_no_gaps(&job, item_size)
     job.stream = met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
                      + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
