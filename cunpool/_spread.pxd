@@ -24,6 +24,7 @@ cdef struct Block:
     Py_ssize_t rest_rows, rest_units    # lines behind the last rows, and units behind the last windows, that go with it
     char *out
     const char *values
+    const char *values_end          # where those end that follow each other: up to there they may be read
     const char *indices
     uint32_t place                  # of the first window's first cell
     Py_ssize_t taps[SPREAD_AXES]    # cells along the outer axes
@@ -42,6 +43,8 @@ cdef inline int given_size(const Job *job, const Spread *way) noexcept nogil:
 cdef inline void step_into(const Axis *axis, Py_ssize_t at, Block *block) noexcept nogil:
     block.out += at * axis.taps * axis.full_step
     block.values += at * axis.value_step
+    if not axis.in_run:
+        block.values_end += at * axis.value_step
     block.indices += at * axis.index_step
     block.place += <uint32_t> (at * axis.taps * axis.place)
 
@@ -54,6 +57,9 @@ cdef inline noinline find_block(const Job *job, const Spread *way, Py_ssize_t nu
     block.unit = min(way.most_unit, way.unit - first)
     block.out = job.full.data + first * way.item_size
     block.values = job.pooled.data + first * way.unit_value_step
+    block.values_end = job.pooled.data + way.values_run
+    if way.unit_value_step != way.item_size:  # then a run is a single value
+        block.values_end += first * way.unit_value_step
     block.indices = job.indices.data + first * way.unit_index_step
     block.place = 0
     at = number % way.window_parts * way.most_windows
@@ -163,7 +169,7 @@ cdef inline const char *values_of(const Spread *way, const Block *block, char *r
     cdef const char *values = block.values
     cdef bint one_run = way.all_values or block.rows == 1 and (
         way.rows_of_values or block.windows == 1 and way.unit_value_step == size)
-    if not one_run or values + count * size + SPREAD_SPARE > way.values_end:
+    if not one_run or values + count * size + SPREAD_SPARE > block.values_end:
         bring_some(room, values, <int> size, block.rows, way.row.value_step, block.windows, way.line.value_step,
                    block.unit, way.unit_value_step, way.rows_of_values)
         values = room

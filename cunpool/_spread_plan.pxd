@@ -29,6 +29,7 @@ cdef struct Axis:
     Py_ssize_t rest         # cells behind the last window
     Py_ssize_t full_step, value_step, index_step    # bytes
     Py_ssize_t code, place  # what a code and a place grow by from one cell to the next
+    bint in_run             # whether the values along it follow each other without gaps, with all axes further inside
 
 
 cdef struct Spread:
@@ -47,7 +48,7 @@ cdef struct Spread:
     bint rows_of_values, rows_of_indices            # whether those of a row follow each other,
     bint all_values, all_indices                    # and the rows too
     Py_ssize_t unit_value_step, unit_index_step     # bytes, where they do not
-    const char *values_end
+    Py_ssize_t values_run   # bytes of the values that follow each other without gaps: behind these nothing may be read
     int entry_kind          # as in `_unpool`'s KINDS
     int index_size          # bytes of a place, 0 for codes
     Py_ssize_t period       # rows after which places begin again: those of a plane, where rows of several are joined
@@ -105,7 +106,33 @@ cdef inline Axis no_axis() noexcept nogil:
     cdef Axis axis
     axis.full = axis.pooled = axis.taps = 1
     axis.rest = axis.full_step = axis.value_step = axis.index_step = axis.code = axis.place = 0
+    axis.in_run = False
     return axis
+
+
+cdef inline bint extend_run(Axis *axis, Py_ssize_t *run) noexcept nogil:
+    """Whether the values go on along this axis where the `run` of those along the axes further inside ends."""
+    axis.in_run = axis.pooled == 1 or axis.value_step == run[0]
+    if axis.in_run:
+        run[0] *= axis.pooled
+    return axis.in_run
+
+
+cdef inline void find_run(Spread *way) noexcept nogil:
+    """How many bytes of the values follow each other without gaps, and along which axes."""
+    cdef Py_ssize_t run = way.item_size
+    cdef int axis = way.outer_axes - 1, k
+    cdef bint goes_on = way.unit_value_step == way.item_size
+    way.line.in_run = way.row.in_run = False
+    for k in range(way.outer_axes):
+        way.outer[k].in_run = False
+    if goes_on:
+        run *= way.unit
+        goes_on = extend_run(&way.line, &run) and extend_run(&way.row, &run)
+    while goes_on and axis >= 0:
+        goes_on = extend_run(&way.outer[axis], &run)
+        axis -= 1
+    way.values_run = run
 
 
 cdef inline void list_lines(const Job *job, Spread *way) noexcept nogil:
@@ -221,16 +248,12 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     """Whether a call can be spread, and how."""
     cdef Axis axes[SPREAD_AXES]
     cdef int last = sorted_axes(job, axes) - 1, axis
-    cdef const char *end = job.pooled.data + item_size
     if (not beside_each_other(&job.g) or last < 0
             or not met("windows worth spreading", job.batch * job.channels * cells_of(job.g.pooled) >= SPREAD_LEAST)
             or not met("windows whose codes leave one for none", cells_of(job.g.kernel) <= LINES)
             or not met("cells that are neighbours along some axis", axes[last].full_step == item_size)
             or scattered_sooner(job, item_size, index_size)):
         return False
-    for axis in range(last + 1):
-        end += max(axes[axis].value_step, 0) * (axes[axis].pooled - 1)
-    way.values_end = end
     way.entry_kind = kind
     way.item_size = item_size
     way.index_size = 0 if job.code_size else <int> index_size
@@ -255,6 +278,7 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
         plan_mixed(way.unit, way.line.taps, &way.mixed)
     list_lines(job, way)
     size_blocks(job, way)
+    find_run(way)
     # Where planes are small and do not follow each other a block is soon done, and scattering needs no division.
     return not (met("blocks of few cells", way.most_rows * way.row.taps * way.most_windows * way.line.taps
                     * way.most_unit < SPREAD_BLOCK)
