@@ -189,39 +189,47 @@ cdef inline void collect_codes(const Job *job, const char *codes, const Block *b
 cdef inline inlined decode_vectors(bint deep, const Geometry *g, const Codes *codes, const uint16_t *code,
                                    const int32_t *start, Py_ssize_t count, index4 *places,
                                    bint *all_there) noexcept nogil:
+    """`decode_near` for windows that are `deep`, or not.
+
+    All of it is unsigned: a code that names none may take a position past 32 bits, and then it wraps. That changes no
+    result, for `outside` has its highest bit then, whatever the others are.
+    """
     # Copies, because the compiler has to fear that writing results changes these.
-    cdef int32_t depth = <int32_t> g.full[0], height = <int32_t> g.full[1], width = <int32_t> g.full[2]
-    cdef int32_t last = <int32_t> cells_of(g.kernel) - 1, rows = <int32_t> g.kernel[1]
-    cdef int32_t step_d = <int32_t> g.dilation[0], step_h = <int32_t> g.dilation[1], step_w = <int32_t> g.dilation[2]
-    cdef int32_t back_w = <int32_t> g.kernel[2] * step_w, back_h = rows * step_h
-    cdef int32_t start_d = start[0], start_h = start[1], start_w = start[2]
-    cdef int32_t base = (start_d * height + start_h) * width + start_w
-    cdef int32_t next_row = step_h * width - back_w, next_layer = (step_d * height - back_h) * width
+    cdef uint32_t depth = <uint32_t> g.full[0], height = <uint32_t> g.full[1], width = <uint32_t> g.full[2]
+    cdef uint32_t last = <uint32_t> cells_of(g.kernel) - 1, rows = <uint32_t> g.kernel[1]
+    cdef uint32_t step_d = <uint32_t> g.dilation[0], step_h = <uint32_t> g.dilation[1]
+    cdef uint32_t step_w = <uint32_t> g.dilation[2]
+    cdef uint32_t back_w = <uint32_t> g.kernel[2] * step_w, back_h = rows * step_h
+    cdef uint32_t start_d = <uint32_t> start[0], start_h = <uint32_t> start[1], start_w = <uint32_t> start[2]
+    cdef uint32_t base = (start_d * height + start_h) * width + start_w
+    cdef uint32_t next_row = step_h * width - back_w, next_layer = (step_d * height - back_h) * width
     cdef uint32_t per_row = codes.per_row, per_layer = codes.per_layer
     cdef const int32_t *from_d = codes.d
     cdef const int32_t *from_h = codes.h
     cdef const int32_t *from_w = codes.w
     cdef const int32_t *from_place = codes.place
-    cdef int32_t i, row, layer, along, d, h, w, place, outside, any_outside = 0
+    cdef uint32_t row, layer, along, d, h, w, place, outside, any_outside = 0
+    cdef int32_t i
     for i in range(<int32_t> whole_codes(count)):
         # Rows and layers are counted from the window's first one: layers of rows, and rows of cells, are taken back.
-        row = <int32_t> (code[i] * per_row >> SHIFT)
-        along = <int32_t> code[i] * step_w
-        h = start_h + from_h[i] + row * step_h
-        w = start_w + from_w[i] + along - row * back_w
-        place = base + from_place[i] + along + row * next_row
-        outside = last - <int32_t> code[i]
+        row = code[i] * per_row >> SHIFT
+        along = code[i] * step_w
+        h = start_h + <uint32_t> from_h[i] + row * step_h
+        w = start_w + <uint32_t> from_w[i] + along - row * back_w
+        place = base + <uint32_t> from_place[i] + along + row * next_row
+        outside = last - code[i]
         if deep:
-            layer = <int32_t> (code[i] * per_layer >> SHIFT)
+            layer = code[i] * per_layer >> SHIFT
             h -= layer * back_h
-            d = start_d + from_d[i] + layer * step_d
+            d = start_d + <uint32_t> from_d[i] + layer * step_d
             place += layer * next_layer
             outside |= d | (depth - 1 - d)
-        # The sign of any of these says that the cell is beyond some side, or that the window has no such cell.
+        # The highest bit of any of these, the sign of a signed number, says that the cell is beyond some side, or that
+        # the window has no such cell.
         outside |= h | (height - 1 - h) | w | (width - 1 - w)
-        places[i] = place | (outside >> 31)
-        any_outside |= outside & (i - <int32_t> count)
-    all_there[0] = any_outside >= 0
+        places[i] = <index4> (place | -(outside >> 31))
+        any_outside |= outside & <uint32_t> (i - <int32_t> count)
+    all_there[0] = any_outside >> 31 == 0
 
 
 cdef inline cloned decode_near(const Geometry *g, const Codes *codes, const char *collected, int code_size,
