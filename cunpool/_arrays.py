@@ -176,8 +176,9 @@ def result_for(
     if out is None:
         return new(like, shape, dtype)
     check_out(out, shape, dtype, name)
+    plain = np.asarray(out)  # a subclass may have functions of its own
     for array in inputs:
-        if np.may_share_memory(out, array):
+        if np.may_share_memory(plain, array):
             return new(like, shape, dtype)
     return out
 
@@ -186,7 +187,7 @@ def delivered(result: Array, out: Array | None) -> Array:
     """`result`, in `out` if there is one."""
     if out is None or result is out:
         return result
-    np.copyto(out, result)
+    np.copyto(np.asarray(out), result)  # whatever a subclass makes of it
     return out
 
 
@@ -202,7 +203,8 @@ def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any], name: s
         raise ValueError(f"{name} must have the shape of the result, {shape}, got {out.shape}")
     if not out.flags.writeable:
         raise ValueError(f"{name} must be writeable, got a read-only array")
-    if not out.flags.c_contiguous and _may_overlap_itself(out):
+    # Not as a subclass: an entry of a np.matrix has as many axes as the matrix.
+    if not out.flags.c_contiguous and _may_overlap_itself(np.asarray(out)):
         raise ValueError(f"{name} must not overlap itself in memory, got strides {out.strides} for shape {out.shape}")
     return out
 

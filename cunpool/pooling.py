@@ -127,6 +127,7 @@ def _into(
 
 def _overlap(a: Array, b: Array) -> bool:
     """Whether two arrays share a byte; they may lie in turn, as the fields of one array do."""
+    a, b = np.asarray(a), np.asarray(b)  # a subclass may have functions of its own
     return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_arrays.SEARCHED)  # type: ignore[arg-type]
 
 
