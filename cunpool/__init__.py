@@ -15,6 +15,7 @@ array([[[0, 0, 0],
 `max_unpool1d`, `2d`, `3d`                   the maxima put back, zeros elsewhere
 `max_pool1d_backward`, `2d`, `3d`            the gradient of pooling
 `max_unpool1d_backward`, `2d`, `3d`          the gradient of unpooling
+`take_at1d`, `2d`, `3d`                      the values of any array at the indices of maxima
 `MaxPool1d`, `2d`, `3d`                      the same as objects that keep their arguments
 `MaxUnpool1d`, `2d`, `3d`
 `convert_indices`                            indices of ONNX and TensorFlow, and of one byte each
@@ -34,14 +35,14 @@ Give ``output_size=x.shape``, of what was pooled, whenever you unpool: several s
 
 PyTorch's tensors have `cunpool.torch`, Dask's arrays `cunpool.dask`; both have to be imported by name.
 
-How it is built: a front end (`unpooling`, `pooling`; `modules` keeps arguments for them) takes the caller's arguments
-to `_geometry`, which knows integers alone and answers for sizes; to `_arrays`, which answers for dtypes, shapes,
-memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a kernel
+How it is built: a front end (`unpooling`, `pooling`, `taking`; `modules` keeps arguments for them) takes the caller's
+arguments to `_geometry`, which knows integers alone and answers for sizes; to `_arrays`, which answers for dtypes,
+shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a kernel
 (`_unpool`, `_gather`, `_pool`; Cython, what they share is in the `.pxd` files). Kernels assume valid arguments, check
 the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel
 keeps no pointer beyond its call. `_advice` looks at indices that are legal and look wrong. `_signatures` says for type
-checkers what pooling returns. `indices` converts between formats of indices, with `_geometry`, `_arrays` and no kernel.
-`torch` and `dask` hand their arrays to the front ends. All of it, down to the kernels' ways: ``docs/built.md``.
+checkers what the functions return. `indices` converts between formats of indices, with `_geometry`, `_arrays` and no
+kernel. `torch` and `dask` hand their arrays to the front ends. All of it, down to the kernels' ways: ``docs/built.md``.
 """
 
 from cunpool import _checkout
@@ -67,6 +68,7 @@ from cunpool.pooling import (
     max_pool3d,
     max_pool3d_backward,
 )
+from cunpool.taking import take_at1d, take_at2d, take_at3d
 from cunpool.unpooling import (
     max_unpool1d,
     max_unpool1d_backward,
@@ -106,4 +108,7 @@ __all__ = [
     "openmp_enabled",
     "set_cache_limit",
     "set_num_threads",
+    "take_at1d",
+    "take_at2d",
+    "take_at3d",
 ]

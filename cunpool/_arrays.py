@@ -244,8 +244,17 @@ def unravel(flat: Array, shape: tuple[int, ...]) -> list[Array]:
     return [axis.reshape(flat.shape) for axis in np.unravel_index(flat.ravel(), shape)]
 
 
-def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...], corner: tuple[int, ...] | None = None) -> IndexError:
-    """The error for the first window code, in raster order, that names no cell; `corner` is where the codes begin."""
+def bad_code(
+    codes: npt.ArrayLike,
+    n: int,
+    sizes: tuple[int, ...],
+    corner: tuple[int, ...] | None = None,
+    where: str = "the output",
+) -> IndexError:
+    """The error for the first window code, in raster order, that names no cell; `corner` is where the codes begin.
+
+    `where` says to which array the planes belong.
+    """
     array = array_of(codes, "indices")
     full, pooled, kernel, stride, padding, dilation = (sizes[i + 3 - n : i + 3] for i in range(0, 18, 3))
     cells = math.prod(kernel)
@@ -263,7 +272,7 @@ def bad_code(codes: npt.ArrayLike, n: int, sizes: tuple[int, ...], corner: tuple
     reason = (
         f"a window of {window} has the codes 0 to {cells - 1}"
         if beyond[at]
-        else f"it lies in the padding or past the output of {' x '.join(map(str, full))}"
+        else f"it lies in the padding or past {where} of {' x '.join(map(str, full))}"
     )
     return IndexError(f"window code {array[at]} at position {position(at, corner)} names no cell: {reason}")
 
@@ -278,10 +287,12 @@ def bad_index(
     full: tuple[int, ...],
     other: tuple[int, ...] | None = None,
     corner: tuple[int, ...] | None = None,
+    where: str = "the output",
 ) -> IndexError:
     """The error for the first index, in raster order, that lies outside a plane of size `full`.
 
     Where they would all be right in a plane of the size `other`, that is said as well. `corner` is where they begin.
+    `where` says to which array the planes belong.
     """
     array = array_of(indices, "indices")
     cells = int(np.prod(full, dtype=object))
@@ -300,8 +311,8 @@ def bad_index(
         meant = " x ".join(map(str, other))
         hint = f"; the indices would be right in an output of {meant}: give output_size, the shape of what was pooled"
     return IndexError(
-        f"index {array[at]} at position {position(at, corner)} is outside the output: "
-        f"a plane of {size} has the indices 0 to {cells - 1}{hint}"
+        f"index {array[at]} at position {position(at, corner)} is outside {where}: "
+        f"a plane of {size} has {f'the indices 0 to {cells - 1}' if cells else 'no elements'}{hint}"
     )
 
 

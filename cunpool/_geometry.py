@@ -281,3 +281,46 @@ def unpooled_to(n: int, indices_shape: Shape, grad_shape: Shape, window: Fixed) 
     if len(indices_shape) != len(grad_shape) or indices_shape[:-n] != grad_shape[:-n]:
         raise ValueError(f"indices must have the N and C of grad_output, {grad_shape}, got {indices_shape}")
     return unpooling(n, indices_shape, *window, full, "the spatial size of grad_output")
+
+
+def window_between(full: Shape, pooled: Shape) -> tuple[Shape, Shape]:
+    """The kernel and the stride of windows that pool `full` to `pooled`, one after the other, where that is possible.
+
+    The windows cover the plane, and all but the last one on each axis lie side by side.
+    """
+    stride = tuple(max(size // max(count, 1), 1) for size, count in zip(full, pooled, strict=True))
+    kernel = tuple(max(size - (count - 1) * s, 1) for size, count, s in zip(full, pooled, stride, strict=True))
+    return kernel, stride
+
+
+@lru_cache(maxsize=1024)
+def taking(n: int, shape: Shape, indices_shape: Shape, window: Fixed, codes: bool) -> tuple[Sizes, bool]:
+    """The kernels' integers for taking at indices from `shape`, and whether every window has room for a code.
+
+    Indices in the plane need no window: theirs says nothing but in what order memory is read.
+    """
+    full = spatial(n, shape)
+    if len(indices_shape) != len(shape) or indices_shape[:-n] != shape[:-n]:
+        raise ValueError(
+            f"indices must have the N and C of input, {shape[:-n]}, and {n} spatial axes, got {indices_shape} for "
+            f"input of shape {shape}; numpy.broadcast_to repeats an array without a copy"
+        )
+    pooled = indices_shape[-n:]
+    kernel = per_axis(n, "kernel_size", window[0], 1)
+    stride = kernel if window[1] is None else per_axis(n, "stride", window[1], 1)
+    padding = per_axis(n, "padding", window[2], 0)
+    dilation = per_axis(n, "dilation", window[3], 1)
+    if not codes:
+        ones, zeros = (1,) * n, (0,) * n
+        return flat_sizes(n, full, pooled, *window_between(full, pooled), zeros, ones), True
+    code_bytes(kernel)
+    inside = True
+    for size, count, k, s, p, d in zip(full, pooled, kernel, stride, padding, dilation, strict=True):
+        last, reach = max(count - 1, 0) * s, d * (k - 1)
+        if last + reach > LARGEST:
+            raise OverflowError(
+                f"windows must span at most 2**60 elements on every axis, got {last + reach + 1} for {indices_shape}"
+            )
+        # The first window ends in the plane or behind it, and the last one begins in it or before it.
+        inside = inside and p <= reach and last - p < size and size > 0
+    return flat_sizes(n, full, pooled, kernel, stride, padding, dilation), inside

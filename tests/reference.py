@@ -113,6 +113,31 @@ def max_unpool(values, indices, n, full):
     return result.view(values.dtype).reshape(values.shape[:-n] + tuple(full))
 
 
+def take_at(x, indices, n, window=None):
+    """One index after the other; with a `window` (kernel_size, stride, padding, dilation) they are window codes."""
+    full = x.shape[-n:]
+    bits = np.ascontiguousarray(x).view(np.dtype((np.void, x.dtype.itemsize)))  # see `max_unpool`
+    result = np.empty(indices.shape, bits.dtype)
+    for here in np.ndindex(indices.shape):
+        index = int(indices[here])
+        if window is None:
+            inside, at = 0 <= index < int(np.prod(full)), []
+            for size in reversed(full):
+                at.insert(0, index % size if size else 0)
+                index = index // size if size else 0
+        else:
+            kernel, stride, padding, dilation = (each(window[0] if v is None else v, n) for v in window)
+            inside, at = 0 <= index < int(np.prod(kernel)), []
+            for axis in reversed(range(n)):
+                at.insert(0, here[axis - n] * stride[axis] - padding[axis] + index % kernel[axis] * dilation[axis])
+                index //= kernel[axis]
+            inside = inside and all(0 <= a < size for a, size in zip(at, full, strict=True))
+        if not inside:
+            raise IndexError(here)
+        result[here] = bits[(*here[:-n], *at)]
+    return result.view(x.dtype)
+
+
 def windows(pooled, n, kernel_size, stride, padding, dilation, full):
     """For each window in raster order, the places of its cells that lie inside the plane."""
     kernel, stride, padding, dilation = (each(v, n) for v in (kernel_size, stride, padding, dilation))

@@ -27,7 +27,9 @@ OTHERS = ("torch", "dask", "onnx", "onnxscript", "onnxruntime", "skimage", "scip
 of_the_repository = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the repository's other files are not here")
 
 
-@pytest.mark.parametrize("name", ["", "._threads", ".indices", ".memory", ".modules", ".pooling", ".unpooling"])
+@pytest.mark.parametrize(
+    "name", ["", "._threads", ".indices", ".memory", ".modules", ".pooling", ".taking", ".unpooling"]
+)
 def test_docstring_examples(name):
     module = importlib.import_module(f"cunpool{name}")
     result = doctest.testmod(module)
@@ -76,7 +78,7 @@ def test_one_and_three_axes_have_all_the_sections(name):
 
 def test_every_public_module_says_what_is_public():
     everything = set()
-    for name in ("indices", "memory", "modules", "pooling", "unpooling"):
+    for name in ("indices", "memory", "modules", "pooling", "taking", "unpooling"):
         module = importlib.import_module(f"cunpool.{name}")
         assert {getattr(module, public).__module__ for public in module.__all__} == {module.__name__}
         everything |= set(module.__all__)

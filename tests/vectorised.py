@@ -120,6 +120,22 @@ def max_unpool_backward(grad, places, n):
     return planes(grad, n).view(raw).ravel()[in_tensor(places, n, cells)].view(grad.dtype).reshape(places.shape)
 
 
+def take_at(x, indices, n, window=None):
+    """What `max_unpool_backward` takes; with a `window`, window codes become places first."""
+    if window is None:
+        return max_unpool_backward(x, indices, n)
+    kernel, stride, padding, dilation = (each(window[0] if v is None else v, n) for v in window)
+    codes, at = indices.astype(np.int64), []
+    for axis in reversed(range(n)):
+        codes, tap = np.divmod(codes, kernel[axis])
+        start = np.arange(indices.shape[axis - n]) * stride[axis] - padding[axis]
+        at.insert(0, start.reshape((-1,) + (1,) * (n - 1 - axis)) + tap * dilation[axis])
+    places = np.zeros(indices.shape, np.int64)
+    for a, size in zip(at, x.shape[-n:], strict=True):
+        places = places * size + a
+    return max_unpool_backward(x, places, n)
+
+
 def max_pool_backward(grad, places, n, full):
     """One addition after the other, in raster order and in the numbers' own precision."""
     cells, count = int(np.prod(full)), int(np.prod(grad.shape[:-n]))

@@ -12,7 +12,7 @@ import numpy as np
 KERNELS = {
     "_pool": [("cunpool.pooling", "pool")],
     "_unpool": [("cunpool.unpooling", "unpool"), ("cunpool.pooling", "unpool")],
-    "_gather": [("cunpool.unpooling", "unpool_backward")],
+    "_gather": [("cunpool.unpooling", "unpool_backward"), ("cunpool.taking", "unpool_backward")],
 }
 Counts = dict[str, tuple[int, int]]
 """Times false and times true, by name."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import reference
 import vectorised
@@ -12,6 +14,7 @@ from fuzzing.arrays import INDICES, narrowed, one_of, repeated, some_numbers, so
 from fuzzing.judge import hold, refused, same, same_numbers
 from fuzzing.sizes import Window
 
+TAKE = {n: getattr(cu, f"take_at{n}d") for n in (1, 2, 3)}
 UNPOOL_BACKWARD = {n: getattr(cu, f"max_unpool{n}d_backward") for n in (1, 2, 3)}
 POOL_BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
 SMALL = 2000  # so many cells are left to the slow judge
@@ -179,6 +182,44 @@ def unpool_backward(rng, large: bool = False) -> None:
         out.check()
 
 
+def take_arguments(rng, item_size: int, large: bool = False):
+    """A geometry, a format, and indices in it that no pooling of the input need give: of any number, in any order."""
+    w, _, places, codes = unpool_arguments(rng, item_size, large)
+    if rng.random() < 0.4:  # only some of the windows, or elements behind all of them
+        part = (..., *(slice(int(rng.integers(1, size + 1)) if size else 0) for size in w.pooled))
+        places, codes = places[part], None if codes is None else codes[part]
+    if codes is not None and rng.random() < 0.6:
+        if rng.random() < 0.5 and not large:
+            w.full = tuple(size + int(rng.integers(9)) for size in w.full)
+        return w, "window", codes
+    if rng.random() < 0.4:
+        most = max(places.size // max(int(np.prod(w.shape)), 1), 1) ** (1 / w.n)
+        sizes = rng.integers(0, int(2 * most) + 2, w.n).tolist()
+        places = rng.integers(0, int(np.prod(w.full)), (*w.shape, *sizes))
+    return w, "plane", narrowed(rng, places)
+
+
+def take(rng, large: bool = False) -> None:
+    dtype = one_of(rng, MOVED)
+    w, chosen, given = take_arguments(rng, dtype.itemsize, large)
+    plain = repeated(rng, random_items(rng, dtype, w.shape + w.full))
+    window = w.axes() if chosen == "window" else None
+    expected = judge(given.size).take_at(plain, given, w.n, window)
+    order = some_order(rng, w)
+    inputs = strided(rng, plain, order), strided(rng, given, order)
+    out, (x, given) = some_out(rng, order, expected.shape, dtype, *inputs)
+    keywords = w.keywords if window or rng.random() < 0.5 else {}
+    what = f"take_at {w} {dtype} {chosen} {given.dtype} {given.shape} strides {x.strides} {given.strides}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of indices in uint8, which window codes have too
+        result = TAKE[w.n](x, given, **keywords, index_format=chosen, num_threads=threads(rng),
+                           out=None if out is None else out.array)  # fmt: skip
+    same(result, expected, what)
+    if out is not None:
+        hold(result is out.array, f"out was not returned: {what}")
+        out.check()
+
+
 def pool_backward(rng, large: bool = False) -> None:
     native = one_of(rng, FLOATS)
     dtype = native.newbyteorder() if native.kind == "f" and rng.random() < 0.1 else native
@@ -216,7 +257,7 @@ def pool_backward(rng, large: bool = False) -> None:
 
 def beyond_caches(rng) -> None:
     """One of these with arrays so large that the kernels have other ways for them."""
-    one_of(rng, (pool, unpool, unpool, unpool_backward, unpool_backward, pool_backward))(rng, large=True)
+    one_of(rng, (pool, unpool, unpool, unpool_backward, unpool_backward, take, pool_backward))(rng, large=True)
 
 
 def far(rng) -> None:

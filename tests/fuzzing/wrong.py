@@ -12,7 +12,7 @@ from cases import FLOATS, MOVED, POOL, UNPOOL, random_items, random_numbers
 import cunpool as cu
 from fuzzing.arrays import INDICES, Guarded, one_of, strided, threads
 from fuzzing.judge import Difference, hold, refused, same
-from fuzzing.right import POOL_BACKWARD, UNPOOL_BACKWARD, unpool_arguments
+from fuzzing.right import POOL_BACKWARD, TAKE, UNPOOL_BACKWARD, unpool_arguments
 
 REFUSALS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
 HUGE = (2**15, 2**31 - 1, 2**31, 2**32, 2**59, 2**60, 2**60 + 1, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 10**30)
@@ -21,7 +21,7 @@ NONSENSE = (0, -1, -(2**31), -(2**63), -(10**30), True, None, 1.5, float("nan"),
 
 def wrong_indices(rng) -> None:
     """The first bad index, or code, is named, and nothing is written beside `out`."""
-    kind = int(rng.integers(3))
+    kind = int(rng.integers(4))
     dtype = one_of(rng, FLOATS if kind == 2 else MOVED)
     w, size, places, codes = unpool_arguments(rng, dtype.itemsize)
     if not places.size:
@@ -56,12 +56,15 @@ def wrong_indices(rng) -> None:
     at = tuple(map(int, np.unravel_index(positions[0], wrong.shape)))
     given = strided(rng, wrong)
     full = w.shape + w.full
-    out = Guarded(rng, places.shape if kind == 1 else full, dtype)
+    out = Guarded(rng, places.shape if kind in (1, 3) else full, dtype)
     array = out.array if rng.random() < 0.8 else None
     keywords = {"index_format": formats, "num_threads": threads(rng), "out": array, **w.keywords}
     if kind == 0:
         values = strided(rng, random_items(rng, dtype, places.shape))
         error = refused(lambda: UNPOOL[w.n](values, given, output_size=size, **keywords), IndexError)
+    elif kind == 3:
+        x = strided(rng, random_items(rng, dtype, full))
+        error = refused(lambda: TAKE[w.n](x, given, **keywords), IndexError)
     elif kind == 1:
         grad = strided(rng, random_items(rng, dtype, full))
         error = refused(lambda: UNPOOL_BACKWARD[w.n](grad, given, **keywords), IndexError)
@@ -220,6 +223,7 @@ def hostile(rng) -> None:
         lambda: POOL[n](x, **window, ceil_mode=one_of(rng, (True, False)), **keywords),
         lambda: UNPOOL[n](x, given, **window, output_size=size, **keywords),
         lambda: UNPOOL_BACKWARD[n](x, given, **window, **keywords),
+        lambda: TAKE[n](x, given, **window, **keywords),
         lambda: POOL_BACKWARD[n](x, given, size, **window, **keywords),
         lambda: cu.convert_indices(given, *formats, input_size=size, **window),
     ]

@@ -1,0 +1,236 @@
+"""Values at the indices of maxima: the front end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from cunpool import _arrays, _gather, _geometry, _say, _threads
+from cunpool._arrays import Array
+from cunpool._docs import complete, shares
+from cunpool._geometry import IndexFormat, Size
+
+__all__ = ["take_at1d", "take_at2d", "take_at3d"]
+
+# The number by which the kernel knows elements of each size in bytes.
+_KINDS = {size: number for number, size in enumerate(_arrays.ITEM_SIZES)}
+
+# The bytes of memory that taking one element reads at most: a cache line. (speed: the number of threads follows)
+_LINE_BYTES = 64
+
+_WHERE = "input"
+
+
+def _take_at(
+    n: int,
+    input: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    window: tuple[Size | None, Size | None, Size, Size],
+    index_format: str,
+    out: Array | None,
+    num_threads: int | None,
+) -> Array:
+    """Taking over `n` spatial axes."""
+    values = _arrays.items(input)
+    given = _arrays.array_of(indices, "indices")
+    codes = _geometry.is_window(index_format)
+    kernel_size, stride, padding, dilation = window
+    if kernel_size is None:
+        if codes:
+            raise TypeError(
+                "kernel_size must be given with index_format='window': a code counts through its window; got None"
+            )
+        kernel_size = 1
+    fixed = _geometry.window(kernel_size, stride, padding, dilation)
+    sizes, inside = _geometry.taking(n, values.shape, given.shape, fixed, codes)
+    full = values.shape[-n:]
+    if codes:
+        places = _arrays.codes(given, given.shape, _geometry.code_bytes(sizes[6:9]), "indices")
+    else:
+        places = _arrays.integers(given, given.shape, "indices")
+        _warn_of_codes(given, math.prod(full))
+    result = _arrays.result_for(out, given, given.shape, values.dtype, values, given)
+    threads = _threads.threads_for(min(values.nbytes, _LINE_BYTES * given.size), num_threads)
+    if given.size and (
+        places is None
+        or not inside
+        or not values.size
+        or not _gather.unpool_backward(values, places, result, sizes, n, _KINDS[values.itemsize], codes, threads)
+    ):
+        raise _arrays.bad_code(given, n, sizes, where=_WHERE) if codes else _arrays.bad_index(given, full, where=_WHERE)
+    return _arrays.delivered(result, out)
+
+
+def _warn_of_codes(indices: Array, cells: int) -> None:
+    """Warn where indices in the plane have a dtype that window codes have, and that cannot count through the plane."""
+    if indices.dtype in _arrays.CODES.values() and np.iinfo(indices.dtype).max < cells - 1:
+        _say.warn(
+            f"indices of {indices.dtype} count to {np.iinfo(indices.dtype).max}, but a plane has {cells} elements: "
+            "window codes need index_format='window' and kernel_size, and indices in the plane an integer of more bits"
+        )
+
+
+@shares
+def take_at1d(
+    input: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+    out: Array | None = None,
+    num_threads: int | None = None,
+) -> Array:
+    """Take the elements that indices name, such as those of the maxima of another array.
+
+    See `take_at2d`. This is the case of one spatial axis: shapes are (N, C, L) or (C, L).
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> signal, times = np.array([[3.0, 1, 4, 1, 5]]), np.array([[0.0, 0.1, 0.2, 0.3, 0.4]])
+    >>> peaks, indices = cu.max_pool1d(signal, 3, 2, return_indices=True)
+    >>> cu.take_at1d(times, indices)
+    array([[0.2, 0.4]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _take_at(1, input, indices, window, index_format, out, num_threads)
+
+
+@shares
+def take_at2d(
+    input: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+    out: Array | None = None,
+    num_threads: int | None = None,
+) -> Array:
+    """Take the elements that indices name, such as those of the maxima of another array.
+
+    Parameters
+    ----------
+    input : array_like
+        Where to take from, of shape (N, C, H, W) or (C, H, W), with any strides. N and C may be 0. Elements have 1, 2,
+        4, 8 or 16 bytes, and are neither objects nor strings.
+    indices : array_like of integers
+        With the N and C of `input`, and any spatial sizes: which element of its plane of `input` to take, counted in
+        raster order, or in the window (see `index_format`). Several may name the same element.
+    kernel_size : int or sequence of int, optional
+        Size of the windows that the indices come from. Window codes need it. For indices in the plane this and the next
+        three arguments are checked and not used.
+    stride : int or sequence of int, optional
+        Step from one window to the next; `kernel_size` where it is not given.
+    padding : int or sequence of int
+        Elements of padding on both sides of each axis.
+    dilation : int or sequence of int
+        Step from one element of a window to the next.
+    {index_format}
+    {out}
+    {num_threads}
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the shape and the memory layout of `indices`, and the dtype of `input`, whose bits are unchanged; `out` if
+        that was given.
+
+    Raises
+    ------
+    IndexError
+        If an index is negative or past the end of its plane, or a window code names no element of the plane. The first
+        one in raster order is named.
+    TypeError
+        If the dtype of `input` or `indices` is of the wrong kind, `out` has another dtype, or `kernel_size` is missing
+        for window codes.
+    ValueError
+        If N and C differ, shapes have too many axes or too few, or `out` cannot be written.
+    OverflowError
+        If a size is beyond 2**60.
+
+    Warns
+    -----
+    UserWarning
+        If the indices have the dtype of window codes, which cannot count through the plane, and `index_format` does not
+        say that they are codes.
+
+    See Also
+    --------
+    max_pool2d : Gives the maxima and their indices.
+    max_unpool2d_backward : The same values, for sizes that unpooling can give.
+
+    Notes
+    -----
+    The gradient adds: an element that is taken several times receives the sum of its gradients. It is
+    ``max_pool2d_backward(grad, indices, input.shape, ...)`` with the window of the pooling. That function requires
+    sizes that a pooling can give. Indices of other sizes, at most the sizes of `input`, need a window made up for them:
+    ``stride=1``, and ``input size - indices size + 1`` as `kernel_size` on each axis.
+
+    Examples
+    --------
+    The labels of the brightest voxels:
+
+    >>> import numpy as np, cunpool as cu
+    >>> image = np.array([[[1.0, 2, 0, 3], [4, 0, 5, 0]]])
+    >>> labels = np.array([[[10, 11, 12, 13], [14, 15, 16, 17]]], np.uint8)
+    >>> brightest, indices = cu.max_pool2d(image, 2, return_indices=True)
+    >>> cu.take_at2d(labels, indices)
+    array([[[14, 16]]], dtype=uint8)
+
+    The same by window codes, which need the window:
+
+    >>> _, codes = cu.max_pool2d(image, 2, return_indices=True, index_format="window")
+    >>> cu.take_at2d(labels, codes, 2, index_format="window")
+    array([[[14, 16]]], dtype=uint8)
+
+    The gradient, by the window of the pooling, and by one made up for three indices in any order:
+
+    >>> cu.max_pool2d_backward(np.array([[[1.0, 2]]]), indices, image.shape, 2)
+    array([[[0., 0., 0., 0.],
+            [1., 0., 2., 0.]]])
+    >>> cu.max_pool2d_backward(np.array([[[1.0, 2, 4]]]), np.array([[[7, 0, 7]]]), image.shape, (2, 2), 1)
+    array([[[2., 0., 0., 0.],
+            [0., 0., 0., 5.]]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _take_at(2, input, indices, window, index_format, out, num_threads)
+
+
+@shares
+def take_at3d(
+    input: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+    out: Array | None = None,
+    num_threads: int | None = None,
+) -> Array:
+    """Take the elements that indices name, such as those of the maxima of another array.
+
+    See `take_at2d`. This is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> volume = np.arange(8.0).reshape(1, 2, 2, 2)
+    >>> brightest, indices = cu.max_pool3d(volume, 2, return_indices=True)
+    >>> cu.take_at3d(volume > 3, indices)
+    array([[[[ True]]]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _take_at(3, input, indices, window, index_format, out, num_threads)
+
+
+complete(take_at1d, take_at3d, take_at2d)
