@@ -6,6 +6,7 @@ imports PyTorch.
 A call of `functional` (`modules` keep its arguments) goes by `_eager`, straight to NumPy's front ends on the memory of
 tensors (`_kernels`, `_tensors`), unless PyTorch compiles, exports, traces or transforms it: then `_traced` has it go by
 ``torch.ops.cunpool`` (`_operators`, and their `_derivatives`), the same kernels as PyTorch's dispatcher knows them.
+Taking at indices (`_taking`) has no operators: what PyTorch watches is its own gather.
 """
 
 try:
@@ -16,7 +17,17 @@ except ModuleNotFoundError:
 from cunpool.torch import _derivatives
 from cunpool.torch._accelerate import accelerate, restore
 from cunpool.torch._onnx import export_onnx, onnx_translation_table
-from cunpool.torch.functional import max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d
+from cunpool.torch.functional import (
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+    take_at1d,
+    take_at2d,
+    take_at3d,
+)
 from cunpool.torch.modules import MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 
 del torch, _derivatives
@@ -38,4 +49,7 @@ __all__ = [
     "max_unpool3d",
     "onnx_translation_table",
     "restore",
+    "take_at1d",
+    "take_at2d",
+    "take_at3d",
 ]

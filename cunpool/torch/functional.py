@@ -10,6 +10,7 @@ import torch
 from cunpool._geometry import IndexFormat, Size
 from cunpool.torch import _traced
 from cunpool.torch._eager import max_pool, max_unpool
+from cunpool.torch._taking import take_at
 
 
 def max_pool1d(
@@ -217,7 +218,112 @@ def max_unpool3d(
     return max_unpool(3, input, indices, (kernel_size, stride, padding), output_size, index_format)
 
 
+def take_at1d(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+) -> torch.Tensor:
+    """`cunpool.take_at1d` for tensors; see `take_at2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.take_at1d(torch.tensor([[3, 4, 5]]), torch.tensor([[2, 0]]))
+    tensor([[5, 3]])
+    """
+    return take_at(1, input, indices, (kernel_size, stride, padding, dilation), index_format)
+
+
+def take_at2d(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+) -> torch.Tensor:
+    """Take the elements that indices name, such as those of the maxima of another tensor: `cunpool.take_at2d`.
+
+    Parameters
+    ----------
+    input : torch.Tensor
+        On the CPU, of shape (N, C, H, W) or (C, H, W), of any dtype that NumPy has, or bfloat16.
+    indices : torch.Tensor
+        With the N and C of `input`, any spatial sizes and any integer dtype.
+    kernel_size, stride, padding, dilation, index_format
+        As for `cunpool.take_at2d`: only window codes need the window that they come from.
+
+    Returns
+    -------
+    torch.Tensor
+        Of the shape of `indices` and the dtype of `input`: channels-last if `indices` are, or else contiguous.
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError, OverflowError
+        As for `cunpool.take_at2d`, and if an argument is no tensor, or one that is not dense or not on the CPU.
+
+    Notes
+    -----
+    Gradients flow, second ones too. An element that is taken several times receives the sum of its gradients.
+
+    PyTorch has its own ``gather`` where it compiles, exports, traces or transforms the call. A bad index is PyTorch's
+    ``RuntimeError`` then.
+
+    Examples
+    --------
+    The labels of the brightest pixels:
+
+    >>> import torch, cunpool.torch
+    >>> image, labels = torch.tensor([[[1.0, 2], [4, 3]]]), torch.tensor([[[10, 11], [12, 13]]])
+    >>> _, indices = cunpool.torch.max_pool2d(image, 2, return_indices=True)
+    >>> cunpool.torch.take_at2d(labels, indices)
+    tensor([[[12]]])
+
+    The gradient, where an element is taken twice:
+
+    >>> x = torch.zeros(1, 2, 2, requires_grad=True)
+    >>> cunpool.torch.take_at2d(x, torch.tensor([[[3, 0, 3]]])).sum().backward()
+    >>> x.grad
+    tensor([[[1., 0.],
+             [0., 2.]]])
+    """
+    return take_at(2, input, indices, (kernel_size, stride, padding, dilation), index_format)
+
+
+def take_at3d(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+) -> torch.Tensor:
+    """`cunpool.take_at3d` for tensors; see `take_at2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.take_at3d(torch.arange(8).reshape(1, 2, 2, 2), torch.tensor([[[[6]]]]))
+    tensor([[[[6]]]])
+    """
+    return take_at(3, input, indices, (kernel_size, stride, padding, dilation), index_format)
+
+
 _traced.PUBLIC.update(
     (function.__name__, function)
-    for function in (max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d)
+    for function in (
+        *(max_pool1d, max_pool2d, max_pool3d),
+        *(max_unpool1d, max_unpool2d, max_unpool3d),
+        *(take_at1d, take_at2d, take_at3d),
+    )
 )

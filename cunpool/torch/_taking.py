@@ -1,0 +1,175 @@
+"""Elements at indices: NumPy's kernel on the memory of tensors, and PyTorch's own gather where it watches.
+
+Both need no operator of their own: what PyTorch compiles, exports or transforms is a gather that it derives itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.autograd.profiler as _profiler
+from torch._C._functorch import is_legacy_batchedtensor
+from torch.overrides import handle_torch_function, has_torch_function
+
+from cunpool import _geometry, taking
+from cunpool._geometry import Fixed, IndexFormat, Shape, Size
+from cunpool.torch import _eager, _kernels, _operators, _traced
+from cunpool.torch._tensors import BITS, array_of, num_threads, tensor_of
+
+TAKE = {1: taking.take_at1d, 2: taking.take_at2d, 3: taking.take_at3d}
+
+Given = tuple[Size | None, Size | None, Size, Size]
+"""kernel_size, stride, padding and dilation as the caller gave them."""
+
+
+class _TakeAt(torch.autograd.Function):
+    """Taking whose gradient adds."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, input: torch.Tensor, indices: torch.Tensor, call: tuple[int, Given, IndexFormat]
+    ) -> torch.Tensor:
+        ctx.save_for_backward(indices)
+        ctx.set_materialize_grads(False)
+        ctx.geometry = tuple(input.shape), call
+        return _take_at(input.detach(), indices, *call)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        if grad is None:
+            return None, None, None
+        (indices,) = ctx.saved_tensors
+        shape, call = ctx.geometry
+        if torch.is_grad_enabled() or _is_watched(grad, indices):  # for a second derivative, or several at once
+            return _scatter_added(grad, indices, shape, *call), None, None
+        return _eager._recorded(take_at_backward, grad, indices, shape, *call), None, None
+
+
+def take_at(
+    n: int,
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    window: Given,
+    index_format: IndexFormat,
+    recorded: bool = False,
+) -> torch.Tensor:
+    """Taking over `n` spatial axes; for profilers it is `recorded`."""
+    if has_torch_function((input, indices)):
+        function, rest = _traced.PUBLIC[f"take_at{n}d"], {"dilation": window[3], "index_format": index_format}
+        return handle_torch_function(function, (input, indices), input, indices, *window[:3], **rest)
+    if _is_watched(input, indices):
+        return _gathered(input, indices, n, window, index_format)
+    if _profiler._is_profiler_enabled and not recorded:
+        return _eager._recorded(take_at, n, input, indices, window, index_format, True)
+    if getattr(input, "requires_grad", False):
+        if torch.is_grad_enabled():
+            return _TakeAt.apply(input, indices, (n, window, index_format))
+        input = input.detach()
+    return _take_at(input, indices, n, window, index_format)
+
+
+def _is_watched(*tensors: torch.Tensor) -> Any:
+    """Whether PyTorch records, transforms or batches what is called on the `tensors`, or these have no memory."""
+    return _traced.is_traced(*tensors) or any(
+        getattr(tensor, "is_meta", False) or (type(tensor) is torch.Tensor and is_legacy_batchedtensor(tensor))
+        for tensor in tensors
+    )
+
+
+def _take_at(
+    input: torch.Tensor, indices: torch.Tensor, n: int, window: Given, index_format: IndexFormat
+) -> torch.Tensor:
+    dtype = getattr(input, "dtype", None)
+    array, places = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
+    kernel_size, stride, padding, dilation = window
+    threads = num_threads(places)
+    result = TAKE[n](
+        array, places, kernel_size, stride, padding, dilation=dilation, index_format=index_format, num_threads=threads
+    )
+    return tensor_of(result, dtype)
+
+
+def take_at_backward(
+    grad: torch.Tensor, indices: torch.Tensor, shape: Shape, n: int, window: Given, index_format: IndexFormat
+) -> torch.Tensor:
+    """The sums of what `grad` gives back to each element, by pooling's gradient where that takes such sizes."""
+    if grad.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        fixed: Fixed | None
+        if index_format == "window":
+            fixed = _geometry.window(*window)  # type: ignore[arg-type]
+        elif (fixed := _window_between(n, shape, tuple(indices.shape))) and indices.element_size() < 4:
+            indices = indices.to(torch.int64)  # no warning that a small dtype cannot count to a window made up
+        if fixed and _is_pooling(n, shape, tuple(grad.shape), fixed):
+            return _kernels.max_pool_backward(n, grad, indices, shape, fixed, index_format)
+    return _scatter_added(grad, indices, shape, n, window, index_format)
+
+
+def _window_between(n: int, shape: Shape, pooled: Shape) -> Fixed | None:
+    """Windows by which pooling `shape` would give `pooled`; None where there are none."""
+    if any(count > size for count, size in zip(pooled[-n:], shape[-n:], strict=True)):
+        return None
+    return *_geometry.window_between(shape[-n:], pooled[-n:]), 0, 1
+
+
+def _is_pooling(n: int, shape: Shape, pooled: Shape, window: Fixed) -> bool:
+    """Whether pooling `shape` by these windows gives `pooled`."""
+    try:
+        _geometry.pooled_from(n, shape, pooled, window)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _flat(tensor: torch.Tensor, n: int) -> torch.Tensor:
+    """One row for each plane. (`flatten` has no rule for batches everywhere.)"""
+    return tensor.reshape((*tensor.shape[: tensor.ndim - n], math.prod(tensor.shape[tensor.ndim - n :])))
+
+
+def _gathered(
+    input: torch.Tensor, indices: torch.Tensor, n: int, window: Given, index_format: IndexFormat
+) -> torch.Tensor:
+    """Taking by PyTorch's operators."""
+    places = _places(indices, input.shape, n, window, index_format)
+    return _flat(input, n).gather(-1, _flat(places, n)).reshape(indices.shape)
+
+
+def _scatter_added(
+    grad: torch.Tensor, indices: torch.Tensor, shape: Shape, n: int, window: Given, index_format: IndexFormat
+) -> torch.Tensor:
+    """The gradient of taking by PyTorch's operators."""
+    places = _places(indices, shape, n, window, index_format)
+    zeros = grad.new_zeros((*shape[:-n], math.prod(shape[-n:])))
+    return zeros.scatter_add(-1, _flat(places, n), _flat(grad, n)).reshape(shape)
+
+
+def _places(
+    indices: torch.Tensor, shape: torch.Size | Shape, n: int, window: Given, index_format: IndexFormat
+) -> torch.Tensor:
+    """Indices in the plane, as PyTorch takes them; one behind the plane for a code that names none of its elements."""
+    if len(shape) not in (n + 1, n + 2):
+        raise ValueError(f"input must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {shape}")
+    if indices.ndim != len(shape) or indices.shape[:-n] != shape[:-n]:
+        raise ValueError(
+            f"indices must have the N and C of input, and {n} spatial axes, got {tuple(indices.shape)} for {shape}"
+        )
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype is torch.bool:
+        raise TypeError(f"indices must be of integers, got {indices.dtype}")
+    codes, given = indices.to(torch.int64), window[0]
+    if not _geometry.is_window(index_format):
+        return codes
+    if given is None:
+        raise TypeError("kernel_size must be given with index_format='window', got None")
+    kernel_size, stride, padding, dilation = _operators.lists(n, given, *window[1:])
+    full, pooled = shape[-n:], indices.shape[-n:]
+    inside = (codes >= 0) & (codes < math.prod(kernel_size))
+    places, left = torch.zeros_like(codes), codes
+    step = 1
+    for axis in reversed(range(n)):
+        starts = torch.arange(pooled[axis], device=codes.device) * stride[axis] - padding[axis]
+        at = left % kernel_size[axis] * dilation[axis] + starts.reshape((-1,) + (1,) * (n - 1 - axis))
+        left = left // kernel_size[axis]
+        inside = inside & (at >= 0) & (at < full[axis])
+        places, step = places + at * step, step * full[axis]
+    return torch.where(inside, places, step)
