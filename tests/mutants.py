@@ -1,0 +1,306 @@
+"""Change one place of the source at a time, build, test, and print the changes that no test notices.
+
+    python tests/mutants.py --seed 1 --count 60 --minutes 30   # random mutants of kernels and front ends
+    python tests/mutants.py --seed 1 --numbers 3 17            # two of them again
+    python tests/mutants.py --only _geometry --count 20        # of files with this in their path
+    python tests/mutants.py --planted                          # the bugs listed in planted.toml instead
+    python tests/mutants.py --planted --check                  # whether each can still be planted; nothing is built
+
+A mutant is a random line of `cunpool/` with one operator, number, condition or statement changed. It is planted in a
+copy of the checkout, of which setup.py builds what depends on it, with -O1 and without the copies of loops for wider
+vectors. First run the tests that killed other mutants, then those that are not marked slow, then the slow ones, each
+until one fails. A mutant that does not compile, or compiles to the same machine code, is replaced by another.
+
+A survivor is a test that is missing or a change that has no effect (a threshold chosen for speed, for example): say
+which, and write the test. It needs Linux, GCC or Clang and what the suite needs; planted.toml needs Python 3.11.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PLANTED = Path(__file__).with_name("planted.toml")
+NEEDED = ("cunpool", "tests", "examples", "benchmarks", "docs", "setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE",
+          "*.md", "CITATION.cff")  # fmt: skip
+KERNELS = (".pyx", ".pxd", ".h")
+LIMIT = 900  # seconds for a run of tests; a mutant that takes longer hangs
+
+OPERATORS = {
+    "<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="], "!=": ["=="],
+    "+": ["-"], "-": ["+"], "*": ["+"], "//": ["*"], "/": ["*"], "%": ["+"], "<<": [">>"], ">>": ["<<"], "&": ["|"],
+    "and": ["or"], "or": ["and"], "&&": ["||"], "||": ["&&"], "+=": ["=", "-="], "-=": ["=", "+="], "|=": ["="],
+    "is": ["is not"], "in": ["not in"],
+}  # fmt: skip
+WORDS = {"True": "False", "False": "True", "min(": "max(", "max(": "min(", "break": "continue", "continue": "break",
+         "not ": "", "all(": "any(", "any(": "all("}  # fmt: skip
+OPERATOR = re.compile(rf"(?<= )({'|'.join(re.escape(o) for o in sorted(OPERATORS, key=len, reverse=True))})(?= )")
+WORD = re.compile(rf"\b({'|'.join(map(re.escape, WORDS))})(?!\w)")
+NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+CONDITION = re.compile(r"(?:if|elif|while) (.+?)(?=(?: noexcept)?:$)|if \((.+)\)(?= \S+;$| \{$|$)")
+STATEMENT = re.compile(
+    r"(?!return|cdef|else|case)[\w.\[\], *>-]+ (?:[-+*/%|&]?=) .+|[\w.]+\(.*\);?|(?:raise|return) .+"
+)
+# Lines without behaviour of their own: imports, declarations of foreign functions, decorators, the preprocessor.
+SKIPPED = re.compile(r"\s*(?:from |import |cimport |cdef extern|cdef packed|ctypedef |@|class |#(?!define)|__all__)")
+VERBATIM = re.compile(r'(?s)cdef extern from \*:\s*\n\s*"""(.*?)"""')
+HIDDEN_PYTHON = re.compile(r'(?s)""".*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*')
+HIDDEN_C = re.compile(r'(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"')
+
+
+@dataclass
+class Change:
+    """`old` becomes `new` where it begins, in a file; `name` says what it is."""
+
+    file: str
+    begin: int
+    old: str
+    new: str
+    name: str = ""
+
+    def plant(self, folder: Path) -> None:
+        text = (folder / self.file).read_text()
+        assert text[self.begin :].startswith(self.old)
+        (folder / self.file).write_text(text[: self.begin] + self.new + text[self.begin + len(self.old) :])
+
+    def __str__(self) -> str:
+        text = (ROOT / self.file).read_text()
+        line = text.count("\n", 0, self.begin) + 1
+        if self.name:
+            return f"{self.file}:{line}: {self.name}"
+        first, last = text.rfind("\n", 0, self.begin) + 1, (text + "\n").find("\n", self.begin + len(self.old))
+        before, after = text[first : self.begin], text[self.begin + len(self.old) : last]
+        return f"{self.file}:{line}\n  - {text[first:last].strip()}\n  + {(before + self.new + after).strip()}"
+
+
+def blank(match: re.Match[str]) -> str:
+    """Spaces for a string or a comment, so that places stay the same; a line that goes on keeps its last mark."""
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def code(path: Path) -> tuple[str, list[bool]]:
+    """The text of a source with strings and comments blank, and for each line whether it is C."""
+    text = path.read_text()
+    lines = [path.suffix == ".h"] * (text.count("\n") + 1)
+    if path.suffix == ".h":
+        return HIDDEN_C.sub(blank, text), lines
+    verbatim = {}
+    for match in VERBATIM.finditer(text) if path.suffix in KERNELS else ():
+        first, last = text.count("\n", 0, match.start(1)), text.count("\n", 0, match.end(1))
+        lines[first : last + 1] = [True] * (last + 1 - first)
+        verbatim[match.start(1) - 3] = blank_quotes(HIDDEN_C.sub(blank, match[1]))
+    return HIDDEN_PYTHON.sub(lambda match: verbatim.get(match.start()) or blank(match), text), lines
+
+
+def blank_quotes(text: str) -> str:
+    return f"   {text}   "
+
+
+def is_python(text: str) -> bool:
+    try:
+        compile(text, "", "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
+
+
+def changes(path: Path) -> dict[int, list[Change]]:
+    """All changes of a file, by line."""
+    text, is_c = code(path)
+    found: dict[int, list[Change]] = {}
+    begin = 0
+    for number, line in enumerate(text.split("\n")):
+        here: list[tuple[int, str, str]] = []
+        body = line.strip().rstrip("\\").rstrip()
+        first = begin + len(line) - len(line.lstrip())
+        if body and not SKIPPED.match(line):
+            here += [(begin + m.start(), m[0], new) for m in OPERATOR.finditer(line) for new in OPERATORS[m[0]]
+                     if m[0] != "in" or " for " not in f" {line}"]  # fmt: skip
+            here += [(begin + m.start(), m[0], WORDS[m[0]]) for m in WORD.finditer(line)]
+            here += [(begin + m.start(), m[0], str(int(m[0]) + 1)) for m in NUMBER.finditer(line)]
+            here += [(begin + m.start(), m[0], str(int(m[0]) - 1)) for m in NUMBER.finditer(line) if int(m[0])]
+            whole = all(body.count(a) == body.count(b) for a, b in ("()", "[]", "{}"))
+            condition = CONDITION.match(body)
+            if condition and whole:
+                group = condition.lastindex or 1
+                for new in ("0", "1") if is_c[number] else ("False", "True")[: 1 if body.startswith("while") else 2]:
+                    here.append((first + condition.start(group), condition[group], new))
+            elif STATEMENT.fullmatch(body) and whole and (not is_c[number] or body.endswith(";")):
+                if not text[:begin].rstrip().endswith(("(", "[", "{", ",", "\\")):  # else it goes on from above
+                    new = ";" if is_c[number] else "return 0" if body.startswith("return ") else "pass"
+                    here.append((first, body, new))
+        source = path.read_text()
+        for place, old, new in here:
+            change = Change(str(path.relative_to(ROOT)), place, source[place : place + len(old)], new)
+            if path.suffix != ".py" or is_python(source[:place] + new + source[place + len(old) :]):
+                found.setdefault(number, []).append(change)
+        begin += len(line) + 1
+    return found
+
+
+def randomly(seed: int, only: str) -> list[Change]:
+    """One random change of every line, in random order."""
+    rng = random.Random(seed)
+    paths = [path for path in sorted((ROOT / "cunpool").rglob("*")) if path.suffix in (*KERNELS, ".py")]
+    lines = [lines for path in paths for lines in changes(path).values()]
+    rng.shuffle(lines)
+    return [change for change in map(rng.choice, lines) if only in change.file]
+
+
+def planted(only: str) -> list[Change]:
+    """The bugs of the list; one whose line has changed ends the run."""
+    import tomllib
+
+    found = []
+    for bug in tomllib.loads(PLANTED.read_text())["bug"]:
+        count = (ROOT / bug["file"]).read_text().count(bug["old"]) if (ROOT / bug["file"]).exists() else 0
+        if count != 1:
+            raise SystemExit(f"{bug['file']} has {count} times, not once: {bug['old']!r}\n({bug['name']})")
+        begin = (ROOT / bug["file"]).read_text().index(bug["old"])
+        found.append(Change(bug["file"], begin, bug["old"], bug["new"], bug["name"]))
+    return [change for change in found if only in f"{change.file} {change.name}"]
+
+
+def run(command: list[str], folder: Path, seconds: float = LIMIT) -> tuple[int, str]:
+    """The exit code and all that was printed. What the command has started ends with it."""
+    environment = {"CFLAGS": "-DCUNPOOL_NO_CLONES -DCUNPOOL_NO_FLOATS -w", **os.environ, "PYTHONPATH": str(folder)}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_WAIT_POLICY": "passive"}
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
+                                   start_new_session=True)  # fmt: skip
+        try:
+            # What allocates without end is the first process that the system ends.
+            Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000")
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = -signal.SIGALRM
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        output.seek(0)
+        return status, output.read()
+
+
+def build(folder: Path) -> str:
+    """What the compiler says if it fails."""
+    status, said = run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], folder)
+    return said[-3000:] or "failed" if status else ""
+
+
+def machine_code(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.glob("cunpool/**/*.so"))]
+
+
+def copy_of_checkout(folder: Path) -> None:
+    for path in (path for pattern in NEEDED for path in ROOT.glob(pattern)):
+        if path.is_dir():
+            shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "_build"))
+        else:
+            shutil.copy2(path, folder)
+    setup = folder / "setup.py"
+    setup.write_text(setup.read_text().replace('"-O3"', '"-O1"'))
+    if said := build(folder):
+        raise SystemExit(f"the source does not build without any change:\n{said}")
+
+
+def first_failure(folder: Path, tests: list[str], options: list[str]) -> str | None:
+    """The first of these tests that fails, ends the process or hangs."""
+    command = [sys.executable, "-m", "pytest", "-x", "-v", "-p", "no:cacheprovider", "--no-header", *options, *tests]
+    status, said = run(command, folder)
+    if status in (0, 5):  # 5: none was selected
+        return None
+    begun = re.findall(r"^(tests/\S+::.*?)(?: (PASSED|FAILED|ERROR|SKIPPED|XFAIL).*)?$", said, re.MULTILINE)
+    failed = [name for name, result in begun if result in ("FAILED", "ERROR")]
+    if failed:
+        return failed[0]
+    if begun and status < 0:
+        how = "hangs" if status == -signal.SIGALRM else f"ends with signal {-status}"
+        return f"{begun[-1][0].split()[0]} ({how})"
+    if re.search(r"^E  |ImportError|Error: ", said, re.MULTILINE) or status < 0:
+        return "the import of the tests"
+    raise RuntimeError(f"pytest ended with {status}:\n{said[-3000:]}")
+
+
+def attempt(change: Change, built: Path, kills: Counter[str]) -> str | None:
+    """What became of it: the test that killed it, why it does not count, or None if it survives."""
+    with tempfile.TemporaryDirectory(prefix="mutant") as temporary:
+        folder = Path(temporary, "copy")
+        shutil.copytree(built, folder)
+        change.plant(folder)
+        if change.file.endswith(KERNELS):
+            if build(folder):
+                return "does not build"
+            if machine_code(folder) == machine_code(built):
+                return "same machine code"
+        killers = [test for test, _ in kills.most_common(12)]
+        files = Counter(re.split("::", test)[0] for test in kills.elements())
+        tests = [str(path.relative_to(ROOT)) for path in ROOT.glob("tests/test_*.py")]
+        # Files that killed others first, then those that speak most of the changed file, by their length.
+        stem = Path(change.file).stem.strip("_")
+        texts = {test: (ROOT / test).read_text() for test in tests}
+        tests.sort(key=lambda test: (-files[test], -texts[test].count(stem) / len(texts[test])))
+        stages = [(killers, []), (tests, ["-m", "not slow"]), (tests, ["-m", "slow"])]
+        for names, options in stages:
+            if names and (killer := first_failure(folder, names, options)):
+                if " (" not in killer and "::" in killer:
+                    kills[killer] += 1
+                return killer
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="without it a new one")
+    parser.add_argument("--count", type=int, default=60, help="how many mutants (60)")
+    parser.add_argument("--minutes", type=float, default=1e9, help="after which no mutant begins")
+    parser.add_argument("--numbers", type=int, nargs="*", help="only these of that seed")
+    parser.add_argument("--only", default="", metavar="TEXT", help="files with this in their path")
+    parser.add_argument("--planted", action="store_true", help="the bugs listed in planted.toml")
+    parser.add_argument("--check", action="store_true", help="print the changes; build and test nothing")
+    chosen = parser.parse_args()
+    listed = planted(chosen.only) if chosen.planted else randomly(chosen.seed, chosen.only)
+    numbers = chosen.numbers or list(range(len(listed)))
+    end, kills, survivors, killed = time.monotonic() + 60 * chosen.minutes, Counter(), [], 0
+    if chosen.check:
+        for number in numbers[: None if chosen.planted else chosen.count]:
+            print(f"{number}: {listed[number]}")
+        return 0
+    print(f"seed {chosen.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="mutants") as temporary:
+        built = Path(temporary)
+        copy_of_checkout(built)
+        if failed := first_failure(built, ["tests"], ["-m", "not slow"]):
+            raise SystemExit(f"{failed} fails without any change")
+        for number in numbers:
+            if time.monotonic() > end or (killed + len(survivors) == chosen.count and not chosen.planted):
+                break
+            begun = time.monotonic()
+            outcome = attempt(listed[number], built, kills)
+            print(
+                f"{number}: {listed[number]}\n  {outcome or 'SURVIVES'} ({time.monotonic() - begun:.0f} s)", flush=True
+            )
+            if outcome is None:
+                survivors.append(number)
+            elif outcome not in ("does not build", "same machine code"):
+                killed += 1
+    print(f"\n{killed + len(survivors)} mutants of seed {chosen.seed}: {killed} killed, {len(survivors)} survive")
+    for number in survivors:
+        print(f"{number}: {listed[number]}")
+    return 1 if survivors or not killed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
