@@ -44,8 +44,13 @@ TELL = 200  # cases, after which counts are handed on: a crash loses no more
 
 def run_case(seed: int, number: int) -> str:
     """One case; the name of its kind."""
-    rng = np.random.default_rng((seed, number))
-    kind = one_of(rng, [kind for kind, share in KINDS.items() for _ in range(share)])
+    kinds = [kind for kind, share in KINDS.items() for _ in range(share)]
+    return one_call(np.random.default_rng((seed, number)), kinds)
+
+
+def one_call(rng, kinds) -> str:
+    """A call of one of these kinds, whatever the numbers come from."""
+    kind = one_of(rng, kinds)
     # Small arrays are worked on by one thread, and lie in the C library's memory, unless these say otherwise.
     _threads.GRAIN = one_of(rng, (1, 64, 1 << 16))
     _threads.REPAID = 0  # what a case does is not to depend on how busy the machine is
