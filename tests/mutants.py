@@ -138,10 +138,14 @@ def changes(path: Path) -> dict[int, list[Change]]:
                 group = condition.lastindex or 1
                 for new in ("0", "1") if is_c[number] else ("False", "True")[: 1 if body.startswith("while") else 2]:
                     here.append((first + condition.start(group), condition[group], new))
-            elif STATEMENT.fullmatch(body) and whole and (not is_c[number] or body.endswith(";")):
-                if not text[:begin].rstrip().endswith(("(", "[", "{", ",", "\\")):  # else it goes on from above
-                    new = ";" if is_c[number] else "return 0" if body.startswith("return ") else "pass"
-                    here.append((first, body, new))
+            elif (
+                STATEMENT.fullmatch(body)
+                and whole
+                and (not is_c[number] or body.endswith(";"))
+                and not text[:begin].rstrip().endswith(("(", "[", "{", ",", "\\"))  # else it goes on from above
+            ):
+                new = ";" if is_c[number] else "return 0" if body.startswith("return ") else "pass"
+                here.append((first, body, new))
         source = path.read_text()
         for place, old, new in here:
             change = Change(str(path.relative_to(ROOT)), place, source[place : place + len(old)], new)
