@@ -33,8 +33,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PLANTED = Path(__file__).with_name("planted.toml")
-NEEDED = ("cunpool", "tests", "examples", "benchmarks", "docs", "setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE",
-          "*.md", "CITATION.cff")  # fmt: skip
+LEFT_OUT = (".git", "build", "_build", "__pycache__", "*.so")  # of a checkout
 KERNELS = (".pyx", ".pxd", ".h")
 QUICK = "-DCUNPOOL_NO_CLONES -DCUNPOOL_NO_FLOATS -w"  # unless CFLAGS is set
 LIMIT = 900  # seconds for a run of tests; a mutant that takes longer hangs
@@ -210,11 +209,7 @@ def machine_code(folder: Path) -> list[bytes]:
 
 
 def copy_of_checkout(folder: Path) -> None:
-    for path in (path for pattern in NEEDED for path in ROOT.glob(pattern)):
-        if path.is_dir():
-            shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "_build"))
-        else:
-            shutil.copy2(path, folder)
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
     setup = folder / "setup.py"
     setup.write_text(setup.read_text().replace('"-O3"', '"-O1"'))
     if said := build(folder):
