@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 import cunpool as cu
-from cunpool import _bench, _demo, _runtime
+from cunpool import _demo, _runtime
+from cunpool._bench.command import bench
 
 
 def info() -> None:
@@ -42,15 +43,16 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     demo.add_argument(
         "-o", "--output", default="cunpool-demo.png", help="the picture's file, by its suffix (default: %(default)s)"
     )
-    about = "measure ten shapes beside whichever of the others are installed"
-    bench = commands.add_parser(
+    about = "measure ten cases beside the other libraries that are installed"
+    benchmark = commands.add_parser(
         "bench",
         help=about,
         description=f"{about[0].upper()}{about[1:]}: PyTorch, ONNX Runtime (with onnx), PaddlePaddle, NumPy, SciPy, "
-        "OpenCV, scikit-image. It takes about a minute; leave the machine alone meanwhile.",
+        "OpenCV, scikit-image (pip install 'cunpool[bench]'). It takes about a minute; leave the machine alone "
+        "meanwhile.",
     )
-    bench.add_argument("--threads", type=int, help="threads of each (default: what a call would use)")
-    bench.add_argument("--plot", metavar="FILE", help="draw a chart too, by its suffix")
+    benchmark.add_argument("--threads", type=int, help="threads of each (default: what a call would use)")
+    benchmark.add_argument("--plot", metavar="FILE", help="draw a chart too, by its suffix")
     chosen = parser.parse_args(words)
     if chosen.command is None:
         parser.print_help(sys.stderr)
@@ -65,7 +67,7 @@ def run(words: Sequence[str] | None) -> int:
         elif chosen.command == "demo":
             _demo.demo(chosen.image, chosen.output, chosen.volume)
         elif chosen.command == "bench":
-            _bench.bench(chosen.threads, chosen.plot)
+            bench(chosen.threads, chosen.plot)
     except _demo.Refusal as refusal:
         print(f"cunpool: {refusal}", file=sys.stderr)
         return 2

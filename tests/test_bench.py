@@ -13,9 +13,10 @@ from multiprocessing.connection import Listener
 import numpy as np
 import pytest
 
-from cunpool import __main__ as command
+import cunpool as cu
+from cunpool import __main__ as main
 from cunpool import _bench
-from cunpool._bench import Cell
+from cunpool._bench import Cell, clock, command
 
 TINY = [
     Cell("unpool", (2, 3, 14)),
@@ -31,7 +32,7 @@ NEEDS = {"torch": "torch", "onnxruntime": "onnxruntime", "scipy": "scipy", "open
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("torch", 8), ("onnxruntime", 8), ("numpy", 3), ("scipy", 1), ("opencv", 1), ("skimage", 1)]
+    ("name", "least"), [("torch", 8), ("onnxruntime", 8), ("numpy", 8), ("scipy", 1), ("opencv", 1), ("skimage", 1)]
 )
 def test_every_contestant_answers_as_cunpool_does(name, least, monkeypatch):
     pytest.importorskip(NEEDS.get(name, "numpy"))
@@ -66,8 +67,13 @@ def test_a_contestants_process_takes_cells_and_times_them(tmp_path):
     cell = TINY[0]
     for key, array in _bench.data(cell).items():
         np.save(tmp_path / key, array)
+
+    def without_pooling(threads):
+        plain = _bench.numpy(threads)
+        return lambda cell, arrays: plain(cell, arrays) if cell.op == "unpool" else None
+
     here, there = multiprocessing.Pipe()
-    thread = threading.Thread(target=_bench.serve, args=(_bench.numpy, _bench.checksum, 1, there))
+    thread = threading.Thread(target=_bench.serve, args=(without_pooling, _bench.checksum, 1, there), daemon=True)
     thread.start()
     assert here.recv() == "ready"
     here.send((cell, str(tmp_path), 0.0001))
@@ -91,42 +97,115 @@ def test_a_contestants_process_takes_cells_and_times_them(tmp_path):
 @pytest.fixture
 def few(monkeypatch):
     """Two small cells and the two contestants that are always there."""
-    monkeypatch.setattr(_bench, "CELLS", [TINY[1], TINY[3]])
-    monkeypatch.setattr(_bench, "PEERS", {name: _bench.PEERS[name] for name in ("cunpool", "numpy")})
-    monkeypatch.setattr(_bench, "BLOCK", 0.0001)
-    monkeypatch.setattr(_bench, "SECONDS", 0.0)
+    monkeypatch.setattr(command, "CELLS", [TINY[1], TINY[3]])
+    monkeypatch.setattr(command, "PEERS", {name: _bench.PEERS[name] for name in ("cunpool", "numpy")})
+    monkeypatch.setattr(command, "BLOCK", 0.0001)
+    monkeypatch.setattr(command, "SECONDS", 0.0)
 
 
 def test_the_command(few, capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(_bench.PEERS, "paddle", "Paddle")  # which finds a module that cannot be imported
+    # PaddlePaddle finds a module that cannot be imported, SciPy one that ends the process.
+    monkeypatch.setitem(command.PEERS, "paddle", "PaddlePaddle")
+    monkeypatch.setitem(command.PEERS, "scipy", "SciPy")
     (tmp_path / "paddle.py").write_text("raise ModuleNotFoundError(name='paddle')")
+    (tmp_path / "scipy.py").write_text("raise SystemExit(3)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(_bench.sys.stderr, "isatty", lambda: True, raising=False)
-    assert command.main(["bench", "--threads", "1", "--plot", str(tmp_path / "chart.svg")]) == 0
+    monkeypatch.setattr(command.sys.stderr, "isatty", lambda: True, raising=False)
+    assert main.main(["bench", "--threads", "1", "--plot", str(tmp_path / "chart.svg")]) == 0
     printed, progress = capsys.readouterr()
     lines = printed.splitlines()
-    assert lines[0] == "Paddle is left out: not installed: paddle"
-    assert "unpool 2x3x8x10 3/2 pad 1" in printed
-    assert [line.split()[-1] for line in lines if line.startswith("pool ")] == ["-"]
+    assert lines[:3] == [
+        "SciPy is left out: its process ended with 3",
+        "not installed: PaddlePaddle",
+        "to measure them too: pip install 'cunpool[bench]'",
+    ]
     assert "[##########          ] pool 2x3x9x11" in progress
-    chart = (tmp_path / "chart.svg").read_text()
-    assert "<!-- unpooling -->" in chart
-    assert "<!-- NumPy -->" in chart
-    assert "<!-- pooling with indices -->" not in chart
+    drawn = (tmp_path / "chart.svg").read_text()
+    assert "<!-- unpooling -->" in drawn
+    assert "<!-- pooling with indices -->" in drawn
+    assert "<!-- NumPy -->" in drawn
+    assert "<!-- pooling without indices -->" not in drawn
 
 
 def test_without_a_chart_and_a_terminal_there_is_the_table(few, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert command.main(["bench"]) == 0
+    assert main.main(["bench"]) == 0
     printed, progress = capsys.readouterr()
-    assert re.search(r"^unpool 2x3x8x10 3/2 pad 1 +[\d.]+ us +[\d.]+$", printed, re.MULTILINE)
+    row = r" +[\d.]+ [um]s +([\d.]+)\n  geometric mean +\1\n"  # of one cell, the mean is the cell's
+    assert re.search(r"^unpooling\n  2x3x8x10 3/2 pad 1" + row, printed, re.MULTILINE)
+    assert re.search(r"^pooling with indices\n  2x3x9x11 3/2 pad 1" + row, printed, re.MULTILINE)
+    assert "pooling without indices" not in printed
+    assert "cunpool's time; for the others, how many times as long" in printed
     assert progress == ""
     assert not [*tmp_path.iterdir()]
 
 
+def test_the_table_of_everybody_has_at_most_100_columns(capsys):
+    times = {cell: {"cunpool 1": [0.1234]} for cell in _bench.CELLS}
+    others = [name for name in _bench.PEERS if name != "cunpool"]
+    ratios = {(cell, name): 123.4 for cell in _bench.CELLS for name in others}
+    ratios |= {(cell, "scipy"): None for cell in _bench.CELLS}
+    ratios |= {(_bench.CELLS[0], "numpy"): 2.0, (_bench.CELLS[1], "numpy"): 8.0}
+    ratios |= {(_bench.CELLS[2], "numpy"): 0.5, (_bench.CELLS[3], "numpy"): 2.0}
+    command.table(times, ratios, others, "cunpool 1")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    heads = [line for line in lines if "ONNX" in line or "shape, window/stride" in line]
+    assert [head.split() for head in heads] == [
+        ["ONNX", "Paddle-", "scikit-"],
+        ["shape,", "window/stride", "cunpool", "PyTorch", "Runtime", "Paddle", "NumPy", "SciPy", "OpenCV", "image"],
+    ]
+    widths = command.CELL_WIDTH + command.TIME_WIDTH
+    rows = [line[widths:] for line in lines if line.startswith("  ") and "ONNX" not in line]
+    assert len(rows) == 10 + 3
+    for row in rows:  # each entry in its own column
+        assert row.split() == [row[i : i + 8].strip() for i in range(0, len(row), command.RATIO_WIDTH)]
+        assert len(row.split()) == len(others)
+    means = [line.split()[2:] for line in lines if line.startswith("  geometric mean")]
+    assert means[0] == ["123", "123", "123", "2.00", "-", "123", "123"]
+    assert len(means) == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(None, "-"), (0.62, "0.62"), (9.994, "9.99"), (9.996, "10.0"), (99.94, "99.9"), (99.96, "100")]
+)
+def test_a_factor_has_three_digits(number, text):
+    assert command.factor(number) == text
+
+
+def test_times_are_in_the_unit_that_is_read():
+    assert command.duration(4.26e-6) == "4.3 us"
+    assert command.duration(0.01834) == "18.34 ms"
+
+
+def test_more_threads_than_processors_are_remarked(few, capsys, monkeypatch):
+    monkeypatch.setattr(cu, "get_num_threads", lambda: 3)
+    for available, text in ((1, "3 threads on 1 processor: "), (2, "3 threads on 2 processors: ")):
+        command.remark(3, 3, available)
+        assert capsys.readouterr().out.startswith(text)
+    command.remark(3, 3, 3)
+    assert capsys.readouterr().out == ""
+    command.remark(500, 3, 3)
+    assert capsys.readouterr().out.startswith("--threads 500: cunpool takes at most 3 threads here")
+    monkeypatch.undo()
+    monkeypatch.setattr(command, "CELLS", TINY[:1])
+    monkeypatch.setattr(command, "PEERS", {name: _bench.PEERS[name] for name in ("cunpool", "numpy")})
+    monkeypatch.setattr(command, "processors", lambda: 0)
+    monkeypatch.setattr(command, "SECONDS", 0.0)
+    assert main.main(["bench", "--threads", "1"]) == 0
+    assert capsys.readouterr().out.startswith("1 thread on 0 processors: threads wait")
+
+
+def test_processors_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(command._cgroups, "processors", lambda: None)
+    assert 1 <= command.processors() <= os.cpu_count()
+    monkeypatch.setattr(command._cgroups, "processors", lambda: 1)
+    assert command.processors() == 1
+
+
 def test_the_words_that_a_process_is_given(monkeypatch, tmp_path):
     with Listener() as listener:
-        monkeypatch.setattr(_bench.sys, "argv", ["_bench", "numpy", "1", str(listener.address)])
+        monkeypatch.setattr(clock.sys, "argv", ["_bench", "numpy", "1", str(listener.address)])
         thread = threading.Thread(target=_bench.main, args=(_bench.CONTESTANTS,))
         thread.start()
         with listener.accept() as connection:
@@ -138,15 +217,15 @@ def test_the_words_that_a_process_is_given(monkeypatch, tmp_path):
 @pytest.mark.parametrize("plot", ["none/chart.png", "chart.unknown"])
 def test_a_chart_that_cannot_be_written(few, capsys, plot, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert command.main(["bench", "--threads", "1", "--plot", plot]) == 2
+    assert main.main(["bench", "--threads", "1", "--plot", plot]) == 2
     assert f"cunpool: cannot write {plot}: " in capsys.readouterr().err
 
 
 def test_a_missing_extra_and_a_wrong_number_of_threads(few, capsys, monkeypatch):
-    assert command.main(["bench", "--threads", "0"]) == 2
-    assert "cunpool: n must be at least 1, got 0" in capsys.readouterr().err
-    monkeypatch.setitem(_bench.sys.modules, "matplotlib", None)
-    assert command.main(["bench", "--plot", "chart.png"]) == 2
+    assert main.main(["bench", "--threads", "0"]) == 2
+    assert "cunpool: --threads must be at least 1, got 0" in capsys.readouterr().err
+    monkeypatch.setitem(command.sys.modules, "matplotlib", None)
+    assert main.main(["bench", "--plot", "chart.png"]) == 2
     assert "pip install 'cunpool[bench]'" in capsys.readouterr().err
 
 
@@ -167,12 +246,12 @@ def test_wrong_answers_are_not_timed():
 
 
 def test_a_turn_begins_with_calls_that_do_not_count(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(_bench.time, "perf_counter", lambda: clock[0])
+    now = [0.0]
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
 
     def call():
-        clock[0] += 0.02 if len(calls) else 1.0  # the first one has to wake up
-        calls.append(clock[0])
+        now[0] += 0.02 if len(calls) else 1.0  # the first one has to wake up
+        calls.append(now[0])
 
     for threads, least in ((1, 1), (2, 1)):
         calls: list[float] = []
@@ -188,18 +267,18 @@ def test_a_full_disk_is_no_fault_of_printing(monkeypatch):
     def without_room(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_bench.np, "save", without_room)
+    monkeypatch.setattr(clock.np, "save", without_room)
     with pytest.raises(_bench.Refusal, match=r"cannot write to .*No space left on device"):
         _bench.measure(TINY[0], {"x": np.zeros(1)}, [Played("a", 1)], 3, 0.1)
 
 
 def test_who_has_used_up_its_share_has_no_further_turn(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(_bench.time, "perf_counter", lambda: clock[0])
+    now = [0.0]
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
 
     class Slow(Played):
         def ask(self, order):
-            clock[0] += 1.0 if order == "time" else 0.0
+            now[0] += 1.0 if order == "time" else 0.0
             return super().ask(order)
 
     slow, quick = Slow("slow", 1), Played("quick", 1)
@@ -225,3 +304,30 @@ def test_the_chart_shows_losses_as_plain_as_wins(tmp_path):
         text = path.read_text()
         assert _bench.FASTER in text
         assert _bench.SLOWER in text
+
+
+@pytest.mark.parametrize("numbers", [[0.5, 2.0], [1.5, 900.0], [0.02, 0.03], [0.1, 0.9, 1234.5]], ids=str)
+def test_nothing_that_the_chart_says_is_cut(tmp_path, monkeypatch, numbers):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    groups = {"pooling without indices": [_bench.row("PaddlePaddle", numbers), _bench.row("NumPy", numbers[-1:])]}
+    _bench.draw(groups, tmp_path / "chart.png", "light", "cunpool 0.1.0, 16 threads")
+    canvas = FigureCanvasAgg(drawn[0])
+    canvas.draw()
+    paper = drawn[0].bbox
+    texts = [text for text in drawn[0].findobj(Text) if text.get_text() and text.get_visible()]
+    low, high = drawn[0].axes[0].get_xlim()
+    ticks = {text.get_text(): float(text.get_text()) for text in drawn[0].axes[0].get_xticklabels()}
+    for text in texts:
+        box = text.get_window_extent(canvas.get_renderer())
+        if low <= ticks.get(text.get_text(), low) <= high:
+            assert paper.x0 <= box.x0, text
+            assert box.x1 <= paper.x1, text
+            assert paper.y0 <= box.y0, text
+            assert box.y1 <= paper.y1, text
+    assert {"PaddlePaddle", "cunpool 0.1.0, 16 threads"} <= {text.get_text() for text in texts}
+    assert any("geometric mean" in text.get_text() for text in texts)
