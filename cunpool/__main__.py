@@ -41,7 +41,9 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     )
     demo.add_argument("--volume", action="store_true", help="take a volume: IMAGE is an .npy file with three axes")
     demo.add_argument(
-        "-o", "--output", default="cunpool-demo.png", help="the picture's file, by its suffix (default: %(default)s)"
+        "-o",
+        "--output",
+        help="the picture's file, by its suffix (default: cunpool-demo.png, with --volume cunpool-demo-volume.png)",
     )
     about = "measure ten cases beside the other libraries that are installed"
     benchmark = commands.add_parser(

@@ -21,6 +21,12 @@ ROUNDS, LEAST, SECONDS = 25, 3, 3.0  # as many rounds as these seconds allow
 WIDTH, TALLEST = 3.2, 6.4  # inches of one picture in the figure
 CROP = 8  # cells of the first picture along each side of what is magnified
 KEPT = "#e8730c"  # frames what was kept
+CAPTIONS = (
+    "Top: height x width. Bottom: the framed square, magnified.\n"
+    "Orange frames: the maxima that pooling keeps, and where unpooling puts them back; all else is zero.",
+    "Top: the middle slice of the depth, height x width. Bottom: the framed square, magnified. Orange frames: the\n"
+    "maxima that pooling keeps, and where unpooling puts them back. The maxima of the other windows lie in the next slice.",
+)
 NOISY = 2.0  # a median of so many times the best is something else's doing
 
 
@@ -48,12 +54,14 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def demo(image: str | None, output: str, volume: bool) -> None:
+def demo(image: str | None, output: str | None, volume: bool) -> None:
     try:
         from matplotlib import cbook
         from PIL import Image  # noqa: F401
     except ImportError as error:
         raise Refusal(f"the demo needs {error.name}: pip install 'cunpool[demo]'") from None
+    if output is None:
+        output = "cunpool-demo-volume.png" if volume else "cunpool-demo.png"
     if volume:
         path = destination(output, image or "")
         x = synthetic() if image is None else read_volume(image)
@@ -63,12 +71,12 @@ def demo(image: str | None, output: str, volume: bool) -> None:
         x = read_image(source)
     print(f"{'volume' if volume else 'image':<16} {x.shape} {x.dtype}, {threads()}")
     if volume:
-        steps, stages = run(x, cu.max_pool3d, cu.max_unpool3d, ["pool", "pool again", "pool thrice"])
+        steps, stages = run(x, cu.max_pool3d, cu.max_unpool3d, ["pool once", "pool twice", "pool 3 times"])
         stages = [Stage(name, middle(cells), scale) for name, cells, scale in stages]
     else:
         steps, stages = run(x, cu.max_pool2d, cu.max_unpool2d, ["pool"])
         stages = [Stage(name, cells.transpose(1, 2, 0), scale) for name, cells, scale in stages]
-    draw(stages, path)
+    draw(stages, path, CAPTIONS[volume])
     print(f"wrote {path}")
     measure(steps)
 
@@ -76,21 +84,26 @@ def demo(image: str | None, output: str, volume: bool) -> None:
 def run(
     x: Array, pool: Callable[..., Any], unpool: Callable[..., Any], names: list[str]
 ) -> tuple[list[Step], list[Stage]]:
-    """Pool as often as there are names, and unpool the first level: each step checked, and what is to be seen."""
-    steps, kept, stages, cells = [], [], [Stage("what was given", x, 1)], x
+    """Pool as often as there are names, and unpool the first level: each step checked, and what is to be seen.
+
+    The third stage is the unpooled one.
+    """
+    steps, kept, stages, cells = [], [], [Stage("original", x, 1)], x
+    titles = ["pooled"] if len(names) == 1 else ["pooled once", "pooled twice", "pooled 3 times"]
     for level, name in enumerate(names, 1):
         step = Step(name, partial(pool, cells, 2, return_indices=True), partial(numpy_pool, cells))
         cells, indices = check(step)
         steps.append(step)
         kept.append((cells, indices))
-        stages.append(Stage(f"pooled{['', ' twice', ' thrice'][level - 1]}", cells, 2**level))
+        stages.append(Stage(titles[level - 1], cells, 2**level))
     y, indices = kept[0]
     step = Step("unpool", lambda: unpool(y, indices, 2, output_size=x.shape), lambda: numpy_unpool(y, indices, x.shape))
     z = check(step)
     same = int(np.count_nonzero((z == x) & (x != 0)))
     print(f"{same} of {x.size} values came back exactly: {same / x.size:.2%} (one in {2 ** (x.ndim - 1)} was kept, and "
           "zeros do not count)")  # fmt: skip
-    return [*steps, step], [*stages, Stage("unpooled", z, 1)]
+    stages.insert(2, Stage(f"{titles[0]}, then unpooled", z, 1))  # beside what it was made of
+    return [*steps, step], stages
 
 
 def middle(volume: Array) -> Array:
@@ -136,16 +149,37 @@ def read_image(path: str) -> Array:
     """The image as uint8 of shape (3, H, W), without a copy of its (H, W, 3)."""
     from PIL import Image
 
+    if is_npy(path):
+        cells = load_npy(path, "image")
+        remedy = "give --volume" if cells.ndim == 3 else "with --volume it must have 3 axes"
+        raise Refusal(f"cannot read the image: {path} is {described(cells)}; {remedy}")
     try:
         with Image.open(path) as image:
             if image.mode.endswith(("A", "a")) or "transparency" in image.info:
                 print("the image's transparency is left out")
+            if deep := deeper_than_8_bits(image):
+                print(f"the image's {deep} are scaled to 8 bits")
             pixels = np.asarray((eight_bits(image) if image.mode[0] in "IF" else image).convert("RGB"))
     except Exception as error:  # a damaged file meets with whatever its format's reader raises
         raise Refusal(f"cannot read the image: {one_line(error)}") from None
     if min(pixels.shape[:2]) < 4:
         raise Refusal(f"the image must have at least 4 x 4 pixels, got {pixels.shape[1]} x {pixels.shape[0]}")
     return pixels.transpose(2, 0, 1)
+
+
+def deeper_than_8_bits(image: Any) -> str:
+    """What the file's numbers are where 8 bits do not hold them, else an empty string. The image is not loaded yet.
+
+    Pillow reads 16 bits of several channels as 8: that the file has more is only in what it tells its decoder.
+    """
+    if image.mode[0] == "F":
+        return "floats"
+    if image.mode == "I":
+        return "32-bit integers"
+    tiles = [(str(codec), arguments) for codec, _, _, arguments in getattr(image, "tile", [])]
+    wide = [";16" in f"{arguments}" or "16" in codec for codec, arguments in tiles]
+    maximum = [arguments[-1] for codec, arguments in tiles if codec == "ppm" and isinstance(arguments, tuple)]
+    return "16-bit integers" if image.mode[0] == "I" or any(wide) or max(maximum, default=0) > 255 else ""
 
 
 def eight_bits(image: Any) -> Any:
@@ -159,14 +193,34 @@ def eight_bits(image: Any) -> Any:
     return Image.fromarray((cells * (255 / (top or 1))).astype(np.uint8))
 
 
+def is_npy(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(6) == b"\x93NUMPY"
+    except OSError:
+        return False
+
+
+def load_npy(path: str, what: str) -> Array:
+    try:
+        cells: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # no such file, a damaged one, Python objects
+        raise Refusal(f"cannot read the {what}: {one_line(error)}") from None
+    return cells
+
+
+def described(cells: Array) -> str:
+    return f"an array of {cells.dtype} with {cells.ndim} ax{'i' if cells.ndim == 1 else 'e'}s, {cells.shape}"
+
+
 def read_volume(path: str) -> Array:
     """The volume of an .npy file, as (1, D, H, W); read where it lies."""
-    try:
-        cells = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # whatever else the file may be
-        raise Refusal(f"cannot read the volume: {one_line(error)}") from None
-    if not isinstance(cells, np.ndarray) or cells.ndim != 3 or cells.dtype.kind not in "buif":
-        raise Refusal("the volume must be an .npy file of one array of real numbers with 3 axes")
+    if not is_npy(path) and Path(path).is_file():
+        raise Refusal(f"cannot read the volume: {path} is not an .npy file, as numpy.save writes; "
+                      "leave --volume out for an image")  # fmt: skip
+    cells = load_npy(path, "volume")
+    if cells.ndim != 3 or cells.dtype.kind not in "buif":
+        raise Refusal(f"the volume must have 3 axes and real numbers, got {described(cells)}")
     if min(cells.shape) < CROP:
         raise Refusal(f"the volume must have at least {CROP} cells along each axis, got {cells.shape}")
     return np.asarray(cells)[None]
@@ -202,22 +256,22 @@ def check(step: Step) -> Any:
     return result
 
 
-def draw(stages: Sequence[Stage], path: Path) -> None:
+def draw(stages: Sequence[Stage], path: Path, caption: str) -> None:
     """The pictures, and below each the same few cells of it with their numbers."""
     from matplotlib.figure import Figure
 
     height, width = stages[0].cells.shape[:2]
     tall = min(max(WIDTH * height / width, WIDTH / 8), TALLEST)
-    figure = Figure(figsize=(WIDTH * len(stages), tall + WIDTH + 0.8), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(WIDTH * len(stages), tall + WIDTH + 1.05), layout="constrained", facecolor="white")
     above, below = figure.subplots(2, len(stages), height_ratios=[tall, WIDTH])
     size = CROP if min(height, width) >= CROP else 4
     corner = liveliest(cropped(stages[0], (0, 0), max(height, width)), size)
     least, most = min(float(stages[0].cells.min()), 0.0), float(stages[0].cells.max())
     shown = {"interpolation": "nearest", "cmap": "gray", "vmin": least, "vmax": most}
-    back = cropped(stages[-1], corner, size)
+    back = cropped(stages[2], corner, size)
     for axes, under, stage in zip(above, below, stages, strict=True):
         axes.imshow(stage.cells, **shown)
-        axes.set_title(f"{stage.name}, {stage.cells.shape[1]} x {stage.cells.shape[0]}", fontsize=11)
+        axes.set_title(f"{stage.name}\n{stage.cells.shape[0]} x {stage.cells.shape[1]}", fontsize=11)
         row, column = ((place + size / 2) / stage.scale - 0.5 for place in corner)
         side = max(size, min(width, height) / 20) / stage.scale
         frame(axes, column - side / 2, row - side / 2, side, 2)
@@ -231,7 +285,7 @@ def draw(stages: Sequence[Stage], path: Path) -> None:
                 frame(under, j - 0.47, i - 0.47, 0.94, 1.6)
         for each in (axes, under):
             each.set(xticks=[], yticks=[])
-    figure.supxlabel("below, what is framed above: in orange what was kept, and where it went back to", fontsize=10)
+    figure.supxlabel(caption, fontsize=10)
     picture = io.BytesIO()
     try:
         figure.savefig(picture, dpi=150, format=path.suffix[1:].lower())

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import fnmatch
 import os
+import pathlib
+import struct
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -53,8 +57,9 @@ def test_demo_with_a_volume(tmp_path, capsys, monkeypatch, hurried):
     printed = capsys.readouterr().out
     assert printed.count("equal to NumPy's") == 4
     assert "came back exactly: 12.50% (one in 8" in printed
-    with Image.open("cunpool-demo.png") as picture:
+    with Image.open("cunpool-demo-volume.png") as picture:
         assert picture.size[0] == 2400
+    assert not (tmp_path / "cunpool-demo.png").exists()
     np.save("given.npy", np.random.default_rng(0).standard_normal((9, 23, 14)).astype(">f4"))
     assert command.main(["demo", "--volume", "given.npy", "-o", "given.svg"]) == 0
     assert "volume           (1, 9, 23, 14) >f4" in capsys.readouterr().out
@@ -100,9 +105,21 @@ def test_demo_with_any_image(tmp_path, capsys):
         (["mixed.png"], "cannot read the image"),
         (["x.dds"], "cannot read the image"),
         (["--volume", "none.npy"], "cannot read the volume: [Errno 2]"),
-        (["--volume", "text.png"], "cannot read the volume"),
-        (["--volume", "flat.npy"], "the volume must be an .npy file of one array of real numbers with 3 axes"),
-        (["--volume", "words.npy"], "of real numbers"),
+        (["--volume", "text.png"], "cannot read the volume: text.png is not an .npy file, as numpy.save writes; leave"),
+        (
+            ["--volume", "whole.png"],
+            "cannot read the volume: whole.png is not an .npy file, as numpy.save writes; leave",
+        ),
+        (["--volume", "several.npz"], "several.npz is not an .npy file"),
+        (["--volume", "objects.npy"], "cannot read the volume: "),
+        (["--volume", "flat.npy"], "3 axes and real numbers, got an array of float64 with 2 axes, (20, 20)"),
+        (["--volume", "line.npy"], "3 axes and real numbers, got an array of float64 with 1 axis, (20,)"),
+        (["--volume", "words.npy"], "real numbers, got an array of <U1 with 3 axes, (20, 20, 20)"),
+        (
+            ["small.npy"],
+            "cannot read the image: small.npy is an array of float64 with 3 axes, (9, 7, 9); give --volume",
+        ),
+        (["flat.npy"], "flat.npy is an array of float64 with 2 axes, (20, 20); with --volume it must have 3 axes"),
         (["--volume", "small.npy"], "at least 8 cells along each axis, got (9, 7, 9)"),
         (["--volume", "small.npy", "-o", "small.png"], "the output would overwrite the image, small.png"),
     ],
@@ -115,6 +132,9 @@ def test_one_line_and_status_2(tmp_path, monkeypatch, capsys, arguments, message
     (tmp_path / "folder").mkdir()
     Image.new("L", (3, 9)).save("tiny.png")
     np.save("flat.npy", np.zeros((20, 20)))
+    np.save("line.npy", np.zeros(20))
+    np.savez("several.npz", a=np.zeros(3), b=np.zeros(4))
+    np.save("objects.npy", np.full((20, 20, 20), None))
     np.save("words.npy", np.full((20, 20, 20), "a"))
     np.save("small.npy", np.zeros((9, 7, 9)))
     (tmp_path / "small.png").symlink_to("small.npy")
@@ -126,7 +146,9 @@ def test_one_line_and_status_2(tmp_path, monkeypatch, capsys, arguments, message
     (tmp_path / "mixed.png").write_bytes(whole[:50] + bytes(60) + whole[110:])
     (tmp_path / "x.dds").write_bytes(b"DDS " + (124).to_bytes(4, "little") + bytes(range(120)))
     before = sorted(tmp_path.iterdir())
-    assert message in refused(capsys, "demo", *arguments)
+    said = refused(capsys, "demo", *arguments)
+    assert message in said
+    assert "pickle" not in said  # neither the word nor the advice to load one
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "photo").read_bytes() == whole
 
@@ -186,10 +208,73 @@ def test_an_image_of_16_bits_and_one_with_transparency(tmp_path, capsys):
     Image.fromarray(np.arange(0, 65536, 64, np.uint16).reshape(32, 32)).save(tmp_path / "deep.png")
     pixels = _demo.read_image(str(tmp_path / "deep.png"))
     assert pixels[0].ravel().tolist() == [value * 255 // 65535 for value in range(0, 65536, 64)]
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == "the image's 16-bit integers are scaled to 8 bits\n"
     photograph(8, 8, 4).save(tmp_path / "alpha.png")
     assert _demo.read_image(str(tmp_path / "alpha.png")).shape == (3, 8, 8)
     assert "transparency is left out" in capsys.readouterr().out
+
+
+def png_of_16_bits(pixels: np.ndarray) -> bytes:
+    """An RGB picture, which Pillow reads but does not write."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def test_pictures_of_more_than_8_bits_are_announced(tmp_path, capsys):
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 65536, (8, 9, 3), np.uint16)
+    (tmp_path / "colours.png").write_bytes(png_of_16_bits(pixels))
+    (tmp_path / "colours.ppm").write_bytes(b"P6 9 8 65535\n" + pixels.astype(">u2").tobytes())
+    (tmp_path / "plain.ppm").write_bytes(b"P6 9 8 255\n" + (pixels >> 8).astype(np.uint8).tobytes())
+    Image.fromarray(np.zeros((8, 9), np.int32)).save(tmp_path / "wide.tif")
+    Image.fromarray(np.zeros((8, 9), np.float32)).save(tmp_path / "floats.tif")
+    photograph(8, 9).save(tmp_path / "plain.png")
+    for name, deep in (
+        ("colours.png", "16-bit integers"),
+        ("colours.ppm", "16-bit integers"),
+        ("wide.tif", "32-bit integers"),
+        ("floats.tif", "floats"),
+        ("plain.png", ""),
+        ("plain.ppm", ""),
+    ):
+        assert _demo.read_image(str(tmp_path / name)).shape == (3, 8, 9), name
+        assert capsys.readouterr().out == (f"the image's {deep} are scaled to 8 bits\n" if deep else ""), name
+
+
+def test_the_unpooled_picture_stands_beside_what_it_was_made_of(tmp_path, monkeypatch, hurried):
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    titles: list[str] = []
+    captions: list[str] = []
+    monkeypatch.setattr(Axes, "set_title", lambda axes, text, **_: titles.append(text))
+    monkeypatch.setattr(Figure, "supxlabel", lambda figure, text, **_: captions.append(text))
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((9, 24, 16)))
+    _demo.demo(str(tmp_path / "x.npy"), str(tmp_path / "x.png"), True)
+    names = ["original", "pooled once", "pooled once, then unpooled", "pooled twice", "pooled 3 times"]
+    sizes = ["24 x 16", "12 x 8", "24 x 16", "6 x 4", "3 x 2"]  # in the order of the shapes that are printed
+    assert titles == [f"{name}\n{size}" for name, size in zip(names, sizes, strict=True)]
+    assert "the middle slice of the depth, height x width" in captions[0]
+    photograph(20, 30).save(tmp_path / "x.png")
+    del titles[:]
+    _demo.demo(str(tmp_path / "x.png"), str(tmp_path / "y.png"), False)
+    assert titles == ["original\n20 x 30", "pooled\n10 x 15", "pooled, then unpooled\n20 x 30"]
+
+
+def test_git_ignores_the_demos_pictures():
+    ignored = pathlib.Path(__file__).parent.parent / ".gitignore"
+    if not ignored.exists():
+        pytest.skip("not a checkout")
+    patterns = [line.removeprefix("/") for line in ignored.read_text().splitlines() if "demo" in line]
+    for name in ("cunpool-demo.png", "cunpool-demo-volume.png"):
+        assert any(fnmatch.fnmatch(name, pattern) for pattern in patterns), name
 
 
 def test_the_timing_says_when_it_was_disturbed(monkeypatch, capsys):
