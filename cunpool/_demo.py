@@ -25,7 +25,7 @@ CAPTIONS = (
     "Top: height x width. Bottom: the framed square, magnified.\n"
     "Orange frames: the maxima that pooling keeps, and where unpooling puts them back; all else is zero.",
     "Top: the middle slice of the depth, height x width. Bottom: the framed square, magnified. Orange frames: the\n"
-    "maxima that pooling keeps, and where unpooling puts them back. The maxima of the other windows lie in the next slice.",
+    "maxima that pooling keeps, and where unpooling puts them back. Other windows' maxima lie in a neighbouring slice.",
 )
 NOISY = 2.0  # a median of so many times the best is something else's doing
 
