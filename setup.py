@@ -32,10 +32,10 @@ SMALLER += ["-fno-align-labels", "-fno-align-functions"]
 # What some modules have besides. The shortest loops begin where a cache line does: where they lie badly, scattering
 # and gathering take 1.1 to 1.3 times as long. No loop of the last two is worth the bytes that it takes in the wheel.
 BESIDES = {
-    "cunpool._unpool": ["-falign-loops=64"],
-    "cunpool._gather": ["-falign-loops=64"],
-    "cunpool._memory": ["-Os"],
-    "cunpool._runtime": ["-Os"],
+    "cunpool._kernels.unpool": ["-falign-loops=64"],
+    "cunpool._kernels.backward": ["-falign-loops=64"],
+    "cunpool._kernels.memory": ["-Os"],
+    "cunpool._kernels.runtime": ["-Os"],
 }
 # In the order of the source what is alike lies close together, and a wheel's compression sees 32 KB at a time.
 SMALLER += ["-fno-toplevel-reorder", "-ffunction-sections"]

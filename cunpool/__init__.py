@@ -38,7 +38,7 @@ PyTorch's tensors have `cunpool.torch`, Dask's arrays `cunpool.dask`; both have 
 How it is built: a front end (`unpooling`, `pooling`, `taking`; `modules` keeps arguments for them) takes the caller's
 arguments to `_geometry`, which knows integers alone and answers for sizes; to `_arrays`, which answers for dtypes,
 shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a kernel
-(`_unpool`, `_gather`, `_pool`; Cython, what they share is in the `.pxd` files). Kernels assume valid arguments, check
+(`_kernels`; Cython). Kernels assume valid arguments, check
 the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel
 keeps no pointer beyond its call. `_advice` looks at indices that are legal and look wrong. `_signatures` says for type
 checkers what the functions return. `indices` converts between formats of indices, with `_geometry`, `_arrays` and no

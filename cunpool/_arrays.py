@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _memory
+from cunpool._kernels import memory as _memory
 
 Array = npt.NDArray[Any]
 

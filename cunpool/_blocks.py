@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cunpool import _arrays, _chunks, _geometry, _memory
+from cunpool import _arrays, _chunks, _geometry
 from cunpool._arrays import Array
 from cunpool._chunks import Axis, Range, Runs
 from cunpool._geometry import Shape
+from cunpool._kernels import memory as _memory
 
 # How many places are moved at a time, so that they stay in the caches meanwhile.
 SLAB = 1 << 14

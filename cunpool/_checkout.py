@@ -9,12 +9,12 @@ from pathlib import Path
 
 def compiled(path: list[str]) -> list[str]:
     """The package's `path`, or the installed package's where `path` has no compiled modules."""
-    if PathFinder.find_spec("cunpool._runtime", path):
+    if PathFinder.find_spec("cunpool._kernels.runtime", [str(Path(entry, "_kernels")) for entry in path]):
         return path
     here = Path(__file__).parent.parent.resolve()
     spec = PathFinder.find_spec("cunpool", [entry for entry in sys.path if Path(entry).resolve() != here])
     installed = list(spec.submodule_search_locations or []) if spec else []
-    if PathFinder.find_spec("cunpool._runtime", installed):
+    if PathFinder.find_spec("cunpool._kernels.runtime", [str(Path(entry, "_kernels")) for entry in installed]):
         return installed
     raise ImportError(
         f"cunpool's compiled modules are missing from {path[0]}: build them with 'pip install .' in the checkout "

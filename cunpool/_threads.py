@@ -10,7 +10,7 @@ from cunpool._geometry import integer
 from cunpool._waiting import briefly
 
 with briefly():  # before any other module brings OpenMP's library in
-    from cunpool import _runtime
+    from cunpool._kernels import runtime as _runtime
 
 # Below this many bytes of work for each thread it costs more than it saves: of a team that waits awake, for it ended a
 # region of this thread a moment ago; and how many times as many of one that sleeps and has to be woken, unless calls

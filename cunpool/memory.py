@@ -15,8 +15,9 @@ import sys
 import warnings
 from typing import NamedTuple
 
-from cunpool import _cgroups, _memory
+from cunpool import _cgroups
 from cunpool._geometry import integer
+from cunpool._kernels import memory as _memory
 
 __all__ = ["CacheInfo", "cache_info", "empty_cache", "get_cache_limit", "set_cache_limit"]
 

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _arrays, _geometry, _pool, _threads, _unpool, unpooling
+from cunpool import _arrays, _geometry, _threads, unpooling
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
+from cunpool._kernels import pool as _pool
+from cunpool._kernels import unpool as _unpool
 from cunpool._signatures import MaxPoolResult, Pair, overloaded
 
 __all__ = [

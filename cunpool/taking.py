@@ -7,10 +7,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _gather, _geometry, _say, _threads
+from cunpool import _arrays, _geometry, _say, _threads
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size
+from cunpool._kernels import backward as _backward
 
 __all__ = ["take_at1d", "take_at2d", "take_at3d"]
 
@@ -57,7 +58,7 @@ def _take_at(
         places is None
         or not inside
         or not values.size
-        or not _gather.unpool_backward(values, places, result, sizes, n, _KINDS[values.itemsize], codes, threads)
+        or not _backward.unpool_backward(values, places, result, sizes, n, _KINDS[values.itemsize], codes, threads)
     ):
         raise _arrays.bad_code(given, n, sizes, where=_WHERE) if codes else _arrays.bad_index(given, full, where=_WHERE)
     return _arrays.delivered(result, out)

@@ -8,10 +8,12 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _gather, _geometry, _threads, _unpool
+from cunpool import _advice, _arrays, _geometry, _threads
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
+from cunpool._kernels import backward as _backward
+from cunpool._kernels import unpool as _unpool
 
 __all__ = [
     "max_unpool1d",
@@ -98,7 +100,7 @@ def _max_unpool_backward(
     places = places_of(given, shape, codes, n, sizes, "indices")
     result = _arrays.result_for(out, full, shape, full.dtype, full, given)
     threads = _threads.threads_for(full.nbytes, num_threads)
-    if not _gather.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
+    if not _backward.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
         raise _arrays.bad_code(given, n, sizes) if codes else _arrays.bad_index(given, full.shape[-n:])
     return _arrays.delivered(result, out)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 
 def pytest_report_header() -> str:

@@ -8,7 +8,7 @@ from cases import POOL, bits, channels_last
 from numpy.lib.stride_tricks import as_strided
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 # Fewer and more than a vector, whole ones and not, and more than the buffers hold.
 CHANNELS = [16, 17, 24, 31, 32, 63, 64, 65, 100, 128, 300, 512, 513, 600]

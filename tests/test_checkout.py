@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import cunpool as cu
-from cunpool import _checkout, _runtime
+from cunpool import _checkout
+from cunpool._kernels import runtime as _runtime
 
 SOURCE = Path(_checkout.__file__).parent
-INSTALLED = Path(_runtime.__file__).parent.parent
+INSTALLED = Path(_runtime.__file__).parent.parent.parent
 
 
 @pytest.fixture

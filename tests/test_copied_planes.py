@@ -10,7 +10,7 @@ import vectorised
 from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits, random_numbers
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 COPIED = _pool.COPIED
 

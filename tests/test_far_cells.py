@@ -9,7 +9,7 @@ from cases import POOL, bits, random_numbers
 from fuzzing.right import UNPOOL_BACKWARD
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 LAYERS = (3, 32768, 32768)
 

@@ -10,7 +10,9 @@ from cases import POOL, UNPOOL, bits, channels_last, random_items, random_number
 from fuzzing.right import POOL_BACKWARD, UNPOOL_BACKWARD
 
 import cunpool as cu
-from cunpool import _gather, _pool, _unpool
+from cunpool._kernels import backward as _backward
+from cunpool._kernels import pool as _pool
+from cunpool._kernels import unpool as _unpool
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def ways(monkeypatch):
             setattr(self, name, watched(getattr(module, name)))
 
     monkeypatch.setattr("cunpool.unpooling._unpool", Module(_unpool, "unpool"))
-    monkeypatch.setattr("cunpool.unpooling._gather", Module(_gather, "unpool_backward"))
+    monkeypatch.setattr("cunpool.unpooling._backward", Module(_backward, "unpool_backward"))
     monkeypatch.setattr("cunpool.pooling._unpool", Module(_unpool, "unpool"))
     monkeypatch.setattr("cunpool.pooling._pool", Module(_pool, "pool"))
     return taken
@@ -612,19 +614,19 @@ def test_ways_of_pooling_narrow_numbers(rng, ways, dtype, width, coded, plain):
     ("full", "kernel", "dtype", "way"),
     [
         ((2, 3, 2**21), 2, "f4", 0),
-        ((2, 3, 1001, 1501), 2, "f4", _gather.FETCHED),
-        ((2, 9, 501, 1001), (3, 2), "f4", _gather.FETCHED),
-        ((1, 2, 64, 256, 260), 2, "f4", _gather.FETCHED),
+        ((2, 3, 1001, 1501), 2, "f4", _backward.FETCHED),
+        ((2, 9, 501, 1001), (3, 2), "f4", _backward.FETCHED),
+        ((1, 2, 64, 256, 260), 2, "f4", _backward.FETCHED),
         ((1, 2, 64, 256, 260), (2, 1, 2), "f4", 0),
-        ((1, 2, 64, 256, 260), (1, 4, 4), "f4", _gather.FETCHED),
+        ((1, 2, 64, 256, 260), (1, 4, 4), "f4", _backward.FETCHED),
         ((1, 2, 64, 256, 260), (1, 5, 5), "f4", 0),  # of whose lines most have no place
-        ((2, 300, 224, 224), 2, "u1", _gather.FETCHED),
+        ((2, 300, 224, 224), 2, "u1", _backward.FETCHED),
         ((1, 20, 300, 303), (2, 4), "D", 0),
-        ((1, 20, 300, 303), (4, 1), "D", _gather.FETCHED),
+        ((1, 20, 300, 303), (4, 1), "D", _backward.FETCHED),
         ((1, 20, 300, 303), (5, 1), "D", 0),
         ((1, 2, 65, 256, 260), (4, 2, 4), "f4", 0),  # in a layer a line each, but not in four
-        ((1, 700, 80, 90), (2, 1), "f4", _gather.FETCHED),
-        ((500, 20, 23, 23), 2, "f4", _gather.FETCHED),
+        ((1, 700, 80, 90), (2, 1), "f4", _backward.FETCHED),
+        ((500, 20, 23, 23), 2, "f4", _backward.FETCHED),
         ((700, 20, 22, 22), 2, "f4", 0),
     ],
 )
@@ -645,7 +647,7 @@ def test_gradients_of_large_arrays_are_fetched_ahead(rng, ways, full, kernel, dt
     if order == "channels last" and full[1] < 8:
         way = 0
     elif order == "channels last" and n > 1 and full[2:] == (22, 22):
-        way = _gather.FETCHED
+        way = _backward.FETCHED
     given = laid(grad)
     expected = bits(gathered(indices))
     ways.clear()
@@ -672,7 +674,7 @@ def test_windows_deeper_than_a_large_array_are_not_fetched_beyond_it(ways):
     grad = np.arange(2**23, dtype=np.float32).reshape(1, 2, 2048, 2048)
     indices = np.arange(2**20).reshape(1, 1, 1024, 1024) * 8
     assert np.array_equal(cu.max_unpool3d_backward(grad, indices, (2**40, 2, 2)), indices.astype(np.float32))
-    assert ways == [1 | _gather.FETCHED]
+    assert ways == [1 | _backward.FETCHED]
 
 
 @pytest.mark.parametrize("threads", [1, 3])

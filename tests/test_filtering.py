@@ -10,7 +10,7 @@ import vectorised
 from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits, channels_last
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 DTYPES = INTEGERS + FLOATS
 FILTERED = _pool.REACHED | _pool.FILTERED

@@ -14,7 +14,7 @@ from cases import at_the_end_of_memory
 from test_filtering import bits, channels_last
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 LANES = [16, 8, 0]
 MOST = _pool.use_lanes(16)

@@ -16,7 +16,8 @@ from fuzzing.judge import Difference
 from fuzzing.sizes import BLOCK, Window
 from fuzzing.worker import KINDS
 
-from cunpool import _pool, pooling, unpooling
+from cunpool import pooling, unpooling
+from cunpool._kernels import pool as _pool
 
 FOLDER = Path(fuzzing.__file__).parent.parent
 
@@ -98,7 +99,7 @@ def test_one_case_again():
 @pytest.fixture
 def watching(monkeypatch):
     """A census, and the front ends as before at the end."""
-    for front_end, names in ((pooling, ("_pool", "_unpool")), (unpooling, ("_unpool", "_gather"))):
+    for front_end, names in ((pooling, ("_pool", "_unpool")), (unpooling, ("_unpool", "_backward"))):
         for name in names:
             monkeypatch.setattr(front_end, name, getattr(front_end, name))
 

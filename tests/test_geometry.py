@@ -51,16 +51,16 @@ def test_the_layers_import_downwards_alone():
     """What the package's docstring promises."""
     below = {
         "_geometry": set(),
-        "_arrays": {"_memory"},
+        "_arrays": {"_kernels"},
         "_cgroups": set(),
         "_say": set(),
         "_advice": {"_geometry", "_arrays", "_say"},
-        "_threads": {"_geometry", "_runtime", "_cgroups", "_say", "_waiting"},
+        "_threads": {"_geometry", "_kernels", "_cgroups", "_say", "_waiting"},
         "_waiting": set(),
-        "memory": {"_geometry", "_memory", "_cgroups"},
-        "unpooling": {"_advice", "_geometry", "_arrays", "_threads", "_unpool", "_gather", "_docs"},
+        "memory": {"_geometry", "_kernels", "_cgroups"},
+        "unpooling": {"_advice", "_geometry", "_arrays", "_threads", "_kernels", "_docs"},
         "_signatures": {"_geometry", "_arrays"},
-        "pooling": {"_geometry", "_arrays", "_threads", "_pool", "_unpool", "unpooling", "_docs", "_signatures"},
+        "pooling": {"_geometry", "_arrays", "_threads", "_kernels", "unpooling", "_docs", "_signatures"},
         "indices": {"_geometry", "_arrays", "_docs"},
     }
     for name, allowed in below.items():

@@ -13,7 +13,8 @@ import pytest
 from cases import channels_last
 
 import cunpool as cu
-from cunpool import _cgroups, _memory, memory
+from cunpool import _cgroups, memory
+from cunpool._kernels import memory as _memory
 
 MB = 1 << 20
 

@@ -23,7 +23,7 @@ from cases import (
 )
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 
 def agree(x, n, arguments, **keywords):
@@ -195,7 +195,7 @@ def test_empty_batches(shape):
 
 @pytest.mark.parametrize("recycled", [1, 1 << 20])
 def test_result_follows_the_layout_of_the_input(rng, monkeypatch, recycled):
-    monkeypatch.setattr("cunpool._memory.RECYCLED", recycled)
+    monkeypatch.setattr("cunpool._kernels.memory.RECYCLED", recycled)
     x = rng.random((2, 6, 6, 5)).transpose(0, 3, 1, 2)
     values, indices = cu.max_pool2d(x, 2, return_indices=True)
     assert values.transpose(0, 2, 3, 1).flags.c_contiguous

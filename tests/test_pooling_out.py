@@ -13,7 +13,7 @@ import reference
 from cases import FLOATS, INTEGERS, OTHER, POOL, bits, channels_last, geometry, layout, lead, random_numbers
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 DTYPES = [*INTEGERS, *FLOATS, *map(np.dtype, ("?", f"{OTHER}f4", f"{OTHER}i2"))]
 X = np.arange(32, dtype=np.float32).reshape(2, 4, 4)

@@ -10,7 +10,7 @@ import vectorised
 from cases import FLOATS, INTEGERS, POOL, bits, channels_last, random_numbers
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 
 def of_values_alone(x):

@@ -11,7 +11,7 @@ import reference
 from cases import POOL, UNPOOL, at_the_end_of_memory, bits, random_items
 
 import cunpool as cu
-from cunpool import _unpool
+from cunpool._kernels import unpool as _unpool
 
 BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
 FORMATS = ("i4", "i8", "u1", "u2")

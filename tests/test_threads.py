@@ -17,7 +17,8 @@ import pytest
 from cases import bits
 
 import cunpool as cu
-from cunpool import _cgroups, _runtime, _threads, _waiting
+from cunpool import _cgroups, _threads, _waiting
+from cunpool._kernels import runtime as _runtime
 
 LARGE = 1 << 24
 openmp = pytest.mark.skipif(not cu.openmp_enabled(), reason="a serial build")

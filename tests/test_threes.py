@@ -9,7 +9,7 @@ from cases import at_the_beginning_of_memory, at_the_end_of_memory, bits
 from test_floats import lanes  # noqa: F401 - a fixture
 
 import cunpool as cu
-from cunpool import _pool
+from cunpool._kernels import pool as _pool
 
 pytestmark = pytest.mark.usefixtures("lanes")
 FILTERED = _pool.REACHED | _pool.FILTERED

@@ -111,7 +111,7 @@ def test_no_values_but_planes():
 @pytest.mark.parametrize("recycled", [1, 1 << 20])
 def test_layouts_of_results(rng, monkeypatch, recycled):
     """Of those in recycled memory, too."""
-    monkeypatch.setattr("cunpool._memory.RECYCLED", recycled)
+    monkeypatch.setattr("cunpool._kernels.memory.RECYCLED", recycled)
     values = rng.random((2, 5, 4, 3))
     indices = rng.integers(0, 48, values.shape)
     last = channels_last(values)

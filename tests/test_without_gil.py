@@ -18,7 +18,7 @@ import pytest
 from cases import bits
 
 import cunpool as cu
-from cunpool import _memory
+from cunpool._kernels import memory as _memory
 
 THREADS = 8
 SECONDS = float(os.environ.get("CUNPOOL_HAMMERING", "2"))
@@ -195,7 +195,7 @@ def test_forks_while_others_wait_for_the_lock():
     code = """
 import os, signal, threading, warnings
 import numpy as np, cunpool as cu
-from cunpool import _memory
+from cunpool._kernels import memory as _memory
 warnings.simplefilter("ignore")
 cu.set_cache_limit(1 << 28)
 stop = threading.Event()

@@ -13,8 +13,9 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.compiler import is_dynamo_compiling
 from torch.overrides import has_torch_function_unary
 
-from cunpool import _geometry, _runtime
+from cunpool import _geometry
 from cunpool._geometry import Fixed, IndexFormat, Window
+from cunpool._kernels import runtime as _runtime
 from cunpool.torch import _kernels, _operators, _traced
 from cunpool.torch._kernels import Spacing
 from cunpool.torch._tensors import format_of

@@ -12,7 +12,7 @@ import numpy as np
 KERNELS = {
     "_pool": [("cunpool.pooling", "pool")],
     "_unpool": [("cunpool.unpooling", "unpool"), ("cunpool.pooling", "unpool")],
-    "_gather": [("cunpool.unpooling", "unpool_backward"), ("cunpool.taking", "unpool_backward")],
+    "_backward": [("cunpool.unpooling", "unpool_backward"), ("cunpool.taking", "unpool_backward")],
 }
 Counts = dict[str, tuple[int, int]]
 """Times false and times true, by name."""
@@ -33,7 +33,7 @@ class Census:
     def __init__(self, aloud: bool = False) -> None:
         self.aloud = aloud
         self.ways: Counts = {}
-        self.modules = {name: importlib.import_module(f"cunpool.{name}") for name in KERNELS}
+        self.modules = {name: importlib.import_module(f"cunpool._kernels.{name[1:]}") for name in KERNELS}
         for name, places in KERNELS.items():
             for front_end, function in places:
                 self.watch(importlib.import_module(front_end), name, function)

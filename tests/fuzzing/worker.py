@@ -16,7 +16,8 @@ import traceback
 
 import numpy as np
 
-from cunpool import _memory, _threads
+from cunpool import _threads
+from cunpool._kernels import memory as _memory
 from fuzzing import right, wrong
 from fuzzing.arrays import one_of
 from fuzzing.census import Census

@@ -1,0 +1,134 @@
+# How a call becomes tasks, and these are shared out between threads: the only parallel region there is.
+from cython.parallel cimport prange, threadid
+
+from cunpool._kernels.common.job cimport cunpool_fence, Job
+from cunpool._kernels.runtime cimport begun, ended, leave, now, processor, rested
+
+cdef extern from *:
+    """
+    /* Count one further: the number before, which nobody else gets. */
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    #define cunpool_count(counter) _InterlockedExchangeAdd(counter, 1)
+    #else
+    #define cunpool_count(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)  // fault: a count that races
+    #endif
+
+    /* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then
+       tiny numbers would compare as equal, and sums be others, in the caller's share alone: every share computes
+       exactly, lets nothing trap, and leaves things as they were. */
+    #if defined(__GNUC__) && defined(__x86_64__)
+    #include <xmmintrin.h>
+    #define cunpool_exact() cunpool_control(0)
+    static inline unsigned cunpool_control(unsigned before) {
+        unsigned now = _mm_getcsr();
+        if (before ? before != now : (now & 0xFFC0) != 0x1F80)
+            _mm_setcsr(before ? before : (now & ~0xE040u) | 0x1F80);
+        return now;
+    }
+    #elif defined(__GNUC__) && defined(__aarch64__)
+    #define cunpool_exact() cunpool_control(1)
+    static inline unsigned cunpool_control(unsigned before) {
+        uint64_t now, wanted;
+        __asm__ volatile("mrs %0, fpcr" : "=r"(now));
+        wanted = (now & ~(uint64_t) 0x01C80000) | (before & 0x01C80000);
+        if (wanted != now)
+            __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
+        return (unsigned) now;
+    }
+    #else
+    #define cunpool_exact() 0u
+    #define cunpool_control(before) ((void) (before))
+    #endif
+    """
+    long cunpool_count(long *counter) noexcept nogil
+    unsigned cunpool_exact() noexcept nogil
+    void cunpool_control(unsigned before) noexcept nogil
+
+cdef enum:
+    MOST_SHARES = 256       # no fewer than `_threads.MOST`
+
+cdef struct Found:
+    # What a task met. Nobody raises inside a parallel region.
+    Py_ssize_t wrong        # indices outside their planes
+    Py_ssize_t strays       # indices outside their windows, where the kernel counted on windows
+    Py_ssize_t failed       # tasks that got no memory
+
+cdef struct Next:
+    # Which task of a share is next, far from the other shares', for two threads write to one cache line by turns.
+    long task
+    long[15] room
+
+cdef struct Share:
+    # What the calling thread did of a parallel region: from when to when, in seconds, and how many tasks.
+    double begin, end
+    Py_ssize_t tasks
+
+# One task of a job. The last two are `full.data` and `indices.data`: they carry the element types of each instance.
+ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexcept nogil
+
+
+cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
+    """Every task of the job."""
+    cdef Next[MOST_SHARES] next
+    cdef Found found
+    cdef int share, shares = <int> max(min(min(threads, MOST_SHARES), job.tasks), 1)
+    for share in range(shares):
+        next[share].task = job.tasks * share // shares
+    begun()
+    if shares == 1:
+        found = run_share(kernel, job, 0, 1, next, NULL)
+    else:
+        found = run_together(kernel, job, shares, next)
+    ended()
+    return found
+
+
+cdef inline Found run_together(Kernel kernel, const Job *job, int threads, Next *next) noexcept nogil:
+    """The only parallel region there is, and what it lost."""
+    cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
+    cdef int share, callers = processor()
+    cdef double start = now(), elapsed, alone
+    cdef Share own
+    cdef Found found
+    for share in prange(threads, num_threads=threads, schedule="static"):  # the first share is the calling thread's
+        if threadid() > 0:  # where OpenMP gives one thread alone, it has all shares
+            leave(callers)
+        found = run_share(kernel, job, share, threads, next, &own if share == 0 else NULL)
+        wrong += found.wrong
+        strays += found.strays
+        failed += found.failed
+    found.wrong = wrong
+    found.strays = strays
+    found.failed = failed
+    elapsed = now() - start
+    # Alone, the calling thread would have done all tasks as fast as its own; no team gains more than it has threads.
+    # If it had none, a thread that was woken took its processor, and nothing was gained: half of the time is lost.
+    alone = (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2
+    rested(elapsed - min(alone, elapsed * threads))
+    return found
+
+
+cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares, Next *next,
+                            Share *own) noexcept nogil:
+    """A thread's own tasks, the same in each call, for their arrays may be in its caches; then what others left."""
+    cdef Py_ssize_t task, end, done = 0
+    cdef int i, whose
+    cdef unsigned control = cunpool_exact()
+    cdef Found found
+    found.wrong = found.strays = found.failed = 0
+    if own:
+        own.begin = now()
+    for i in range(shares):
+        whose = (share + i) % shares
+        end = job.tasks * (whose + 1) // shares  # fault: a share that takes all later tasks
+        task = cunpool_count(&next[whose].task)
+        while task < end:
+            kernel(job, task, &found, job.full.data, job.indices.data)
+            done += 1
+            task = cunpool_count(&next[whose].task)
+    cunpool_fence()
+    cunpool_control(control)
+    if own:
+        own.end, own.tasks = now(), done
+    return found

@@ -1,0 +1,324 @@
+"""Memory of results that were dropped, kept for the next results.
+
+The pages of a new array cost more than the work on it: the system has to find and zero each one. So large results get
+their memory from here, through NumPy's allocation hooks (NEP 49). An array gives its memory back when NumPy frees it:
+when nothing refers to it any more, no view either. A lock guards what is kept, in whatever thread an array is made or
+freed. No Python code runs under it, and the system is given nothing back: that can take milliseconds.
+"""
+from libc.stdint cimport uint8_t, uintptr_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+cimport cython
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_INCREF
+cimport numpy as cnp
+
+from numpy import empty_like
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyDataMemAllocator:
+        void *ctx
+        void *(*malloc)(void *, size_t) noexcept
+        void *(*calloc)(void *, size_t, size_t) noexcept
+        void *(*realloc)(void *, void *, size_t) noexcept
+        void (*free)(void *, void *, size_t) noexcept
+    ctypedef struct PyDataMem_Handler:
+        char name[127]
+        uint8_t version
+        PyDataMemAllocator allocator
+    object PyDataMem_SetHandler(object)
+    object PyArray_Empty(int, cnp.npy_intp *, cnp.dtype, int)
+
+cdef extern from *:
+    """
+    #if defined(__linux__)
+    #include <sys/mman.h>
+    #include <unistd.h>
+    /* One fault for 2 MiB instead of one for 4 KiB, where the system grants it. */
+    static void cunpool_huge(char *start, size_t size) {
+        size_t page = (size_t) 1 << 21;
+        char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
+        if (first + page <= start + size)
+            madvise(first, (start + size - first) / page * page, MADV_HUGEPAGE);
+    }
+    /* The system may take these pages when it is short of memory, until they are written again. */
+    static void cunpool_offer(char *start, size_t size) {
+    #ifdef MADV_FREE
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
+        madvise(first, (start + size - first) / page * page, MADV_FREE);
+    #endif
+    }
+    #else
+    static void cunpool_huge(char *start, size_t size) { (void) start; (void) size; }
+    static void cunpool_offer(char *start, size_t size) { (void) start; (void) size; }
+    #endif
+    /* With a GIL nobody ever waits for the lock, for whoever has it keeps the GIL. Without one, a fork waits until
+       nobody is at work on what the lock guards. But a thread that slept may just have been handed the lock, and is not
+       there to let go of it in the child. */
+    #if defined(Py_GIL_DISABLED) && !defined(_WIN32)
+    #include <pthread.h>
+    static PyMutex *cunpool_lock;
+    static void cunpool_after_fork(void) { memset(cunpool_lock, 0, sizeof(PyMutex)); }
+    static void cunpool_outlive_forks(void *lock) {
+        cunpool_lock = (PyMutex *) lock;
+        pthread_atfork(NULL, NULL, cunpool_after_fork);
+    }
+    #else
+    #define cunpool_outlive_forks(lock) ((void) (lock))
+    #endif
+    """
+    void cunpool_huge(char *start, size_t size) noexcept
+    void cunpool_offer(char *start, size_t size) noexcept
+    void cunpool_outlive_forks(void *lock) noexcept
+
+cdef enum:
+    ALIGNMENT = 64          # a cache line, and the widest vector
+    COLOUR = 512            # arrays that are worked on together should not begin at the same place in a page:
+    COLOURS = 7             # a processor takes a load for a match of a store whose last 12 bits are the same
+    BLOCKS = 64             # how many blocks are kept at most
+    OFFERED = 1 << 24       # offering a block of so many bytes takes some hundredths of filling it; of fewer, more
+
+# From so many bytes on, results lie in recycled memory; below, the C library recycles well enough.
+RECYCLED = 1 << 20
+
+cdef struct Block:          # lies in front of the array's memory
+    void *start             # what the C library gave
+    size_t capacity         # bytes for an array
+    Block *next             # of those that are given up together
+
+cdef cython.pymutex lock    # for all that follows; no two functions of this module take it in turn
+cdef Block *kept[BLOCKS]    # the oldest first
+cdef int count = 0
+cdef size_t total = 0       # bytes in these
+cdef size_t limit = 0
+cdef bint offering = False  # whether the system may take what is kept, see `cunpool_offer`
+cdef size_t hits = 0
+cdef size_t misses = 0
+cdef int colour = 0
+
+cunpool_outlive_forks(&lock)
+
+
+cdef inline Block *block_of(void *data) noexcept:
+    return <Block *> (<char *> data - ALIGNMENT)
+
+
+cdef inline void *data_of(Block *block) noexcept:
+    return <char *> block + ALIGNMENT
+
+
+cdef Block *forget(int position) noexcept:
+    """Take a block off the list."""
+    global count, total
+    cdef Block *block = kept[position]
+    cdef int i
+    count -= 1
+    total -= block.capacity
+    for i in range(position, count):
+        kept[i] = kept[i + 1]
+    return block
+
+
+cdef Block *give_up(size_t size, int most) noexcept:
+    """Take the oldest blocks off the list until no more than `size` bytes in `most` blocks are kept."""
+    cdef Block *block
+    cdef Block *old = NULL
+    while count and (total > size or count > most):
+        block = forget(0)
+        block.next = old
+        old = block
+    return old
+
+
+cdef void free_all(Block *block) noexcept:
+    """Give these blocks back to the system; nobody else knows of them any more."""
+    cdef Block *next
+    while block != NULL:
+        next = block.next
+        PyMem_RawFree(block.start)
+        block = next
+
+
+cdef void shrink(size_t size) noexcept:
+    """Give the oldest blocks back to the system until no more than `size` bytes are kept."""
+    cdef Block *old
+    with lock:
+        old = give_up(size, BLOCKS)
+    free_all(old)
+
+
+cdef Block *reuse(size_t size) noexcept:
+    """The tightest of the kept blocks for `size` bytes that wastes no more than a quarter, or NULL."""
+    global hits, misses
+    cdef int best = -1, i
+    for i in range(count):
+        if size <= kept[i].capacity <= size + size // 4 and (best < 0 or kept[i].capacity < kept[best].capacity):
+            best = i
+    if best < 0:
+        misses += 1
+        return NULL
+    hits += 1
+    return forget(best)
+
+
+cdef void *take(void *_, size_t size) noexcept:
+    """Memory for `size` bytes: of a kept block, or new."""
+    global colour
+    cdef Block *block
+    cdef void *start
+    cdef size_t room = size + (COLOURS + 1) * COLOUR
+    cdef int shift
+    with lock:
+        block = reuse(size)
+        if block == NULL:
+            colour = (colour + 2) % COLOURS
+        shift = (colour + 1) * COLOUR
+    if block != NULL:
+        return data_of(block)
+    if room < size:
+        return NULL  # unreached: NumPy has refused such sizes before
+    start = PyMem_RawMalloc(room)
+    if start == NULL:
+        shrink(0)
+        start = PyMem_RawMalloc(room)
+        if start == NULL:
+            return NULL
+    block = <Block *> (<char *> start - <uintptr_t> start % ALIGNMENT + shift)
+    block.start = start
+    block.capacity = size
+    cunpool_huge(<char *> data_of(block), size)
+    return data_of(block)
+
+
+cdef void *take_zeroed(void *_, size_t items, size_t size) noexcept:
+    cdef void *data
+    if size and items > <size_t> -1 // size:
+        return NULL  # unreached: the same
+    data = take(NULL, items * size)
+    if data != NULL:
+        memset(data, 0, items * size)
+    return data
+
+
+cdef void give_back(void *_, void *data, size_t size) noexcept:
+    """Keep a block that nobody uses any more, at the cost of the oldest ones."""
+    global count, total
+    cdef Block *block
+    cdef Block *old
+    cdef bint wanted
+    if data == NULL:
+        return  # unreached: NumPy gives back what it got
+    block = block_of(data)
+    block.next = NULL
+    if block.capacity >= OFFERED:
+        with lock:
+            wanted = offering and block.capacity <= limit
+        if wanted:
+            cunpool_offer(<char *> data, block.capacity)
+    with lock:
+        if block.capacity > limit:
+            old = block
+        else:
+            old = give_up(limit - block.capacity, BLOCKS - 1)
+            kept[count] = block
+            count += 1
+            total += block.capacity
+    free_all(old)
+
+
+cdef void *resize(void *_, void *data, size_t size) noexcept:
+    """What ndarray.resize asks for."""
+    cdef void *other = take(NULL, size)
+    if other != NULL and data != NULL:
+        memcpy(other, data, min(size, block_of(data).capacity))
+        give_back(NULL, data, 0)
+    return other
+
+
+cdef PyDataMem_Handler handler
+memset(&handler, 0, sizeof(handler))
+memcpy(handler.name, b"cunpool", 7)
+handler.version = 1
+handler.allocator.malloc = take
+handler.allocator.calloc = take_zeroed
+handler.allocator.realloc = resize
+handler.allocator.free = give_back
+cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
+
+
+def empty(make, *arguments):
+    """`make(*arguments)`, an array, in recycled memory."""
+    cdef object before = PyDataMem_SetHandler(capsule)
+    try:
+        return make(*arguments)
+    finally:
+        PyDataMem_SetHandler(before)
+
+
+cdef object in_any_order(cnp.ndarray like, tuple shape, cnp.dtype dtype):
+    return empty_like(like, dtype, "K", False, shape)
+
+
+cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
+    """An array in new memory whose axes lie in the order of `like`'s, of which it has as many."""
+    cdef cnp.npy_intp sizes[cnp.NPY_MAXDIMS]
+    cdef int axes = cnp.PyArray_NDIM(like), axis
+    if not cnp.PyArray_IS_C_CONTIGUOUS(like) or len(shape) != axes:
+        return in_any_order(like, shape, dtype)
+    try:
+        for axis in range(axes):
+            sizes[axis] = shape[axis]
+    except OverflowError:  # NumPy has words of its own for that
+        return in_any_order(like, shape, dtype)
+    Py_INCREF(dtype)  # for the array takes one reference
+    return PyArray_Empty(axes, sizes, dtype, 0)
+
+
+def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not None):
+    """The same, in recycled memory if it is large."""
+    cdef double size = dtype.itemsize
+    for entries in shape:
+        size *= <double> entries
+    if size < <double> RECYCLED:
+        return laid_out(like, shape, dtype)
+    return empty(laid_out, like, shape, dtype)
+
+
+def set_limit(size_t size):
+    """How many bytes are kept at most; what is beyond goes back to the system now."""
+    global limit
+    with lock:
+        limit = size
+    shrink(size)
+
+
+def lower_limit(size_t size):
+    """The same, unless less is kept already."""
+    global limit
+    with lock:
+        limit = min(limit, size)
+    shrink(size)
+
+
+def offer(bint wanted):
+    """Whether the system may take the pages of what is kept from now on."""
+    global offering
+    with lock:
+        offering = wanted
+
+
+def info():
+    """Bytes kept now and at most, and how often memory was used again and was not."""
+    cdef size_t now, most, again, new
+    with lock:
+        now, most, again, new = total, limit, hits, misses
+    return now, most, again, new
+
+
+def release():
+    """Give all of it back to the system now."""
+    shrink(0)

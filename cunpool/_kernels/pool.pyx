@@ -1,0 +1,414 @@
+"""Pooling: the maximum of each window and its place. Valid input is assumed.
+
+`plan_pool` is the list of ways, and `plan_call` says which planes are copied to C order before. Windows of 2 in
+contiguous rows are compared where they lie. Without indices, what is contiguous along an axis, or interleaves the
+channels, is filtered. Every window of few cells is compared in all channels, where these are neighbours; rows of small
+windows are dealt out, with indices along any axis, and those of few interleaved channels; all else is packed, reached
+and taken. What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked
+at cell by cell.
+"""
+from libc.stdint cimport int32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+cimport numpy as cnp
+
+from cunpool._kernels.common.job cimport (
+    aligned, bhalf, CACHE_LINE, cells_of, conditions_met, count_planes, fill_memory, float4, float8, Geometry,
+    geometry_of, GIL_BYTES, half, item1, item2, item4, item8, Job, met, plane_of, size_of, STREAM, view_of)
+from cunpool._kernels.common.tasks cimport Found, Kernel, run
+from cunpool._kernels.pooling.across cimport pool_channels, pool_large
+from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number, spans_far, TAPS
+from cunpool._kernels.pooling.deal cimport Block, blocks, CELLS_ROOM, dealt_cells, over_of, pool_block, Rows
+from cunpool._kernels.pooling.filter cimport filter_block, filter_room
+from cunpool._kernels.pooling.floats cimport cunpool_lanes, cunpool_most_lanes
+from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
+from cunpool._kernels.pooling.pack cimport AXES, lay_out, pack, Reach, Run, span_of, SPARE
+from cunpool._kernels.pooling.plan cimport (
+    ACROSS_TAKEN, Copied, COPIED_TAKEN, copy_planes, DEALT, FILTERED_TAKEN, foldable, join, JOINED_TAKEN, LARGE_TAKEN,
+    MANY, Plan, plan_dealt, plan_filtered, planes_copied, REACHED_TAKEN, STREAMED_TAKEN, turn_to_channels,
+    TURNED_TAKEN, TWOS_TAKEN, UNITS_TAKEN, WHOLE_TAKEN)
+from cunpool._kernels.pooling.reach cimport plan_offsets, plan_reach, reach_all
+from cunpool._kernels.pooling.take cimport take
+from cunpool._kernels.pooling.twos cimport begin_rows, pool_twos, rows_together, twos, twos_together
+from cunpool._kernels.pooling.write cimport LINE, VECTOR
+
+cdef extern from *:
+    """
+    static PyObject *cunpool_pair(PyObject *type, PyObject *first, PyObject *second) {
+        PyObject *pair = ((PyTypeObject *) type)->tp_alloc((PyTypeObject *) type, 2);
+        if (pair == NULL)
+            return NULL;
+    #if PY_VERSION_HEX >= 0x030E0000
+        ((PyTupleObject *) pair)->ob_hash = -1;  /* not known yet */
+    #endif
+        Py_INCREF(first);
+        Py_INCREF(second);
+        PyTuple_SET_ITEM(pair, 0, first);
+        PyTuple_SET_ITEM(pair, 1, second);
+        return pair;
+    }
+    """
+    object cunpool_pair(object, object, object)
+
+cnp.import_array()
+cunpool_lanes = cunpool_most_lanes()
+
+cdef enum:
+    HALF = 8                # the kinds of numbers in half precision, see KINDS
+    BHALF = 9
+    WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
+    WIDE_UNSIGNED = 7
+    COLOUR = 640            # buffers should not begin at the same place in a page, nor in the same cache line
+
+
+cdef bint row_inside(const Geometry *g, Py_ssize_t d, Py_ssize_t h) noexcept nogil:
+    """Whether a row's windows reach over no edge but the first and the last of the row."""
+    return (inside(d * g.stride[0] - g.padding[0], g.kernel[0], g.dilation[0], g.full[0])
+            and inside(h * g.stride[1] - g.padding[1], g.kernel[1], g.dilation[1], g.full[1]))
+
+
+cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some pooled rows of all planes, or parts of them where they are long."""
+    cdef const Geometry *g = &job.g
+    cdef const Rows *plan = <const Rows *> job.way
+    cdef Block most = plan.most, block
+    cdef bint by_twos = plan.by_twos, fits = plan.fits
+    # Windows that share no cell of a row are looked at one by one, or the walk would count through what lies between.
+    cdef Py_ssize_t width = most.width if fits else LINE if met("windows that share cells of a row",
+                                                                g.stride[2] < g.full[2]) else 1
+    cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
+    cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
+    cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
+    cdef int32_t begin_room[LINE]
+    cdef const int32_t *begin = NULL
+    cdef int careful = 0
+    cdef number[CELLS_ROOM] cells_room
+    cdef number *cells = <number *> aligned(cells_room)
+    if number is float4 and fits:
+        memset(cells, 0, (dealt_cells(g, &most) + VECTOR) * sizeof(number))
+    if plan.together:
+        begin_rows(job, begin_room)
+        begin = begin_room
+    while line < end:
+        row = line // parts
+        plane = row // rows
+        block.d = row % rows // g.pooled[1]
+        block.h = row % g.pooled[1]
+        block.w = line % parts * width
+        block.width = min(g.pooled[2] - block.w, width)
+        block.rows = 1
+        block.whole = False
+        if by_twos:
+            if block.width == g.pooled[2]:
+                twos_together(job, end - line, begin != NULL, &block)
+            pool_twos(job, plane, &block, begin, &careful, full)
+        elif fits:
+            # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
+            block.unit = most.unit
+            block.pitch = block.width + over_of(g)  # fault: rows over an edge as far apart as whole rows
+            if most.rows > 1 and met("a row of windows inside", row_inside(g, block.d, block.h)):
+                block.pitch = most.pitch
+                # Behind a layer's last row none would lie inside.
+                while (block.rows < most.rows and line + block.rows < end
+                        and row_inside(g, block.d, block.h + block.rows)):
+                    block.rows += 1
+                block.whole = most.whole
+            pool_block(job, plane, &block, &careful, cells)
+        else:
+            pool_large(job, plane, block.d, block.h, block.w, block.width, False, full)
+        line += block.rows
+
+
+cdef Py_ssize_t find_run(const Job *job, const Reach *reach, Py_ssize_t block, Run *run) noexcept nogil:
+    """Where this block begins, and how much it has along each axis; the image that it belongs to."""
+    cdef const Geometry *g = &job.g
+    cdef int axis, k
+    for k in range(AXES - 1, -1, -1):
+        axis = reach.order[k]
+        run.begin[axis] = block % reach.parts[axis] * reach.most[axis]
+        block //= reach.parts[axis]
+        run.count[axis] = min((g.pooled[axis] if axis < 3 else job.channels) - run.begin[axis], reach.most[axis])
+        run.start[axis] = run.begin[axis] if axis == 3 else run.begin[axis] * g.stride[axis] - g.padding[axis]
+        run.size[axis] = run.count[axis] if axis == 3 else span_of(g, axis, run.count[axis])
+        run.stride[axis] = 1 if axis == 3 else g.stride[axis]
+    return block
+
+
+cdef void reach_numbers(const Job *job, const Reach *reach, Run *run, number *_) noexcept nogil:
+    """`reach_all` of numbers as they are packed, and of codes as wide as the plan says."""
+    if number is int1 or number is item1:
+        if reach.code_size == 2:
+            reach_all(job, reach, run, <int1 *> NULL, <item2 *> NULL)
+        else:
+            reach_all(job, reach, run, <int1 *> NULL, <item1 *> NULL)
+    elif number is int2 or number is item2:
+        reach_all(job, reach, run, <int2 *> NULL, <item2 *> NULL)
+    elif number is int4 or number is item4:
+        reach_all(job, reach, run, <int4 *> NULL, <item4 *> NULL)
+    elif number is int8 or number is item8:
+        reach_all(job, reach, run, <int8 *> NULL, <item4 *> NULL)
+    elif number is float8:
+        reach_all(job, reach, run, <float8 *> NULL, <item4 *> NULL)
+    else:
+        reach_all(job, reach, run, <float4 *> NULL, <item4 *> NULL)
+
+
+cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some blocks, filtered, or else packed, reached and taken."""
+    cdef const Reach *reach = <const Reach *> job.way
+    cdef Py_ssize_t blocks = job.batch, block, image, room = (reach.cells + SPARE) * reach.item_size + COLOUR
+    cdef Py_ssize_t code_room = (reach.cells + SPARE) * reach.code_size + COLOUR
+    cdef char *buffers
+    cdef Run run
+    cdef int axis
+    cdef bint odd
+    cdef Numbers numbers
+    numbers = numbers_of(full)
+    for axis in range(AXES):
+        blocks *= reach.parts[axis]
+    buffers = <char *> malloc(max(2 * (room + code_room), filter_room(reach)) + CACHE_LINE)
+    if buffers == NULL:
+        found.failed += 1  # unreached: blocks are too small to be refused first
+        return  # unreached: the same
+    for block in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
+        image = find_run(job, reach, block, &run)
+        run.values = <char *> aligned(buffers)
+        if reach.filter.unit:
+            odd = False
+            filter_block(job, &run, &reach.filter, &numbers, image, run.values, &odd)
+            if not met("something odd among a block's cells", odd):
+                continue
+        run.other_values = run.values + room // CACHE_LINE * CACHE_LINE
+        run.codes = run.other_values + room // CACHE_LINE * CACHE_LINE
+        run.other_codes = run.codes + code_room // CACHE_LINE * CACHE_LINE
+        run.room = reach.cells + SPARE
+        lay_out(&run, reach)
+        pack(job, reach, image, &run, full)
+        if reach.code_size:
+            memset(run.codes, 0, run.length * reach.code_size)
+        reach_numbers(job, reach, &run, full)
+        take(job, reach, image, &run, full)
+    free(buffers)
+
+
+cdef Kernel[12] ROWS = [
+    <Kernel> pool_rows[int1], <Kernel> pool_rows[int2], <Kernel> pool_rows[int4], <Kernel> pool_rows[int8],
+    <Kernel> pool_rows[item1], <Kernel> pool_rows[item2], <Kernel> pool_rows[item4], <Kernel> pool_rows[item8],
+    <Kernel> pool_rows[half], <Kernel> pool_rows[bhalf], <Kernel> pool_rows[float4], <Kernel> pool_rows[float8]]
+cdef Kernel[12] CHANNELS = [
+    <Kernel> pool_channels[int1], <Kernel> pool_channels[int2], <Kernel> pool_channels[int4],
+    <Kernel> pool_channels[int8], <Kernel> pool_channels[item1], <Kernel> pool_channels[item2],
+    <Kernel> pool_channels[item4], <Kernel> pool_channels[item8], <Kernel> pool_channels[half],
+    <Kernel> pool_channels[bhalf], <Kernel> pool_channels[float4], <Kernel> pool_channels[float8]]
+cdef Kernel[12] REACH = [
+    <Kernel> pool_reached[int1], <Kernel> pool_reached[int2], <Kernel> pool_reached[int4], <Kernel> pool_reached[int8],
+    <Kernel> pool_reached[item1], <Kernel> pool_reached[item2], <Kernel> pool_reached[item4],
+    <Kernel> pool_reached[item8], <Kernel> pool_reached[half], <Kernel> pool_reached[bhalf],
+    <Kernel> pool_reached[float4], <Kernel> pool_reached[float8]]
+
+
+# The ways that a call can take, for the tests: what `pool` returns is a sum of these.
+JOINED = JOINED_TAKEN
+ACROSS = ACROSS_TAKEN
+STREAMED = STREAMED_TAKEN
+LARGE = LARGE_TAKEN
+WHOLE = WHOLE_TAKEN
+TWOS = TWOS_TAKEN
+REACHED = REACHED_TAKEN
+FILTERED = FILTERED_TAKEN
+COPIED = COPIED_TAKEN
+TURNED = TURNED_TAKEN
+UNITS = UNITS_TAKEN
+
+
+cdef bint plan_places(const Job *job, Plan *plan) noexcept nogil:
+    """How codes become places, if the way asks for that; False where there is no memory for a table."""
+    return not plan.reach.places or plan_offsets(job, &plan.reach.offsets)
+
+
+cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_ssize_t planes, char *cells, Job *copy,
+                    Plan *plan) noexcept nogil:
+    """The plan of some planes, from number `first` on, that are in C order in `cells`."""
+    cdef Py_ssize_t step = copied.item_size
+    cdef int axis
+    copy[0] = job[0]
+    copy.tasks = copy.batch = 1
+    copy.channels = planes
+    copy.full.data = cells
+    for axis in range(2, -1, -1):
+        copy.full.axis[axis] = step
+        step *= job.g.full[axis]
+    copy.full.c = step
+    copy.full.even = copy.gapless = True
+    copy.pooled.data = plane_of(&job.pooled, job.channels, first)
+    if job.indices.data != NULL:
+        copy.indices.data = plane_of(&job.indices, job.channels, first)
+    plan_pool(copy, plan, copied.kind, copied.item_size, 1)
+
+
+cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
+    """One task: some planes at a time, copied to C order and pooled like any others."""
+    cdef const Copied *copied = <const Copied *> job.way
+    cdef Py_ssize_t planes = job.batch * job.channels, lot, first, some
+    cdef Job copy
+    cdef Plan plan
+    cdef char *buffer = <char *> malloc(copied.planes * cells_of(job.g.full) * copied.item_size + CACHE_LINE)
+    if buffer == NULL:
+        found.failed += 1  # unreached: blocks are too small to be refused first
+        return  # unreached: the same
+    for lot in range(copied.lots * task // job.tasks, copied.lots * (task + 1) // job.tasks):
+        first = lot * copied.planes
+        some = min(copied.planes, planes - first)
+        copy_planes(job, first, some, copied.item_size, <char *> aligned(buffer))
+        plan_copy(job, copied, first, some, <char *> aligned(buffer), &copy, &plan)
+        # The last lot, with fewer planes, may go a way that has a table.
+        if plan_places(&copy, &plan):
+            plan.kernel(&copy, 0, found, copy.full.data, copy.indices.data)
+        else:
+            found.failed += 1  # unreached: so small a table is not refused first
+        free(plan.reach.offsets.table)
+    free(buffer)
+
+
+cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Whether the cells of a plane, or of all channels where these are neighbours, fill the memory that they lie in."""
+    cdef bint neighbours = job.channels > 1 and job.full.c == item_size
+    cdef Py_ssize_t *count = [job.channels if neighbours else 1, job.g.full[0], job.g.full[1], job.g.full[2]]
+    cdef Py_ssize_t *step = [job.full.c, job.full.axis[0], job.full.axis[1], job.full.axis[2]]
+    return met("cells without gaps between them", fill_memory(count, step, AXES, item_size))
+
+
+cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
+    """The way of a call: the first of these whose condition holds. From here on the job is constant."""
+    cdef bint half_precision = kind == HALF or kind == BHALF
+    # Places that take more than 32 bits are known to the last two ways alone.
+    cdef bint near = met("places of 32 bits in a window", not spans_far(job))
+    cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
+    cdef bint few = False
+    plan.ways = 0
+    plan.rows.by_twos = plan.rows.together = plan.rows.fits = plan.rows.most.whole = False
+    plan.reach.offsets.table = NULL
+    plan.reach.places = False  # unreached: the compiler sets it with the flags above
+    # Windows of 2 where they lie.
+    if near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED):
+        plan.rows.by_twos = True
+        if foldable(job, item_size, job.index_size):
+            join(job, plan, item_size)
+        plan.rows.together = rows_together(job, item_size)
+        plan.ways += TWOS_TAKEN
+    # Values alone, of rows that are contiguous or interleave the channels, or of another axis that does.
+    elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
+        plan.ways = REACHED_TAKEN + FILTERED_TAKEN
+    # Every window in all channels, where these are neighbours.
+    elif (near and met("channels that are neighbours", job.full.c == item_size)
+            and met("channels enough", job.channels >= MANY)
+            and (met("a window of few cells", cells_of(job.g.kernel) <= DEALT)
+                 or cells_of(job.g.kernel) <= TAPS and job.indices.data != NULL and not half_precision)):
+        turn_to_channels(job, item_size)
+        plan.ways = ACROSS_TAKEN + TURNED_TAKEN * (job.order[2] != 2)
+    # Rows dealt out; or where windows are few, these too across the channels.
+    elif near and plan_dealt(job, plan, item_size, half_precision, &few):
+        plan.rows.fits = True
+    elif few:
+        plan.ways = ACROSS_TAKEN
+    # Whatever the order in memory and the window.
+    elif plan_reach(job, &plan.reach, compared_size, job.index_size, threads, 0):
+        plan.reach.places = job.index_size and not job.code_size
+        plan.ways = REACHED_TAKEN
+    # Windows that miss the array, are larger than any block or hardly look at it, cell after cell: any window there is.
+    else:
+        plan.ways = LARGE_TAKEN
+        if job.channels > 1 and size_of(job.full.c) < size_of(job.full.axis[2]):
+            plan.ways += ACROSS_TAKEN
+    job.way = <const void *> &plan.reach if plan.ways & REACHED_TAKEN else <const void *> &plan.rows
+    plan.kernel = (REACH[kind] if plan.ways & REACHED_TAKEN else CHANNELS[kind] if plan.ways & ACROSS_TAKEN
+                   else ROWS[kind])
+    if plan.rows.fits:
+        plan.ways += (WHOLE_TAKEN * plan.rows.most.whole + UNITS_TAKEN * (plan.rows.most.unit > 1)
+                      + TURNED_TAKEN * (job.order[2] != 2))
+    plan.ways += STREAMED_TAKEN * (job.stream and not plan.ways & REACHED_TAKEN)
+
+
+cdef void plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
+    """Small planes that aren't contiguous are copied first, unless the copy would only be packed again. How the copy is
+    pooled, or else the planes where they lie, `plan_pool` says."""
+    cdef Job copy
+    plan.copied.planes = planes_copied(job, item_size, threads)
+    plan.copied.item_size = item_size
+    plan.copied.kind = kind
+    if plan.copied.planes:
+        plan_copy(job, &plan.copied, 0, plan.copied.planes, job.full.data, &copy, plan)
+        if met("copies that are not packed again", plan.ways & (REACHED_TAKEN | FILTERED_TAKEN) != REACHED_TAKEN
+               and not plan.ways & LARGE_TAKEN):
+            plan.copied.lots = (job.batch * job.channels + plan.copied.planes - 1) // plan.copied.planes
+            job.tasks = min(job.tasks, plan.copied.lots)
+            job.way = &plan.copied
+            plan.kernel = <Kernel> pool_copied
+            plan.ways += COPIED_TAKEN
+            return
+    plan_pool(job, plan, kind, item_size, threads)
+
+
+def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
+         int kind, bint codes, int threads):
+    """Fill `pooled` and, unless it is None, `indices`: int64 or int32, or window codes. Returns the ways taken."""
+    cdef Job job
+    cdef Plan plan
+    cdef Found found
+    cdef Py_ssize_t index_size = 0 if indices is None else cnp.PyArray_ITEMSIZE(indices)
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), width
+    job.g = geometry_of(sizes)
+    job.full = view_of(full, spatial)
+    job.pooled = view_of(pooled, spatial)
+    job.indices.data = NULL
+    if indices is not None:
+        job.indices = view_of(indices, spatial)
+    job.code_size = index_size if codes else 0
+    job.height = 0
+    job.index_size = index_size
+    width = job.g.full[2]
+    job.order = [0, 1, 2]
+    job.raster = [job.g.full[1] * width, width, 1]
+    job.place_steps = [job.g.dilation[0] * job.raster[0], job.g.dilation[1] * width, job.g.dilation[2]]
+    if codes:
+        job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
+    count_planes(&job, full, spatial)
+    job.gapless = has_no_gaps(&job, item_size)
+    job.stream = met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
+                     + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
+    job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
+    plan_call(&job, &plan, kind, item_size, threads)
+    if not plan_places(&job, &plan):
+        raise MemoryError("no memory for the places of a window")  # unreached: the same
+    if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
+            <= GIL_BYTES // item_size):
+        found = run(plan.kernel, &job, threads)
+    else:
+        with nogil:
+            found = run(plan.kernel, &job, threads)
+    free(plan.reach.offsets.table)
+    if found.failed:
+        raise MemoryError("no memory for a block of cells")  # unreached: the same
+    return plan.ways
+
+
+def named(type pair not None, values, indices):
+    """A `pair` of these, which is a named tuple: in a third of the time that Python takes to make one."""
+    return cunpool_pair(pair, values, indices)
+
+
+def use_lanes(int lanes):
+    """For the tests: compare so many floats in a vector from now on, 16, 8, or 0, which leaves that to the compiler; at
+    most as many as the processor can, which is how it begins. Returns how many they are."""
+    global cunpool_lanes
+    cunpool_lanes = min(lanes, cunpool_most_lanes())
+    return cunpool_lanes
+
+
+def conditions():
+    """How often each condition of a way did not hold, and did: counted by a checked build alone."""
+    return conditions_met()
+
+
+# The kinds of numbers: their names are what `pool` takes, and their order is that of the tables.
+KINDS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "bf2", "f4", "f8")

@@ -1,0 +1,205 @@
+# Windows in as many neighbouring channels as there are, some of a row at once; or any window, cell after cell.
+
+from libc.stdint cimport int32_t
+from libc.string cimport memset
+from cunpool._kernels.common.job cimport (
+    AHEAD, aligned, bhalf, cells_of, cunpool_keep, fetch, float4, float8, Geometry, half, index8, interleaved, item4,
+    item8, Job, met, must, noinline, plane_of, seldom)
+from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.pooling.compare cimport (
+    compare_large, compare_windows, end_of, ends_before, find_taps, inside, number, place_of, spans_far, TAPS, Taps)
+from cunpool._kernels.pooling.deal cimport CELLS
+from cunpool._kernels.pooling.numbers cimport highest_known, highest_windows
+from cunpool._kernels.pooling.pack cimport copy_cells, span_of, whole_vectors
+from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write
+
+# How many windows of a row are compared and written at once, but at least one in each channel. Past the caches more
+# take longer in 64 x 512 x 512, 2 x 2, to indices, and fewer in 8 x 64 x 112 x 112.
+cdef enum:
+    MOST_TOGETHER = 1024        # windows, counted over all channels
+    MOST_STREAMED = 1 << 10     # bytes of their values, where these are written past the caches
+
+
+cdef inline seldom pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                              Py_ssize_t lines, bint along_channels, number *full) noexcept nogil:
+    """Pool neighbouring windows of any size, cell after cell."""
+    cdef number[LINE + VECTOR] best_room
+    cdef index8[LINE + VECTOR] place_room
+    cdef number *best = <number *> aligned(best_room)
+    cdef index8 *place = <index8 *> aligned(place_room)
+    cdef Target target = target_of(job, plane, d, h, w, along_channels)
+    cdef Py_ssize_t *at = [d, h, w]
+    cdef Py_ssize_t start[3]
+    cdef Py_ssize_t stride = 0 if along_channels else job.g.stride[2], i
+    must(lines <= LINE)
+    for i in range(3):
+        start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
+    compare_large(job, plane_of(&job.full, job.channels, plane), start, stride,
+                  job.full.c if along_channels else stride * job.full.axis[2], lines, best, place)
+    write(&target, base_of(job, d, h, w), stride, lines, best, place)
+
+
+cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """How many windows of a row are compared in `count` channels, and written, at once: if their results follow each
+    other, as many as the buffers hold, or beyond the caches a few."""
+    cdef const Geometry *g = &job.g
+    if (g.pooled[2] == 1 or count < job.channels or job.full.c != size
+            or not met("values of all channels that follow each other", interleaved(job, &job.pooled, size))):
+        return 1
+    if job.indices.data != NULL and not met("indices of all channels that follow each other",
+                                            interleaved(job, &job.indices, job.index_size)):
+        return 1
+    # Places are counted from where the first of them begins, in 32 bits.
+    if (g.stride[2] > 0x7FFFFFFF // MOST_TOGETHER // job.raster[2]
+            or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
+            > 0x7FFFFFFF - MOST_TOGETHER * g.stride[2] * job.raster[2]):
+        return 1
+    # Indices that are written past the caches have a buffer of their own, of one LINE.
+    return max(min(<Py_ssize_t> LINE, MOST_STREAMED // size) // count if job.stream else MOST_TOGETHER // count, 1)
+
+
+cdef inline bint follows_on(const Job *job) noexcept nogil:
+    """Whether what is fetched ahead of columns lies in their row, or in the next one."""
+    cdef Py_ssize_t row = job.g.full[2] * job.full.axis[2]
+    return row == job.full.axis[1] or row >= 2 * AHEAD
+
+
+cdef inline bint worth_fetching(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """Whether what a row's next windows look at is fetched before these are compared: columns without any between."""
+    cdef const Geometry *g = &job.g
+    return (met("windows in all channels at once", count == job.channels)
+            and met("columns of all channels that follow each other", interleaved(job, &job.full, size))
+            and met("windows that look at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
+            and job.stream and follows_on(job))
+
+
+cdef inline noinline fetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
+                                   Py_ssize_t windows) noexcept nogil:
+    """Fetch what lies AHEAD of the columns that so many windows look at and those before do not: in the last rows, for
+    the others have most often been read with the row of windows before."""
+    cdef const Geometry *g = &job.g
+    cdef const char *columns = from_plane + (start[2] + g.kernel[2] - g.stride[2]) * job.full.axis[2] + AHEAD
+    cdef Py_ssize_t size = windows * g.stride[2] * job.full.axis[2], kd, kh, d, h
+    for kd in range(max(g.kernel[0] - g.stride[0], 0), g.kernel[0]):
+        d = start[0] + kd * g.dilation[0]
+        for kh in range(max(g.kernel[1] - g.stride[1], 0), g.kernel[1]):
+            h = start[1] + kh * g.dilation[1]
+            if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
+                fetch(columns + d * job.full.axis[0] + h * job.full.axis[1], size)
+    cunpool_keep()  # for a compiler drops functions that do nothing but fetch
+
+
+cdef inline void copy_taps(const Job *job, Py_ssize_t count, Taps *taps, number *cells) noexcept nogil:
+    """Bring the cells of `count` channels together."""
+    cdef Py_ssize_t i
+    must(taps.count * count <= CELLS)
+    for i in range(taps.count):
+        copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.c, count, sizeof(number))
+        taps.cells[i] = <const char *> (cells + i * count)
+    if number is float4:  # what is read behind them had better be numbers
+        memset(cells + taps.count * count, 0, VECTOR * sizeof(number))
+
+
+cdef inline bint any_set(const item8 *flags, Py_ssize_t size) noexcept nogil:
+    """Whether one of some flags, of 4 or 8 bytes and so many in all, is set."""
+    cdef item8 seen = (<const item4 *> flags)[size // 4 - 1]
+    cdef Py_ssize_t i
+    for i in range(size // 8):
+        seen |= flags[i]
+    return seen != 0
+
+
+cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
+                             bint values_alone, int *careful, number *full) noexcept nogil:
+    """Pool a row of windows in `count` neighbouring channels. False where `values_alone` were compared, but a window
+    has a NaN: the row has to be pooled again, with the places then.
+
+    It is long because nearly all that it names is the state of one walk along the row."""
+    cdef number[CELLS + LINE + VECTOR] cells_room
+    cdef number *cells = <number *> aligned(cells_room)
+    cdef number[MOST_TOGETHER + 2 * VECTOR] best_room
+    cdef int32_t[MOST_TOGETHER + 2 * VECTOR] place_room
+    cdef number *best = <number *> aligned(best_room)
+    cdef int32_t *place = <int32_t *> aligned(place_room)
+    cdef item8[LINE + VECTOR] nan
+    cdef Taps taps
+    cdef const Geometry *g = &job.g
+    cdef Target target = target_of(job, plane, d, h, 0, True)
+    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
+    cdef Py_ssize_t base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2], w = 0, windows, lines, i
+    cdef Py_ssize_t next_base = g.stride[2] * job.raster[2], next_place = 0 if job.code_size else next_base
+    cdef Py_ssize_t ahead = 0  # bytes from the last taps to these, where both are whole windows'
+    cdef bint within
+    cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
+    # In whole vectors, but at the end of the array: what they make of the cells behind the channels is not used.
+    cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
+    cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
+    cdef bint alone = values_alone and highest_known(True, 1, full)  # a constant for kinds that are never
+    cdef bint fetching = worth_fetching(job, count, sizeof(number))
+    cdef bint watched = alone and (number is float4 or number is float8)
+    must(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
+    memset(nan, 0, whole * sizeof(number) if watched else 0)
+    while w < g.pooled[2]:
+        windows = 1
+        within = inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
+        if within and most > 1:
+            windows = min(most, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
+        if within and ahead:
+            for i in range(taps.count):
+                taps.cells[i] += ahead
+        else:
+            find_taps(job, from_plane, start, &taps)
+        ahead = windows * next_window if within else 0
+        if taps.count == 0:  # along another axis than the width perhaps
+            windows = 1
+            ahead = 0
+            pool_large(job, plane, d, h, w, count, True, full)
+        else:
+            lines = whole
+            if job.full.c != sizeof(number):
+                copy_taps(job, count, &taps, cells)
+                ahead = 0
+            elif not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
+                lines = count
+            must((windows - 1) * count + lines <= MOST_TOGETHER + VECTOR)
+            if fetching and within:
+                fetch_columns(job, from_plane, start, windows)
+            if not alone:
+                compare_windows(&taps, windows, next_window, next_place, count, lines, careful, best, place)
+            elif number is not half and number is not bhalf:
+                # Not straight to where they belong: that takes an Intel Xeon 1.1 to 1.7 times as long.
+                highest_windows(&taps, windows, next_window, count, lines, careful, best, nan)
+            write(&target, base, 0, windows * count, best, place)
+        start[2] += windows * g.stride[2]
+        base += windows * next_base
+        target.values += windows * job.pooled.axis[2]
+        if target.indices != NULL:
+            target.indices += windows * job.indices.axis[2]
+        w += windows
+    return not (watched and any_set(nan, count * sizeof(number)))
+
+
+cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some rows of windows, each in all channels: for arrays with the channels last, and for small planes."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
+    cdef bint large = (met("a window of many cells, across channels", cells_of(g.kernel) > TAPS)
+                       or met("a window of cells far apart, across channels", spans_far(job)))
+    cdef bint values_alone = highest_known(job.indices.data == NULL, cells_of(g.kernel), full)
+    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
+    cdef int careful = 0
+    most = LINE if large else most
+    parts = (job.channels + most - 1) // most
+    lines = job.batch * rows * parts
+    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
+        row = line // parts % rows
+        plane = line // (parts * rows) * job.channels + line % parts * most
+        count = min(job.channels - line % parts * most, most)
+        d = row // g.pooled[1]
+        h = row % g.pooled[1]
+        if large:
+            for w in range(g.pooled[2]):
+                pool_large(job, plane, d, h, w, count, True, full)
+        elif not (values_alone and pool_across(job, plane, d, h, count, True, &careful, full)):
+            pool_across(job, plane, d, h, count, False, &careful, full)

@@ -1,0 +1,171 @@
+# Writing: the values of windows that lie side by side, and their indices.
+from libc.stdint cimport int32_t, uint32_t
+from cunpool._kernels.common.job cimport (
+    aligned, cloned, cunpool_copy, cunpool_stream, Geometry, index, index4, index8, inlined, item1, item2, Job, must,
+    plane_of)
+from cunpool._kernels.pooling.compare cimport number
+
+cdef enum:
+    LINE = 512              # windows that are pooled side by side, in buffers that stay in the first cache
+    LONG_COPY = 256         # bytes from which on it pays to call a copy by longer vectors
+    VECTOR = 64             # numbers in the widest vector: buffers have as many to spare at one end, or at both
+
+
+cdef struct Target:
+    # Where results go: the first of some neighbours, and the bytes from one to the next, and to the next row of them.
+    char *values
+    char *indices           # NULL if nobody wants them
+    Py_ssize_t value_step, index_step, value_row, index_row
+    int code_size           # bytes of a window code, 0 where indices are places in the plane
+    int index_size          # bytes of an index, code or place
+    bint stream
+
+
+cdef inline Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                      bint along_channels) noexcept nogil:
+    cdef Target target
+    target.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
+                     + w * job.pooled.axis[2])
+    target.value_step = job.pooled.c if along_channels else job.pooled.axis[2]
+    target.value_row = job.pooled.axis[1]
+    target.indices = NULL
+    target.index_step = target.index_row = 0
+    target.stream = job.stream
+    target.code_size = job.code_size
+    target.index_size = job.index_size
+    if job.indices.data != NULL:
+        target.indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
+                          + h * job.indices.axis[1] + w * job.indices.axis[2])
+        target.index_step = job.indices.c if along_channels else job.indices.axis[2]
+        target.index_row = job.indices.axis[1]
+    return target
+
+
+cdef inline void next_row(Target *target) noexcept nogil:
+    target.values += target.value_row
+    if target.indices != NULL:
+        target.indices += target.index_row
+
+
+cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w) noexcept nogil:
+    """The place in its plane where a window begins; before it, where the window begins in the padding."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t row = h * g.stride[1] - g.padding[1]
+    if job.height:
+        row %= job.height
+    return ((d * g.stride[0] - g.padding[0]) * job.raster[0] + row * job.raster[1]
+            + (w * g.stride[2] - g.padding[2]) * job.raster[2])
+
+
+cdef inline inlined write_few(index4 *indices, uint32_t first, uint32_t stride, Py_ssize_t at, Py_ssize_t lines,
+                              const int32_t *place) noexcept nogil:
+    """`write_places` from window `at` on. The low 32 bits are all that is stored: twice as many fit a vector."""
+    cdef Py_ssize_t i
+    for i in range(at, at + lines):
+        indices[i] = <index4> (first + stride * <uint32_t> i + <uint32_t> place[i])
+
+
+cdef inline inlined write_places(index *indices, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                 const int32_t *place) noexcept nogil:
+    cdef Py_ssize_t i
+    if index is index8:
+        for i in range(lines):
+            indices[i] = base + i * stride + place[i]
+    elif lines >= 16 or lines < 4:
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, lines, place)
+    elif lines >= 8:  # short rows by small vectors, which may overlap
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, 8, place)
+        write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 8, 8, place)
+    else:
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, 4, place)
+        write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 4, 4, place)
+
+
+cdef inline inlined store_places(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                 const int32_t *place, index *indices) noexcept nogil:
+    """The places of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
+    cdef Py_ssize_t step = target.index_step, i
+    # In whole vectors, of which the last one is done again.
+    cdef Py_ssize_t left = lines % 16 if lines > 16 else 0
+    cdef index[LINE + VECTOR] line_room
+    cdef index *line = <index *> aligned(line_room)
+    if step != sizeof(index):
+        for i in range(lines):
+            (<index *> (<char *> indices + i * step))[0] = <index> (base + i * stride + place[i])
+    elif target.stream:
+        must(lines <= LINE)
+        write_places(line, base, stride, lines, place)
+        cunpool_stream(<char *> indices, <const char *> line, lines * sizeof(index))
+    else:
+        write_places(indices, base, stride, lines - left, place)
+        if left:
+            write_places(indices + lines - 16, base + (lines - 16) * stride, stride, 16, place + lines - 16)
+
+
+cdef inline cloned write_indices(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                 const int32_t *place) noexcept nogil:
+    """The indices of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
+    # Copies, because the compiler has to fear that writing results changes `target`.
+    cdef char *indices = target.indices
+    cdef Py_ssize_t index_step = target.index_step, i
+    if target.code_size == 1:
+        if index_step == 1:
+            for i in range(lines):
+                (<item1 *> indices)[i] = <item1> place[i]
+        else:
+            for i in range(lines):
+                (<item1 *> (indices + i * index_step))[0] = <item1> place[i]
+    elif target.code_size == 2:
+        for i in range(lines):
+            (<item2 *> (indices + i * index_step))[0] = <item2> place[i]
+    elif target.index_size == 4:
+        store_places(target, base, stride, lines, place, <index4 *> indices)
+    else:
+        store_places(target, base, stride, lines, place, <index8 *> indices)
+
+
+cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                            const index8 *place) noexcept nogil:
+    """`write_indices` where places may take more than 32 bits, which is so rare that each is written by itself."""
+    cdef char *to = target.indices
+    cdef Py_ssize_t i
+    for i in range(lines):
+        if target.code_size == 1:
+            (<item1 *> to)[0] = <item1> place[i]
+        elif target.code_size == 2:
+            (<item2 *> to)[0] = <item2> place[i]
+        elif target.index_size == 4:
+            (<index4 *> to)[0] = <index4> (base + i * stride + place[i])
+        else:
+            (<index8 *> to)[0] = base + i * stride + place[i]
+        to += target.index_step
+
+
+cdef inline cloned copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
+    """`cunpool_copy` in the longest vectors that there are."""
+    cunpool_copy(to, values, size)
+
+
+cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t lines,
+                              const number *values) noexcept nogil:
+    cdef Py_ssize_t i
+    if step != sizeof(number):
+        for i in range(lines):
+            (<number *> (to + i * step))[0] = values[i]
+    elif stream:
+        cunpool_stream(to, <const char *> values, lines * sizeof(number))
+    elif lines * <Py_ssize_t> sizeof(number) >= LONG_COPY:
+        copy_values(to, <const char *> values, lines * sizeof(number))
+    else:
+        cunpool_copy(to, <const char *> values, lines * sizeof(number))  # fault: a write one past the end
+
+
+cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
+                       const index *place) noexcept nogil:
+    """Values and indices of neighbouring windows. The indices apart: they are the same loops for any kind of number."""
+    write_values(target.values, target.value_step, target.stream, lines, best)
+    if target.indices != NULL:
+        if index is index8:
+            write_each(target, base, stride, lines, place)
+        else:
+            write_indices(target, base, stride, lines, place)

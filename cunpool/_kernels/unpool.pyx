@@ -1,0 +1,354 @@
+"""Unpooling's loops. They move bits, so the element type is its size alone. Valid input is assumed, indices apart.
+
+Pooling's gradient is the same walk, but for numbers that are added where several meet.
+
+There are three ways. Scattering clears the output and puts each value where its index says. Selecting and spreading,
+for windows that lie side by side, go through the output instead: each cell takes its window's value if the index names
+that cell. That takes no clearing and vectorises, but an index that names no cell of its own window is a stray, and then
+it is scattered after all. `plan` says which is taken when.
+"""
+from libc.string cimport memset
+cimport numpy as cnp
+
+from cunpool._kernels.common.job cimport (
+    AHEAD, bhalf, cell_of, cells_of, conditions_met, entry, flat_stride, float4, float8, full_planes_follow, Geometry,
+    GIL_BYTES, half, index, index4, index8, item1, item16, item2, item4, item8, Job, met, must, plane_of, STREAM)
+from cunpool._kernels.common.tasks cimport Found, Kernel, run
+from cunpool._kernels.unpooling.elements cimport cunpool_see_whether_it_converts
+from cunpool._kernels.unpooling.fill cimport spread
+from cunpool._kernels.unpooling.fill_plan cimport Spread, spreadable
+from cunpool._kernels.unpooling.fill_window2 cimport select_rows, selectable
+from cunpool._kernels.unpooling.indices cimport band_of, clear, cut, dense, prepare, split
+from cunpool._kernels.unpooling.scatter cimport fetch_inputs, Put, put, putting
+from cunpool._kernels.unpooling.window_codes cimport (
+    Block, Codes, codes_in, decode, DECODED, expect_codes, first_block, next_block, PLANES, row_block, row_of, rows_in,
+    step_of, WIDTH)
+
+cnp.import_array()
+cunpool_see_whether_it_converts()
+
+cdef enum:
+    CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
+    KEPT = 3 << 22          # bytes of a streamed result that are kept, where several threads write what codes say
+    CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache,
+    CLEAR_ADDED = 1 << 13   # or so many if numbers are added there;
+    CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first,
+    ROOMY = 1 << 20         # unless the second cache is larger than this: of that an eighth, which waits there
+
+cdef extern from *:
+    """
+    #if defined(__unix__)
+    #include <unistd.h>
+    #endif
+    #if defined(_SC_LEVEL2_CACHE_SIZE)
+    #define CUNPOOL_SECOND_CACHE sysconf(_SC_LEVEL2_CACHE_SIZE)
+    #else
+    #define CUNPOOL_SECOND_CACHE 0
+    #endif
+    """
+    const Py_ssize_t CUNPOOL_SECOND_CACHE
+
+# Bytes of a large output that are cleared, and then scattered to, at once. Never changed.
+cdef Py_ssize_t CLEARED = CUNPOOL_SECOND_CACHE // 8 if CUNPOOL_SECOND_CACHE > ROOMY else CLEAR_LARGE
+
+# The ways that a call can take, for the tests: what `unpool` returns is a sum of these.
+cdef enum:
+    SCATTERED_TAKEN = 1
+    SELECTED_TAKEN = 2
+    STRAYED_TAKEN = 4       # beside the way that met a stray
+    ALL_LANES_TAKEN = 8
+    SPLIT_TAKEN = 16
+    STREAMED_TAKEN = 32
+    SPREAD_TAKEN = 64
+SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, SPREAD = (
+    SCATTERED_TAKEN, SELECTED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, SPREAD_TAKEN)
+
+
+cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t lane, Py_ssize_t low, Py_ssize_t high,
+                          Py_ssize_t band, Py_ssize_t band_end) noexcept nogil:
+    """`put` for a block of windows by their codes, of some planes or of lanes from one on."""
+    cdef index8[DECODED] places  # or as many of half the size
+    cdef const Put *put = <const Put *> job.moves
+    cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
+    cdef Py_ssize_t step = step_of(&job.pooled, block), outside = 0, row, w
+    cdef char *out = plane_of(&job.full, job.channels, plane)
+    cdef const char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
+    cdef const char *indices = cell_of(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
+    cdef bint all_there
+    out += lane * put.item_size
+    values += lane * put.item_size
+    decode(job, indices + lane * job.code_size, block, <char *> places, &all_there)
+    if job.lanes > 1:
+        for w in range(width):
+            outside += put.lanes[job.wide](job, out, values + w * job.pooled.axis[2],
+                                           <const char *> places + w * block.lanes * place_size, block.lanes, low, high,
+                                           band, band_end, NULL, NULL)
+    elif all_there and job.splits == 1 and job.flat == put.item_size and step == put.item_size:
+        put.there(out, values, <const index4 *> places, codes_in(block))
+    elif step:
+        outside = put.row[job.wide](job, out, values, step, <const char *> places, place_size, codes_in(block), low,
+                                    high, band, band_end, NULL, NULL)
+    else:
+        for row in range(rows_in(block)):
+            outside += put.row[job.wide](job, out, values + row_of(&job.pooled, block, row), job.pooled.axis[2],
+                                         <const char *> places + row * width * place_size, place_size, width, low, high,
+                                         band, band_end, NULL, NULL)
+    return outside
+
+
+cdef Py_ssize_t put_block(const Job *job, Block *block, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
+                          Py_ssize_t band_end) noexcept nogil:
+    """`put_codes`, of so many lanes at a time as are decoded together."""
+    cdef Py_ssize_t part, outside = 0
+    for part in range((job.lanes + DECODED - 1) // DECODED):
+        block.lanes = min(job.lanes - part * DECODED, <Py_ssize_t> DECODED)
+        outside += put_codes(job, block, part * DECODED, low, high, band, band_end)
+    return outside
+
+
+cdef Py_ssize_t put_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
+                         Py_ssize_t low, Py_ssize_t high, const Py_ssize_t *band) noexcept nogil:
+    """`put` for some neighbours of a pooled row, in one plane or in all lanes."""
+    cdef const Put *put = <const Put *> job.moves
+    cdef char *out = plane_of(&job.full, job.channels, plane)
+    cdef const char *values = cell_of(&job.pooled, job.channels, plane, d, h, w)
+    cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
+    cdef Py_ssize_t part, most, outside = 0
+    cdef Block block
+    if job.code_size:
+        most = max(DECODED // job.lanes, 1)
+        for part in range((count + most - 1) // most):
+            row_block(job, plane, d, h, w + part * most, min(count - part * most, most), &block)
+            outside += put_block(job, &block, low, high, band[0], band[1])
+        return outside
+    if job.lanes == 1:
+        return put.row[job.wide](job, out, values, job.pooled.axis[2], indices, job.indices.axis[2], count, low, high,
+                                 band[0], band[1], NULL, NULL)
+    for _ in range(count):
+        if job.ahead:
+            fetch_inputs(job, values, job.lanes * put.item_size, indices, job.lanes * (8 if job.wide else 4))
+        outside += put.lanes[job.wide](job, out, values, indices, job.lanes, low, high, band[0], band[1], NULL, NULL)
+        values += job.pooled.axis[2]
+        indices += job.indices.axis[2]
+    return outside
+
+
+cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high,
+                              bint clearing) noexcept nogil:
+    """Clear the cells from `low` to `high` of a plane, or of all lanes, and put there, in raster order, what belongs.
+
+    Where the job is banded, only the rows whose windows reach these cells are read. Then the count that comes back is
+    of the indices read that lie outside the rows of their own windows: if any task meets one, other tasks may have
+    missed it, and the job has to run again without bands. Else it is of the indices outside the plane.
+    """
+    cdef const Geometry *g = &job.g
+    cdef const Put *put = <const Put *> job.moves
+    cdef char *out = plane_of(&job.full, job.channels, plane)
+    cdef Py_ssize_t width = g.pooled[2]
+    cdef Py_ssize_t value_step = flat_stride(&job.pooled, g.pooled), index_step = flat_stride(&job.indices, g.pooled)
+    cdef Py_ssize_t d, h, w, part, count, outside = 0
+    cdef Py_ssize_t *band = [0, cells_of(g.full)]
+    cdef Block block
+    if high <= low:
+        return 0
+    if clearing:
+        clear(job, out, low, high, put.item_size)
+    if cells_of(g.pooled) == 0:
+        return 0
+    if not job.banded and job.code_size:
+        first_block(job, plane, &block)
+        while block.at[PLANES] == plane // job.lanes:
+            outside += put_block(job, &block, low, high, 0, band[1])
+            next_block(job, &block)
+        return outside
+    if not job.banded and job.lanes == 1 and value_step and index_step:
+        return put.row[job.wide](job, out, plane_of(&job.pooled, job.channels, plane), value_step,
+                                 plane_of(&job.indices, job.channels, plane), index_step, cells_of(g.pooled), low, high,
+                                 0, band[1], NULL, NULL)
+    for d in range(g.pooled[0]):
+        for h in range(g.pooled[1]):
+            for part in range((width + CHUNK - 1) // CHUNK):
+                w = part * CHUNK
+                count = min(width - w, <Py_ssize_t> CHUNK)
+                if job.banded:
+                    band_of(g, d, h, w, w + count, band)
+                    # An empty band is read as well, by the task that it lies in, for it makes every index a stray.
+                    if (band[1] <= low and band[0] < low) or (band[0] >= high and high < cells_of(g.full)):
+                        continue
+                outside += put_part(job, plane, d, h, w, count, low, high, band)
+    return outside
+
+
+cdef bint one_after_the_other(const Job *job) noexcept nogil:
+    """Whether the cells of the output follow each other without gaps, from one plane to the next too. Then there are no
+    lanes, for those are the neighbours of a cell in other planes."""
+    return job.flat == (<const Put *> job.moves).item_size and full_planes_follow(job)
+
+
+cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nogil:
+    """How many planes are cleared, and filled, at once."""
+    cdef const Put *put = <const Put *> job.moves
+    cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.c < CLEAR_LARGE else CLEARED
+    if not one_after_the_other(job):
+        return 1
+    if job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
+        return (<const Codes *> job.codes).together[PLANES]
+    return max(max(bytes, CLEAR_ADDED if put.adding else 0) // job.full.c, 1)
+
+
+cdef void scatter(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
+    cdef const Put *put = <const Put *> job.moves
+    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, size = cells_of(job.g.full)
+    cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
+    cdef Py_ssize_t part, together, outside = 0
+    cdef Block block
+    cdef bint simple = (not job.code_size and one_after_the_other(job) and job.pooled.even and job.indices.even
+                        and flat_stride(&job.pooled, job.g.pooled) == put.item_size
+                        and flat_stride(&job.indices, job.g.pooled) == (8 if job.wide else 4))
+    if job.splits > 1:
+        part = task % job.splits
+        must(cut(job, part) <= cut(job, part + 1))
+        outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1),
+                                not job.cleared)
+    else:
+        together = cleared_together(job, groups)
+        while group < end:
+            together = min(together, end - group)
+            if met("planes cleared together", together > 1) or simple:
+                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, put.item_size)
+            if simple:
+                outside += put.planes[job.wide](job, group, group + together, NULL, NULL)
+            elif together > 1 and job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
+                first_block(job, group, &block)
+                block.count[PLANES] = together
+                outside += put_block(job, &block, 0, together * size, 0, together * size)
+            else:
+                for part in range(group, group + together):
+                    outside += scatter_plane(job, part * job.lanes, 0, size, together == 1 and not job.cleared)
+            group += together
+    if job.banded:
+        found.strays += outside
+    else:
+        found.wrong += outside
+
+
+cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
+    """One task: as in `scatter`; but a plane that is split is split between pooled rows, or in 1d between windows."""
+    cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1], width = job.g.pooled[2]
+    cdef Py_ssize_t plane, part = task % job.splits
+    if job.splits > 1:
+        plane = task // job.splits
+        if rows == 1:
+            found.strays += not select_rows(job, plane, 0, 1, width * part // job.splits,
+                                            width * (part + 1) // job.splits, full, index_type)
+        else:
+            found.strays += not select_rows(job, plane, rows * part // job.splits, rows * (part + 1) // job.splits, 0,
+                                            width, full, index_type)
+        return
+    for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
+        if not select_rows(job, plane, 0, rows, 0, width, full, index_type):
+            found.strays += 1
+            found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True)
+
+
+# By kind: items by the logarithm of their size, then the numbers that are added.
+KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
+cdef Put[9] PUT            # what scattering does with each
+PUT = [putting(<item1 *> NULL), putting(<item2 *> NULL), putting(<item4 *> NULL), putting(<item8 *> NULL),
+       putting(<item16 *> NULL), putting(<half *> NULL), putting(<bhalf *> NULL), putting(<float4 *> NULL),
+       putting(<float8 *> NULL)]
+cdef Kernel[9][2] SELECT   # of entries of 4 and 8 bytes, and by whether an index has 8 bytes
+SELECT[2] = [<Kernel> select[item4, index4], <Kernel> select[item4, index8]]
+SELECT[3] = [<Kernel> select[item8, index4], <Kernel> select[item8, index8]]
+SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8]]
+SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
+
+
+cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
+    """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace. And
+    how far ahead values and places are fetched."""
+    # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
+    job.kept = max(2 * STREAM - results - inputs, KEPT if job.code_size and threads > 1 else 0)
+    job.stream = met("arrays beyond the caches", results + inputs >= STREAM)
+    job.ahead = AHEAD if job.stream and not job.code_size else 0
+    job.stream = job.stream and met("results beyond what is kept", job.kept < results)
+
+
+cdef int plan(Job *job, Spread *way, Py_ssize_t results, Py_ssize_t inputs, Py_ssize_t item_size,
+              Py_ssize_t index_size, int kind, int threads) noexcept nogil:
+    """The ways, in order: the first whose condition holds is taken. Scattering serves whatever the others do not."""
+    # Selecting is for windows of 2 in C order by places, spreading for all others that lie side by side: by codes, of
+    # narrow dtypes, in short rows, and in every other order of the axes. `results` and `inputs` are in bytes.
+    past_caches(job, results, inputs, threads)
+    split(job, threads)  # as scattering wants it, for that is where the others end that meet a stray
+    if selectable(job, item_size, index_size):
+        return SELECTED_TAKEN + SPLIT_TAKEN * (job.splits > 1) + STREAMED_TAKEN * job.stream
+    if spreadable(job, way, item_size, index_size, kind):
+        job.way = way
+        job.tasks = min(way.blocks, 1 if threads == 1 else <Py_ssize_t> 4 * threads)
+        return SPREAD_TAKEN + STREAMED_TAKEN * job.stream
+    return SCATTERED_TAKEN + SPLIT_TAKEN * (job.splits > 1) + ALL_LANES_TAKEN * (job.lanes > 1)
+
+
+def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
+           int spatial, int kind, bint codes, int threads):
+    """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
+    cdef Job job  # unreached: a declaration
+    cdef Spread way  # unreached: a declaration
+    cdef Codes decoding  # unreached: a declaration
+    cdef Found found  # unreached: a declaration
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
+    cdef Py_ssize_t results = cnp.PyArray_SIZE(full) * item_size
+    cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + index_size)
+    cdef int ways  # unreached: a declaration
+    prepare(&job, sizes, pooled, indices, full, spatial, codes)
+    if results == 0:
+        return SCATTERED_TAKEN
+    job.moves = &PUT[kind]
+    job.wide = index_size == 8
+    ways = plan(&job, &way, results, inputs, item_size, index_size, kind, threads)
+    if codes and ways & SCATTERED_TAKEN:
+        job.codes = &decoding
+        expect_codes(&job, &decoding)
+        job.wide = decoding.far
+    if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= GIL_BYTES:
+        found = unpool_job(&job, ways, kind, item_size, threads)
+    else:
+        with nogil:
+            found = unpool_job(&job, ways, kind, item_size, threads)
+    return 0 if found.wrong else ways + STRAYED_TAKEN * (found.strays > 0)
+
+
+cdef Found scatter_all(Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
+    """Scatter. Planes that share their cache lines, as those of interleaved channels, are cleared together before."""
+    job.cleared = (job.flat != job.lanes * item_size and not dense(job, job.lanes * item_size, 1, 1)
+                   and met("planes that share their cache lines", dense(job, item_size, job.batch, job.channels)))
+    if job.cleared:
+        memset(job.full.data, 0, job.batch * job.channels * cells_of(job.g.full) * item_size)
+    return run(scatter, job, threads)
+
+
+cdef Found unpool_job(Job *job, int ways, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
+    """Go this way, and scatter without any expectation if that meets a stray that it cannot see to itself."""
+    cdef Found found
+    if ways & SELECTED_TAKEN:
+        found = run(SELECT[kind][job.wide], job, threads)
+    elif ways & SPREAD_TAKEN:
+        found = run(<Kernel> spread, job, threads)
+    else:
+        found = scatter_all(job, item_size, threads)
+    if not found.strays or (ways & SELECTED_TAKEN and job.splits == 1):
+        return found
+    if job.code_size:
+        found.wrong += found.strays  # a code that is none cannot be placed anywhere else
+        return found
+    split(job, threads)
+    job.banded = False
+    found.wrong = scatter_all(job, item_size, threads).wrong
+    return found
+
+
+def conditions():
+    """How often each condition of a way did not hold, and did: counted by a checked build alone."""
+    return conditions_met()

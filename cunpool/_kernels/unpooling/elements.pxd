@@ -1,0 +1,173 @@
+# What is moved into a plane: entries that take the place of what was there, or numbers that are added to it.
+
+from libc.math cimport NAN
+from cunpool._kernels.common.job cimport (
+    bhalf, entry, float4, float8, half, item1, item16, item2, item4, item8, unlikely)
+
+cdef extern from *:
+    """
+    static inline float cunpool_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+    static inline uint32_t cunpool_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+
+    /* A condition that stays a branch, whatever the compiler thinks of it: by a choice of two numbers, the next sum,
+       which may be of the same cell, would wait for the comparison. */
+    #if defined(__GNUC__)
+    #define CUNPOOL_RARELY(condition) (__builtin_expect(condition, 0) && ({ __asm__ volatile(""); 1; }))
+    #else
+    #define CUNPOOL_RARELY(condition) (condition)
+    #endif
+
+    static inline float half_value(uint16_t half) {
+        uint32_t sign = (uint32_t) (half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3FF;
+        if (exponent == 0) { /* a multiple of the smallest one, 2**-24 */
+            float size = (float) fraction * cunpool_float(0x33800000);
+            return cunpool_float(sign | cunpool_bits(size));
+        }
+        exponent = exponent == 31 ? 255 : exponent + 112;
+        return cunpool_float(sign | exponent << 23 | fraction << 13);
+    }
+
+    /* To the nearest, ties to even. A sum that is no number is one and the same, for which of two a processor passes on
+       depends on the order in which a compiler puts them. */
+    static inline uint16_t half_of(float x) {
+        uint32_t bits = cunpool_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
+        if (size > 0x7F800000)
+            return 0x7E00;
+        if (size >= 0x47800000) /* 65536 */
+            return (uint16_t) (sign | 0x7C00);
+        if (size < 0x38800000) /* below 2**-14: adding 1/2 rounds to a multiple of 2**-24 */
+            return (uint16_t) (sign | (cunpool_bits(cunpool_float(size) + 0.5f) - 0x3F000000));
+        return (uint16_t) (sign | (size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13);
+    }
+
+    static inline uint16_t half_sum_anywhere(uint16_t a, uint16_t b) { return half_of(half_value(a) + half_value(b)); }
+
+    /* Processors that convert take a quarter of the time. Assembly, for loops that no compiler makes for them alone. */
+    #if defined(__GNUC__) && defined(__x86_64__) && !defined(CUNPOOL_NO_CLONES)
+    #include <cpuid.h>
+    static int cunpool_converts = 0;
+    static inline void cunpool_see_whether_it_converts(void) {
+        unsigned a, b, c, d;
+        __builtin_cpu_init(); /* it sees what the system keeps, too; but old compilers do not know the name of F16C */
+        cunpool_converts = __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
+    }
+    static inline uint16_t half_sum(uint16_t a, uint16_t b) {
+        float x, y;
+        uint32_t bits;
+        if (!cunpool_converts)
+            return half_sum_anywhere(a, b);
+        __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(x) : "r"((uint32_t) a));
+        __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(y) : "r"((uint32_t) b));
+        x += y;
+        if (CUNPOOL_RARELY(x != x))
+            return 0x7E00;
+        /* 0: to the nearest, ties to even. */
+        __asm__ volatile("vcvtps2ph $0, %1, %1; vmovd %1, %0" : "=r"(bits), "+x"(x));
+        return (uint16_t) bits;
+    }
+    #else
+    static inline void cunpool_see_whether_it_converts(void) {}
+    #define half_sum half_sum_anywhere
+    #endif
+
+    #define CUNPOOL_SUM(NAME, NUMBER) \\
+    static inline NUMBER NAME(NUMBER a, NUMBER b) { \\
+        NUMBER x = a + b; \\
+        if (CUNPOOL_RARELY(x != x)) \\
+            x = (NUMBER) NAN; \\
+        return x; \\
+    }
+    CUNPOOL_SUM(float_sum, float)
+    CUNPOOL_SUM(double_sum, double)
+
+    /* Whether either is no number: one comparison, where compilers make two of two. */
+    #if defined(__GNUC__)
+    #define cunpool_unordered(a, b) __builtin_isunordered(a, b)
+    #else
+    #define cunpool_unordered(a, b) ((a) != (a) || (b) != (b))
+    #endif
+
+    static inline float bhalf_value(uint16_t half) { return cunpool_float((uint32_t) half << 16); }
+
+    static inline uint16_t bhalf_of(float x) {
+        uint32_t bits = cunpool_bits(x);
+        if ((bits & 0x7FFFFFFF) > 0x7F800000)
+            return 0x7FC0;
+        return (uint16_t) ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+    }
+    """
+    float half_value(item2) noexcept nogil
+    item2 half_of(float) noexcept nogil
+    void cunpool_see_whether_it_converts() noexcept nogil
+    item2 half_sum(item2, item2) noexcept nogil
+    float4 float_sum(float4, float4) noexcept nogil
+    float8 double_sum(float8, float8) noexcept nogil
+    bint cunpool_unordered(double, double) noexcept nogil
+    float bhalf_value(item2) noexcept nogil
+    item2 bhalf_of(float) noexcept nogil
+
+cdef inline entry zero_of(const entry *_) noexcept nogil:
+    cdef entry zero
+    if entry is item16:
+        zero.low = zero.high = 0
+    elif entry is half or entry is bhalf:
+        zero.bits = 0
+    else:
+        zero = 0
+    return zero
+
+
+cdef inline entry numbered(entry x) noexcept nogil:
+    """`x`, or if that is no number, the one NaN that all such sums are."""
+    if entry is float4 or entry is float8:
+        x = x if x == x else NAN
+    return x
+
+
+cdef inline void place_entry(entry *target, const entry *value) noexcept nogil:
+    """Put an item in its place, or add a number to what is there: in its own precision, as PyTorch adds gradients."""
+    if entry is half:
+        target.bits = half_sum(target.bits, value.bits)
+    elif entry is bhalf:
+        target.bits = bhalf_of(bhalf_value(target.bits) + bhalf_value(value.bits))
+    elif entry is float4:
+        target[0] = float_sum(target[0], value[0])
+    elif entry is float8:
+        target[0] = double_sum(target[0], value[0])
+    else:
+        target[0] = value[0]
+
+
+cdef inline void add_two(entry *target, const entry *value, entry *next_target,
+                         const entry *next_value) noexcept nogil:
+    """`place_entry` twice, for numbers. Both may have the same target: then the second sum has the first in it."""
+    cdef entry total, next_total
+    if entry is float4 or entry is float8:
+        total = target[0] + value[0]
+        target[0] = total
+        next_total = next_target[0] + next_value[0]
+        next_target[0] = next_total
+        if unlikely(cunpool_unordered(total, next_total)):
+            target[0] = numbered(target[0])
+            next_target[0] = numbered(next_target[0])
+
+
+cdef inline entry alone(entry value) noexcept nogil:
+    """What `place_entry` leaves where nothing was before: 0 + -0 is 0, and no number is always the same."""
+    if entry is half:
+        value.bits = 0x7E00 if value.bits & 0x7FFF > 0x7C00 else value.bits
+        value.bits = 0 if value.bits == 0x8000 else value.bits
+    elif entry is bhalf:
+        value.bits = 0x7FC0 if value.bits & 0x7FFF > 0x7F80 else value.bits
+        value.bits = 0 if value.bits == 0x8000 else value.bits
+    elif entry is float4 or entry is float8:
+        value = numbered(value + 0)
+    return value
+
+
+cdef inline entry chosen(entry value, bint here) noexcept nogil:
+    """`value` or zero. Masks vectorise where conditions do not."""
+    if entry is item1 or entry is item2 or entry is item4 or entry is item8:
+        return value & -<entry> here
+    else:
+        return value if here else zero_of(&value)

@@ -1,0 +1,246 @@
+# Selecting: the output's rows, front to back, of windows of 2 that lie side by side in contiguous rows, by places.
+# It is spreading without the step from places to codes, which is worth it for entries of four and eight bytes.
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memset
+from cunpool._kernels.common.job cimport (
+    aligned, CACHE_LINE, cell_of, cells_of, cloned, cunpool_stream, entry, fetch, fetch_ends, Geometry, index, inlined,
+    Job, met, must, plane_of)
+from cunpool._kernels.unpooling.elements cimport alone, chosen
+from cunpool._kernels.unpooling.indices cimport clear, of_two, side_by_side
+
+cdef enum:
+    SELECT_WIDTH = 40       # shorter rows are spread, or scattered,
+    SELECT_WHOLE = 32       # unless they are of whole vectors, and windows of one layer
+    SELECT_CHUNK = 1024     # windows that are selected together
+    STAGE = 8192            # bytes of the output that are put together before they go past the caches,
+    STAGE_SIZE = STAGE + 128    # and of the cells behind the windows
+    LANE = 16               # windows in the widest vector
+
+
+cdef struct Tile:
+    # Windows that are selected together: `count` neighbours of some pooled rows, and where they and their cells lie.
+    Py_ssize_t count, rows
+    bint stream             # whether the cells go past the caches
+    const char *values
+    const char *indices
+    char *out[2]            # the lines of the output that are written, for the first pooled row,
+    uint32_t first[2]       # and the place of the first cell in each of them;
+    Py_ssize_t out_row      # bytes to those of the next pooled row
+    uint32_t first_row
+    uint32_t area           # from a line to the one behind it, in windows of 2 x 2 x 2
+    uint32_t far            # the bits of how far each index is from the nearest line of its window, and of all indices
+    int64_t seen
+
+
+cdef inline inlined select_row(int lines, bint deep, uint32_t area, entry **out, const uint32_t *first,
+                               const entry *values, const index *indices, Py_ssize_t count, uint32_t *far,
+                               index *seen) noexcept nogil:
+    """The cells of `count` windows in 1 or 2 `lines` of the output.
+
+    An index has to lie in one of the lines, or if windows are `deep`, in one of as many `area` cells on. Their low 32
+    bits are compared, for planes are smaller than 2**31 here. It vectorises where `lines` and `deep` are constants.
+    """
+    # Copies, because the compiler has to fear that writing results changes these.
+    cdef entry *line_out[2]
+    cdef uint32_t line_first[2]
+    cdef entry value
+    cdef index all_bits = 0
+    cdef uint32_t place, cell, nearest, far_bits = 0
+    # In whole vectors, of which the last one does some windows again.
+    cdef Py_ssize_t left = count % LANE if count > LANE else 0, some = count - left, i
+    cdef int line, tap
+    for line in range(lines):
+        line_out[line] = out[line]
+        line_first[line] = first[line]
+    while True:
+        for i in range(some):
+            value = alone(values[i])
+            place = <uint32_t> indices[i] - 2 * <uint32_t> i
+            nearest = 0xFFFFFFFF
+            for line in range(lines):
+                cell = place - line_first[line]
+                for tap in range(2):
+                    line_out[line][2 * i + tap] = chosen(value, cell == <uint32_t> tap)
+                nearest = min(nearest, min(cell, cell - area) if deep else cell)
+            all_bits |= indices[i]
+            far_bits |= nearest
+        if not left:
+            break
+        left = count - LANE
+        indices += left
+        values += left
+        for line in range(lines):
+            line_out[line] += 2 * left
+            line_first[line] += 2 * <uint32_t> left
+        some = LANE
+        left = 0
+    far[0] |= far_bits
+    seen[0] |= all_bits
+
+
+cdef inline inlined select_tile(const Job *job, int lines, bint deep, Tile *tile, entry *full,
+                                index *index_type) noexcept nogil:
+    """`select_row` for all rows of a tile."""
+    cdef entry *out[2]
+    cdef uint32_t first[2]
+    cdef const char *values = tile.values
+    cdef const char *indices = tile.indices
+    # Copies, because the compiler has to fear that writing results changes these.
+    cdef Py_ssize_t out_row = tile.out_row, value_row = job.pooled.axis[1], index_row = job.indices.axis[1]
+    cdef Py_ssize_t count = tile.count, rows = tile.rows
+    cdef uint32_t far = 0, area = tile.area, first_row = tile.first_row
+    cdef index seen = 0
+    cdef int line
+    for line in range(lines):
+        out[line] = <entry *> tile.out[line]
+        first[line] = tile.first[line]
+    for _ in range(rows):
+        select_row(lines, deep, area, out, first, <const entry *> values, <const index *> indices, count, &far, &seen)
+        values += value_row
+        indices += index_row
+        for line in range(lines):
+            out[line] = <entry *> (<char *> out[line] + out_row)
+            first[line] += first_row
+    tile.far |= far
+    tile.seen |= seen
+
+
+cdef inline cloned select_lines(const Job *job, int lines, bint deep, Tile *tile, entry *full,
+                                index *index_type) noexcept nogil:
+    """`select_tile` compiled apart for what there is."""
+    if lines == 1:
+        select_tile(job, 1, False, tile, full, index_type)
+    elif deep:
+        select_tile(job, 2, True, tile, full, index_type)
+    else:
+        select_tile(job, 2, False, tile, full, index_type)
+
+
+cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t rest,
+                            Py_ssize_t width) noexcept nogil:
+    """Copy lines past the caches; the `rest` of each, behind the windows, is zero."""
+    cdef Py_ssize_t line
+    for line in range(lines):
+        memset(stage + (line + 1) * pitch - rest, 0, rest * sizeof(entry))
+    if pitch == width:
+        pitch *= lines
+        lines = 1
+    for line in range(lines):
+        cunpool_stream(target + line * width * sizeof(entry), <const char *> (stage + line * pitch),
+                       pitch * sizeof(entry))
+
+
+cdef inline void fetch_lines(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
+                             Py_ssize_t size) noexcept nogil:
+    """`fetch_ends` of what `stream_out` will write."""
+    if pitch == width:
+        pitch *= lines
+        lines = 1
+    for _ in range(lines):
+        fetch_ends(target, pitch * size)
+        target += width * size
+
+
+cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
+                             entry *full, index *index_type) noexcept nogil:
+    """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
+    cdef char stage_room[2 * STAGE_SIZE + CACHE_LINE]
+    cdef char *stage = <char *> aligned(stage_room)  # for one depth and the next
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t size = sizeof(entry), width = g.full[2], rows = tile.rows, used = 2 * tile.count
+    cdef Py_ssize_t rest = width - 2 * g.pooled[2] if w + tile.count == g.pooled[2] else 0
+    cdef Py_ssize_t pitch = used + rest if tile.stream else width, area = g.full[1] * width, kd, kh, done = 0
+    cdef Py_ssize_t base = (d * g.kernel[0] * g.full[1] + h * g.kernel[1]) * width + 2 * w
+    cdef char *target = plane_of(&job.full, job.channels, plane) + base * size
+    cdef int lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
+    must(not tile.stream or g.kernel[1] * rows * pitch * size <= STAGE_SIZE)
+    tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
+                   + w * size)
+    tile.indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0] + h * job.indices.axis[1]
+                    + w * <Py_ssize_t> sizeof(index))
+    tile.out_row = g.kernel[1] * pitch * size
+    tile.first_row = <uint32_t> (g.kernel[1] * width)
+    tile.area = <uint32_t> area
+    tile.far = tile.seen = 0
+    for kd in range(g.kernel[0]):
+        if tile.stream:
+            fetch_lines(target + kd * area * size, rows * g.kernel[1], pitch, width, size)
+        for kh in range(g.kernel[1]):
+            tile.first[some] = <uint32_t> (base + kd * area + kh * width)
+            if tile.stream:
+                tile.out[some] = stage + kd * STAGE_SIZE + kh * pitch * size
+            else:
+                tile.out[some] = target + (kd * area + kh * width) * size
+            k += 1
+            some += 1
+            if k == lines or some == 2:
+                select_lines(job, some, lines == 4, tile, full, index_type)
+                tile.area = -tile.area  # of the second layer's indices, those in the first are no strays
+                some = 0
+        while tile.stream and some == 0 and done <= kd:
+            stream_out(target + done * area * size, <entry *> (stage + done * STAGE_SIZE), rows * g.kernel[1], pitch,
+                       rest, width)
+            done += 1
+    return tile.far < 2 and 0 <= tile.seen <= 0x7FFFFFFF
+
+
+cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t begin,
+                             Py_ssize_t end, entry *full, index *index_type) noexcept nogil:
+    """The output's rows that belong to some pooled rows of a plane, front to back.
+
+    Of each row, the windows from `begin` to `end`. Returns at the first stray, and whether there was none.
+    """
+    cdef const Geometry *g = &job.g
+    cdef char *into = plane_of(&job.full, job.channels, plane)
+    cdef Py_ssize_t width = g.full[2], height = g.full[1], used = 2 * g.pooled[2], most = 1
+    cdef Py_ssize_t rows, count, d, h, w, kd, line, cell
+    cdef Tile tile
+    cdef Py_ssize_t chunk = SELECT_CHUNK
+    if end - begin == g.pooled[2]:
+        most = max(chunk // g.pooled[2], 1)
+    if job.stream:
+        chunk = min(chunk, STAGE // (g.kernel[1] * 2 * <Py_ssize_t> sizeof(entry)))
+        most = max(min(most, STAGE // (g.kernel[1] * width * <Py_ssize_t> sizeof(entry))), 1)
+    while row < row_end:
+        d = row // g.pooled[1]
+        h = row % g.pooled[1]
+        rows = min(most, min(row_end - row, g.pooled[1] - h))
+        cell = (d * g.kernel[0] * height + h * g.kernel[1]) * width
+        w = begin
+        while w < end:
+            tile.stream = (job.stream and into + (cell + 2 * w) * <Py_ssize_t> sizeof(entry) - job.full.data
+                           >= job.kept)
+            tile.rows = rows
+            tile.count = count = min(end - w, chunk)
+            # Of windows of two cells more is read than written. Of others, to fetch it too takes longer.
+            if tile.stream and rows == 1 and g.kernel[0] * g.kernel[1] == 1:
+                fetch(cell_of(&job.pooled, job.channels, plane, d, h, w + count), count * sizeof(entry))
+                fetch(cell_of(&job.indices, job.channels, plane, d, h, w + count), count * sizeof(index))
+            if not select_some(job, plane, d, h, w, &tile, full, index_type):
+                return False
+            w += count
+        row += rows
+        if end < g.pooled[2]:
+            continue
+        # What lies beyond the last windows.
+        for kd in range(g.kernel[0]):
+            cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
+            if used < width and not tile.stream:
+                for line in range(rows * g.kernel[1]):
+                    clear(job, into, cell + line * width + used, cell + (line + 1) * width, sizeof(entry))
+            if h + rows == g.pooled[1]:
+                clear(job, into, cell + rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
+                      sizeof(entry))
+    if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
+        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
+    return True
+
+
+cdef inline bint selectable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Whether selecting is worth while."""
+    cdef Py_ssize_t width = job.g.pooled[2]
+    return (not job.code_size and met("entries of four or eight bytes", item_size == 4 or item_size == 8)
+            and met("windows of two", of_two(&job.g)) and side_by_side(job, item_size, index_size)
+            and (met("rows worth selecting", width >= SELECT_WIDTH)
+                 or met("rows of whole vectors", width >= SELECT_WHOLE and width % LANE == 0) and job.g.kernel[0] == 1))

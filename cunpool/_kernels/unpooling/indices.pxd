@@ -1,0 +1,180 @@
+# Where indices point: planes split, and the rows that can reach a stretch of one.
+
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+cimport numpy as cnp
+
+from cunpool._kernels.common.job cimport (
+    cells_of, clamp, cloned, count_planes, flat_stride, Geometry, geometry_of, item2, item4, item8, Job, met, view_of)
+
+cdef enum:
+    LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
+    HALVES = 50             # bits of the numbers that double precision tells from those a half higher
+
+
+cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full, int spatial,
+                         bint codes):
+    """The job of moving between a pooled and a full array by indices."""
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
+    job.g = geometry_of(sizes)
+    job.pooled = view_of(pooled, spatial)
+    job.indices = view_of(indices, spatial)
+    job.full = view_of(full, spatial)
+    job.flat = flat_stride(&job.full, job.g.full)
+    job.per_width = 0 if <int64_t> cells_of(job.g.full) >> HALVES else 1.0 / job.g.full[2]
+    job.per_height = 1.0 / job.g.full[1]
+    count_planes(job, full, spatial)
+    job.lanes = 1
+    if (met("channels enough to go together", job.channels >= LANES)
+            and met("channels that are neighbours", job.flat and job.full.c == item_size and job.pooled.c == item_size
+                    and job.indices.c == index_size)):
+        job.lanes = job.channels
+    job.banded = job.stream = job.cleared = False
+    job.ahead = 0
+    job.code_size = index_size if codes else 0
+
+
+cdef inline Py_ssize_t offset_of(const Job *job, bint even, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
+    """Bytes from a full plane's start to `cell`, counted in raster order.
+
+    Loops are compiled apart for planes that are `even`: all neighbours in raster order are `flat` bytes apart.
+    """
+    cdef Py_ssize_t width, height, row, layer = 0
+    if even:
+        return cell * flat
+    width = job.g.full[2]
+    height = job.g.full[1]
+    # The half keeps what is rounded away from the wrong side; dividing takes several times as long.
+    if job.per_width:
+        row = <Py_ssize_t> ((cell + 0.5) * job.per_width)
+        if job.g.full[0] > 1:
+            layer = <Py_ssize_t> ((row + 0.5) * job.per_height)
+    else:
+        row = cell // width
+        layer = row // height
+    return (layer * job.full.axis[0] + (row - layer * height) * job.full.axis[1]
+            + (cell - row * width) * job.full.axis[2])
+
+
+cdef inline bint dense(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
+    """Whether the cells of so many full planes, in whatever order, fill the memory from the first one on."""
+    cdef Py_ssize_t *count = [batch, channels, job.g.full[0], job.g.full[1], job.g.full[2]]
+    cdef Py_ssize_t *step = [job.full.n, job.full.c, job.full.axis[0], job.full.axis[1], job.full.axis[2]]
+    cdef Py_ssize_t last = 0, cells = 1
+    cdef int axis
+    for axis in range(5):
+        if count[axis] > 1 and step[axis] < 0:
+            return False
+        last += (count[axis] - 1) * step[axis]
+        cells *= count[axis]
+    return last + size == cells * size
+
+
+cdef inline cloned clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """Zero some cells of `size` bytes, `step` bytes apart: calling `memset` for each takes longer."""
+    cdef Py_ssize_t i
+    if size == 1:
+        for i in range(count):
+            out[i * step] = 0
+    elif size == 2:
+        for i in range(count):
+            (<item2 *> (out + i * step))[0] = 0
+    elif size == 4:
+        for i in range(count):
+            (<item4 *> (out + i * step))[0] = 0
+    elif size == 8:
+        for i in range(count):
+            (<item8 *> (out + i * step))[0] = 0
+    else:
+        for i in range(count):
+            memset(out + i * step, 0, size)
+
+
+cdef inline cloned clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
+                               Py_ssize_t size) noexcept nogil:
+    """`clear` where cells don't follow each other in raster order."""
+    cdef Py_ssize_t width = job.g.full[2], cells
+    if job.flat:
+        clear_row(out + low * job.flat, job.flat, high - low, size)
+    elif low == 0 and high == cells_of(job.g.full) and met("a plane without gaps", dense(job, size, 1, 1)):
+        memset(out, 0, high * size)
+    else:
+        while low < high:
+            cells = min(width - low % width, high - low)
+            clear_row(out + offset_of(job, False, 0, low), job.full.axis[2], cells, size)
+            low += cells
+
+
+cdef inline void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
+    """Zero the cells `low` to `high`, each of `size` bytes, of a full plane, or of all lanes."""
+    size *= job.lanes
+    if low >= high:
+        return
+    if job.flat == size:
+        memset(out + low * size, 0, (high - low) * size)
+    else:
+        clear_cells(job, out, low, high, size)
+
+
+cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
+                         Py_ssize_t *band) noexcept nogil:
+    """The cells, in raster order, between which all windows of a pooled row lie; in 1d, of a part of the row."""
+    cdef Py_ssize_t first[3]
+    cdef Py_ssize_t last[3]
+    cdef Py_ssize_t *low = [d, h, w]
+    cdef Py_ssize_t *high = [d, h, w_end - 1]
+    cdef int axis
+    for axis in range(3):
+        first[axis] = clamp(low[axis] * g.stride[axis] - g.padding[axis], 0, g.full[axis])
+        last[axis] = clamp(high[axis] * g.stride[axis] - g.padding[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1,
+                           first[axis], g.full[axis])
+    if g.full[0] * g.full[1] == 1 and g.pooled[0] * g.pooled[1] == 1:
+        band[0] = first[2]
+        band[1] = last[2]
+    else:
+        band[0] = min((first[0] * g.full[1] + first[1]) * g.full[2], cells_of(g.full))
+        band[1] = max(((last[0] - 1) * g.full[1] + last[1]) * g.full[2], band[0])
+
+
+cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
+    """Where stretch number `part` of a split plane begins: where a pooled row's windows do, if there are enough."""
+    cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = cells_of(job.g.full), row
+    cdef Py_ssize_t band[2]
+    # Where the padding in front holds more than one layer of windows, these begin together, and rows in no order.
+    if (part == 0 or part == job.splits or met("fewer rows than parts of a plane", rows < job.splits)
+            or met("layers that begin together", job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0])):
+        return size * part // job.splits
+    row = rows * part // job.splits
+    band_of(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, band)
+    return band[0]
+
+
+cdef inline void split(Job *job, int threads) noexcept nogil:
+    """Some tasks for each thread, so that one who is held up does not hold up the rest."""
+    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, wanted = 1 if threads == 1 else 4 * threads
+    cdef Py_ssize_t size = cells_of(job.g.full)
+    job.splits = clamp((wanted + groups - 1) // groups, 1, size)
+    job.tasks = groups * job.splits if job.splits > 1 else min(groups, wanted)
+    job.banded = job.splits > 1
+
+
+cdef inline bint beside_each_other(const Geometry *g) noexcept nogil:
+    """Whether windows, if there are any, lie next to each other inside a plane whose places have 31 bits."""
+    cdef int axis
+    for axis in range(3):
+        if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1
+                or g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
+            return False
+    return cells_of(g.full) <= 0x7FFFFFFF
+
+
+cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+    """Whether windows lie next to each other, in contiguous rows."""
+    return (beside_each_other(&job.g) and met("planes one by one", job.lanes == 1)
+            and met("contiguous planes", job.flat == item_size)
+            and met("contiguous rows", job.pooled.axis[2] == item_size and job.indices.axis[2] == index_size))
+
+
+cdef inline bint of_two(const Geometry *g) noexcept nogil:
+    """Whether windows are 2 wide, and no larger in any other direction."""
+    return g.kernel[2] == 2 and g.kernel[1] <= 2 and g.kernel[0] <= 2
