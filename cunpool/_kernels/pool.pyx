@@ -32,22 +32,7 @@ from cunpool._kernels.pooling.take cimport take
 from cunpool._kernels.pooling.twos cimport begin_rows, pool_twos, rows_together, twos, twos_together
 from cunpool._kernels.pooling.write cimport LINE, VECTOR
 
-cdef extern from *:
-    """
-    static PyObject *cunpool_pair(PyObject *type, PyObject *first, PyObject *second) {
-        PyObject *pair = ((PyTypeObject *) type)->tp_alloc((PyTypeObject *) type, 2);
-        if (pair == NULL)
-            return NULL;
-    #if PY_VERSION_HEX >= 0x030E0000
-        ((PyTupleObject *) pair)->ob_hash = -1;  /* not known yet */
-    #endif
-        Py_INCREF(first);
-        Py_INCREF(second);
-        PyTuple_SET_ITEM(pair, 0, first);
-        PyTuple_SET_ITEM(pair, 1, second);
-        return pair;
-    }
-    """
+cdef extern from "_kernels/pool.h":
     object cunpool_pair(object, object, object)
 
 cnp.import_array()

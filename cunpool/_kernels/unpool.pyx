@@ -35,17 +35,7 @@ cdef enum:
     CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first,
     ROOMY = 1 << 20         # unless the second cache is larger than this: of that an eighth, which waits there
 
-cdef extern from *:
-    """
-    #if defined(__unix__)
-    #include <unistd.h>
-    #endif
-    #if defined(_SC_LEVEL2_CACHE_SIZE)
-    #define CUNPOOL_SECOND_CACHE sysconf(_SC_LEVEL2_CACHE_SIZE)
-    #else
-    #define CUNPOOL_SECOND_CACHE 0
-    #endif
-    """
+cdef extern from "_kernels/unpool.h":
     const Py_ssize_t CUNPOOL_SECOND_CACHE
 
 # Bytes of a large output that are cleared, and then scattered to, at once. Never changed.

@@ -4,43 +4,7 @@ from cython.parallel cimport prange, threadid
 from cunpool._kernels.common.job cimport cunpool_fence, Job
 from cunpool._kernels.runtime cimport begun, ended, leave, now, processor, rested
 
-cdef extern from *:
-    """
-    /* Count one further: the number before, which nobody else gets. */
-    #if defined(_MSC_VER)
-    #include <intrin.h>
-    #define cunpool_count(counter) _InterlockedExchangeAdd(counter, 1)
-    #else
-    #define cunpool_count(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)  // fault: a count that races
-    #endif
-
-    /* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then
-       tiny numbers would compare as equal, and sums be others, in the caller's share alone: every share computes
-       exactly, lets nothing trap, and leaves things as they were. */
-    #if defined(__GNUC__) && defined(__x86_64__)
-    #include <xmmintrin.h>
-    #define cunpool_exact() cunpool_control(0)
-    static inline unsigned cunpool_control(unsigned before) {
-        unsigned now = _mm_getcsr();
-        if (before ? before != now : (now & 0xFFC0) != 0x1F80)
-            _mm_setcsr(before ? before : (now & ~0xE040u) | 0x1F80);
-        return now;
-    }
-    #elif defined(__GNUC__) && defined(__aarch64__)
-    #define cunpool_exact() cunpool_control(1)
-    static inline unsigned cunpool_control(unsigned before) {
-        uint64_t now, wanted;
-        __asm__ volatile("mrs %0, fpcr" : "=r"(now));
-        wanted = (now & ~(uint64_t) 0x01C80000) | (before & 0x01C80000);
-        if (wanted != now)
-            __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
-        return (unsigned) now;
-    }
-    #else
-    #define cunpool_exact() 0u
-    #define cunpool_control(before) ((void) (before))
-    #endif
-    """
+cdef extern from "_kernels/common/tasks.h":
     long cunpool_count(long *counter) noexcept nogil
     unsigned cunpool_exact() noexcept nogil
     void cunpool_control(unsigned before) noexcept nogil

@@ -7,12 +7,7 @@ from cunpool._kernels.common.job cimport (
     noinline)
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
 
-cdef extern from *:
-    """
-    typedef int16_t int2 CUNPOOL_ANY;
-    typedef int32_t int4 CUNPOOL_ANY;
-    typedef int64_t int8 CUNPOOL_ANY;
-    """
+cdef extern from "_kernels/pooling/compare.h":
     ctypedef int8_t int1 "int8_t"
     ctypedef int16_t int2
     ctypedef int32_t int4

@@ -5,15 +5,7 @@ from cunpool._kernels.common.job cimport (
 from cunpool._kernels.pooling.compare cimport hold, int1, int8, mark, number, vector_of
 from cunpool._kernels.pooling.floats cimport done, held_twos, hopeful
 
-cdef extern from *:
-    """
-    /* Which byte of two the first one in memory is: the lower one, or the higher one. */
-    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    enum { CUNPOOL_IN_LOW = 1, CUNPOOL_IN_HIGH = 0 };
-    #else
-    enum { CUNPOOL_IN_LOW = 0, CUNPOOL_IN_HIGH = 1 };
-    #endif
-    """
+cdef extern from "_kernels/pooling/pairs.h":
     enum:
         IN_LOW "CUNPOOL_IN_LOW"
         IN_HIGH "CUNPOOL_IN_HIGH"

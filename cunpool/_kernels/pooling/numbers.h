@@ -1,0 +1,62 @@
+#ifndef CUNPOOL_POOLING_NUMBERS_H
+#define CUNPOOL_POOLING_NUMBERS_H
+
+#include <stdint.h>
+
+#include <math.h>
+
+/* The highest of some runs, cell by cell. `into` may be one of them, and lies over none of them otherwise. */
+#if defined(__clang__)
+#define CUNPOOL_APART _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define CUNPOOL_APART _Pragma("GCC ivdep")
+#elif defined(_MSC_VER)
+#define CUNPOOL_APART __pragma(loop(ivdep))
+#else
+#define CUNPOOL_APART
+#endif
+#define CUNPOOL_HIGHER(x, y) ((y) > (x) ? (y) : (x))
+#define CUNPOOL_RUNS(into, count, highest) do { \
+        Py_ssize_t i_; \
+        CUNPOOL_APART \
+        for (i_ = 0; i_ < (count); i_++) \
+            (into)[i_] = highest; \
+    } while (0)
+#define CUNPOOL_HIGHEST_2(into, a, b, count) CUNPOOL_RUNS(into, count, CUNPOOL_HIGHER((a)[i_], (b)[i_]))
+#define CUNPOOL_HIGHEST_3(into, a, b, c, count) \
+    CUNPOOL_RUNS(into, count, CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), (c)[i_]))
+#define CUNPOOL_HIGHEST_4(into, a, b, c, d, count) \
+    CUNPOOL_RUNS(into, count, \
+                 CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), CUNPOOL_HIGHER((c)[i_], (d)[i_])))
+
+/* The highest of four or nine, of equals the first; and whether any may be a NaN, which is lost. The first of nine
+   is not asked, for it would stay. `v` to `x` hold what has been read and compared. */
+#define CUNPOOL_TWO(v, w, x, a, b) \
+    (v) = (a)[i_], (w) = (b)[i_], nan_ |= isunordered(v, w), (v) = CUNPOOL_HIGHER(v, w), \
+    (x) = CUNPOOL_HIGHER(x, v)
+#define CUNPOOL_NOTED(count, nan, highest) do { \
+        Py_ssize_t i_; \
+        CUNPOOL_APART \
+        for (i_ = 0; i_ < (count); i_++) { \
+            int nan_ = 0; \
+            highest; \
+            (nan)[i_] |= nan_; \
+        } \
+    } while (0)
+#define CUNPOOL_NOTED_4(into, count, nan, v, w, x, a, b, c, d) \
+    CUNPOOL_NOTED(count, nan, ((x) = (a)[i_], CUNPOOL_TWO(v, w, x, a, b), CUNPOOL_TWO(v, w, x, c, d), \
+                               (into)[i_] = (x)))
+#define CUNPOOL_NOTED_9(into, count, nan, v, w, x, a, b, c, d, e, f, g, h, j) \
+    CUNPOOL_NOTED(count, nan, ((x) = (a)[i_], CUNPOOL_TWO(v, w, x, b, c), CUNPOOL_TWO(v, w, x, d, e), \
+                               CUNPOOL_TWO(v, w, x, f, g), CUNPOOL_TWO(v, w, x, h, j), (into)[i_] = (x)))
+
+/* Half precision, of either kind, as an integer of the same order; and back again. */
+#define CUNPOOL_ORDERED(x) ((int16_t) ((x) ^ ((x) >> 15 & 0x7FFF)))
+#define CUNPOOL_HIGHER_HALF(x, y) CUNPOOL_HIGHER(CUNPOOL_ORDERED(x), CUNPOOL_ORDERED(y))
+#define CUNPOOL_HIGHEST_HALF_2(into, a, b, count) \
+    CUNPOOL_RUNS(into, count, CUNPOOL_ORDERED(CUNPOOL_HIGHER_HALF((a)[i_], (b)[i_])))
+#define CUNPOOL_HIGHEST_HALF_3(into, a, b, c, count) \
+    CUNPOOL_RUNS(into, count, CUNPOOL_ORDERED( \
+        CUNPOOL_HIGHER(CUNPOOL_HIGHER_HALF((a)[i_], (b)[i_]), CUNPOOL_ORDERED((c)[i_]))))
+
+#endif

@@ -1,0 +1,87 @@
+#ifndef CUNPOOL_RUNTIME_H
+#define CUNPOOL_RUNTIME_H
+
+#include <limits.h>
+#include <stdint.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#define CUNPOOL_OPENMP _OPENMP
+#else
+#define CUNPOOL_OPENMP 0
+#define omp_get_max_threads() 1
+#define omp_get_num_procs() 1
+#define omp_get_wtime() 0.0
+#endif
+#if CUNPOOL_OPENMP >= 201307
+#define CUNPOOL_BINDS (omp_get_proc_bind() != omp_proc_bind_false)
+#else
+#define CUNPOOL_BINDS 0
+#endif
+#if defined(__clang__)
+#define CUNPOOL_COMPILER "Clang " __clang_version__
+#elif defined(__GNUC__)
+#define CUNPOOL_COMPILER "GCC " __VERSION__
+#elif defined(_MSC_VER)
+#define CUNPOOL_COMPILER "MSVC"
+#else
+#define CUNPOOL_COMPILER "unknown"
+#endif
+
+/* How many calls are under way in the process, and what each thread remembers of its last parallel region. */
+#if defined(_MSC_VER)
+#include <intrin.h>
+static volatile long cunpool_under_way;
+#define CUNPOOL_OWN static __declspec(thread)
+#define cunpool_add(n) ((void) _InterlockedExchangeAdd(&cunpool_under_way, n))
+#define cunpool_calls() _InterlockedExchangeAdd(&cunpool_under_way, 0)
+#else
+static long cunpool_under_way;
+#define CUNPOOL_OWN static __thread
+#define cunpool_add(n) ((void) __atomic_fetch_add(&cunpool_under_way, n, __ATOMIC_RELAXED))
+#define cunpool_calls() __atomic_load_n(&cunpool_under_way, __ATOMIC_RELAXED)
+#endif
+CUNPOOL_OWN double cunpool_region_ended = -1e9;
+CUNPOOL_OWN double cunpool_debt;
+CUNPOOL_OWN double cunpool_call_ended = -1e9;
+CUNPOOL_OWN int cunpool_in_a_row;
+CUNPOOL_OWN int cunpool_asked;
+
+/* Of a team that has slept Linux may wake a thread on the processor of the one that calls, and leave both there for
+   tens of milliseconds though another is idle: it is sent away then. Where it may run afterwards is as before. */
+#if defined(__linux__)
+#include <sched.h>
+#define cunpool_processor() sched_getcpu()
+/* How many processors the calling thread may run on; of more than these sets hold nobody knows. */
+static int cunpool_allowed(void) {
+    cpu_set_t sets[4];
+    CPU_ZERO_S(sizeof sets, sets);
+    return sched_getaffinity(0, sizeof sets, sets) ? INT_MAX : CPU_COUNT_S(sizeof sets, sets);
+}
+static void cunpool_leave(int processor) {
+    cpu_set_t all, others;
+    if (sched_getcpu() != processor || sched_getaffinity(0, sizeof all, &all))
+        return;
+    others = all;
+    CPU_CLR(processor, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof all, &all);
+}
+#else
+#define cunpool_processor() -1
+#define cunpool_allowed() INT_MAX
+#define cunpool_leave(processor) ((void) (processor))
+#endif
+
+/* GNU OpenMP's threads do not survive a fork, and a child that waits for them waits for ever. Servers fork without
+   Python's knowing, so it is the C library that tells. */
+static int cunpool_forked;
+#if defined(_WIN32)
+#define cunpool_notice_forks() 0
+#else
+#include <pthread.h>
+static void cunpool_after_fork(void) { cunpool_forked = 1; }
+#define cunpool_notice_forks() pthread_atfork(NULL, NULL, cunpool_after_fork)
+#endif
+
+#endif

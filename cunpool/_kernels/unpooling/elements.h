@@ -1,0 +1,100 @@
+#ifndef CUNPOOL_UNPOOLING_ELEMENTS_H
+#define CUNPOOL_UNPOOLING_ELEMENTS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "_kernels/common/job.h"
+
+static inline float cunpool_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline uint32_t cunpool_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+
+/* A condition that stays a branch, whatever the compiler thinks of it: by a choice of two numbers, the next sum,
+   which may be of the same cell, would wait for the comparison. */
+#if defined(__GNUC__)
+#define CUNPOOL_RARELY(condition) (__builtin_expect(condition, 0) && ({ __asm__ volatile(""); 1; }))
+#else
+#define CUNPOOL_RARELY(condition) (condition)
+#endif
+
+static inline float half_value(uint16_t half) {
+    uint32_t sign = (uint32_t) (half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3FF;
+    if (exponent == 0) { /* a multiple of the smallest one, 2**-24 */
+        float size = (float) fraction * cunpool_float(0x33800000);
+        return cunpool_float(sign | cunpool_bits(size));
+    }
+    exponent = exponent == 31 ? 255 : exponent + 112;
+    return cunpool_float(sign | exponent << 23 | fraction << 13);
+}
+
+/* To the nearest, ties to even. A sum that is no number is one and the same, for which of two a processor passes on
+   depends on the order in which a compiler puts them. */
+static inline uint16_t half_of(float x) {
+    uint32_t bits = cunpool_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
+    if (size > 0x7F800000)
+        return 0x7E00;
+    if (size >= 0x47800000) /* 65536 */
+        return (uint16_t) (sign | 0x7C00);
+    if (size < 0x38800000) /* below 2**-14: adding 1/2 rounds to a multiple of 2**-24 */
+        return (uint16_t) (sign | (cunpool_bits(cunpool_float(size) + 0.5f) - 0x3F000000));
+    return (uint16_t) (sign | (size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13);
+}
+
+static inline uint16_t half_sum_anywhere(uint16_t a, uint16_t b) { return half_of(half_value(a) + half_value(b)); }
+
+/* Processors that convert take a quarter of the time. Assembly, for loops that no compiler makes for them alone. */
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(CUNPOOL_NO_CLONES)
+#include <cpuid.h>
+static int cunpool_converts = 0;
+static inline void cunpool_see_whether_it_converts(void) {
+    unsigned a, b, c, d;
+    __builtin_cpu_init(); /* it sees what the system keeps, too; but old compilers do not know the name of F16C */
+    cunpool_converts = __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
+}
+static inline uint16_t half_sum(uint16_t a, uint16_t b) {
+    float x, y;
+    uint32_t bits;
+    if (!cunpool_converts)
+        return half_sum_anywhere(a, b);
+    __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(x) : "r"((uint32_t) a));
+    __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(y) : "r"((uint32_t) b));
+    x += y;
+    if (CUNPOOL_RARELY(x != x))
+        return 0x7E00;
+    /* 0: to the nearest, ties to even. */
+    __asm__ volatile("vcvtps2ph $0, %1, %1; vmovd %1, %0" : "=r"(bits), "+x"(x));
+    return (uint16_t) bits;
+}
+#else
+static inline void cunpool_see_whether_it_converts(void) {}
+#define half_sum half_sum_anywhere
+#endif
+
+#define CUNPOOL_SUM(NAME, NUMBER) \
+static inline NUMBER NAME(NUMBER a, NUMBER b) { \
+    NUMBER x = a + b; \
+    if (CUNPOOL_RARELY(x != x)) \
+        x = (NUMBER) NAN; \
+    return x; \
+}
+CUNPOOL_SUM(float_sum, float)
+CUNPOOL_SUM(double_sum, double)
+
+/* Whether either is no number: one comparison, where compilers make two of two. */
+#if defined(__GNUC__)
+#define cunpool_unordered(a, b) __builtin_isunordered(a, b)
+#else
+#define cunpool_unordered(a, b) ((a) != (a) || (b) != (b))
+#endif
+
+static inline float bhalf_value(uint16_t half) { return cunpool_float((uint32_t) half << 16); }
+
+static inline uint16_t bhalf_of(float x) {
+    uint32_t bits = cunpool_bits(x);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000)
+        return 0x7FC0;
+    return (uint16_t) ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+#endif

@@ -1,0 +1,147 @@
+#ifndef CUNPOOL_UNPOOLING_FILL_SELECT_H
+#define CUNPOOL_UNPOOLING_FILL_SELECT_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "_kernels/common/job.h"
+
+/* As many values as a vector holds: each one whose code is this one, zero for the others. */
+#if defined(__GNUC__)
+#define CUNPOOL_CHOOSE(name, type, size) \
+    static CUNPOOL_INLINED void name(char *out, const char *codes, const char *values, type code) { \
+        typedef type vector __attribute__((vector_size(size))); \
+        vector given, chosen; \
+        memcpy(&given, codes, size); \
+        memcpy(&chosen, values, size); \
+        chosen &= (vector) (given == (vector) {0} + code); \
+        memcpy(out, &chosen, size); \
+    }
+#else
+#define CUNPOOL_CHOOSE(name, type, size) \
+    static CUNPOOL_INLINED void name(char *out, const char *codes, const char *values, type code) { \
+        type given[size / sizeof(type)], chosen[size / sizeof(type)]; \
+        size_t i; \
+        memcpy(given, codes, size); \
+        memcpy(chosen, values, size); \
+        for (i = 0; i < size / sizeof(type); i++) \
+            chosen[i] = given[i] == code ? chosen[i] : 0; \
+        memcpy(out, chosen, size); \
+    }
+#endif
+/* The same for the two codes of each of two lines, with what they choose side by side: windows of two cells. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define CUNPOOL_CHOOSES_BOTH 1
+#define CUNPOOL_CHOOSE_BOTH(name, type, ...) \
+    static CUNPOOL_INLINED void name(char *out, char *below, const char *codes, const char *values, \
+                                     type code, type code_below, type tap_code) { \
+        typedef type vector __attribute__((vector_size(16))); \
+        enum { N = 16 / sizeof(type) }; \
+        static const vector low = {__VA_ARGS__}; \
+        vector given, value, left, right, both; \
+        int line; \
+        memcpy(&given, codes, 16); \
+        memcpy(&value, values, 16); \
+        for (line = 0; line < 2; line++) { \
+            left = value & (vector) (given == (vector) {0} + code); \
+            right = value & (vector) (given == (vector) {0} + (type) (code + tap_code)); \
+            both = __builtin_shuffle(left, right, low); \
+            memcpy(out, &both, 16); \
+            both = __builtin_shuffle(left, right, low + (type) (N / 2)); \
+            memcpy(out + 16, &both, 16); \
+            out = below; \
+            code = code_below; \
+        } \
+    }
+CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_1, uint8_t, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_2, uint16_t, 0, 8, 1, 9, 2, 10, 3, 11)
+CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_4, uint32_t, 0, 4, 1, 5)
+CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_8, uint64_t, 0, 2)
+#else
+#define CUNPOOL_CHOOSES_BOTH 0
+#define cunpool_choose_both_1(out, below, codes, values, code, code_below, tap_code)
+#define cunpool_choose_both_2(out, below, codes, values, code, code_below, tap_code)
+#define cunpool_choose_both_4(out, below, codes, values, code, code_below, tap_code)
+#define cunpool_choose_both_8(out, below, codes, values, code, code_below, tap_code)
+#endif
+/* The same of four such vectors, for the compiler to make as few of as it can: of vectors that are longer than the
+   processor's GCC compares cell by cell. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define CUNPOOL_ROLLED _Pragma("GCC unroll 1") /* of what it has unrolled it makes no vectors */
+#else
+#define CUNPOOL_ROLLED
+#endif
+#define CUNPOOL_CHOOSE_BOTH_LONG(name, item, narrow) \
+    static CUNPOOL_INLINED void name(char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \
+                                     const char *CYTHON_RESTRICT codes, const char *CYTHON_RESTRICT values, \
+                                     narrow code, narrow code_below, narrow tap_code) { \
+        narrow right = code + tap_code, right_below = code_below + tap_code, given; \
+        item value; \
+        size_t i; \
+        CUNPOOL_ROLLED \
+        for (i = 0; i < 64 / sizeof(narrow); i++) { \
+            value = ((const item *) values)[i]; \
+            given = ((const narrow *) codes)[i]; \
+            ((item *) out)[2 * i] = value & -(item) (given == code); \
+            ((item *) out)[2 * i + 1] = value & -(item) (given == right); \
+            ((item *) below)[2 * i] = value & -(item) (given == code_below); \
+            ((item *) below)[2 * i + 1] = value & -(item) (given == right_below); \
+        } \
+    }
+CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_1_long, item1, item1)
+CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_2_long, item2, item2)
+CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_4_long, item4, item4)
+CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_8_long, item8, item4)
+/* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
+   processor's GCC compares cell by cell. */
+#define CUNPOOL_CHOOSE_LONG(name, item) \
+    static CUNPOOL_INLINED void name(char *CYTHON_RESTRICT out, const char *CYTHON_RESTRICT codes, \
+                                     const char *CYTHON_RESTRICT values, item code) { \
+        size_t i; \
+        for (i = 0; i < 64 / sizeof(item); i++) \
+            ((item *) out)[i] = ((const item *) values)[i] & -(item) (((const item *) codes)[i] == code); \
+    }
+CUNPOOL_CHOOSE(cunpool_choose_1, uint8_t, 16)
+CUNPOOL_CHOOSE(cunpool_choose_2, uint16_t, 16)
+CUNPOOL_CHOOSE(cunpool_choose_4, uint32_t, 16)
+CUNPOOL_CHOOSE(cunpool_choose_8, uint64_t, 16)
+CUNPOOL_CHOOSE_LONG(cunpool_choose_1_long, item1)
+CUNPOOL_CHOOSE_LONG(cunpool_choose_2_long, item2)
+CUNPOOL_CHOOSE_LONG(cunpool_choose_4_long, item4)
+CUNPOOL_CHOOSE_LONG(cunpool_choose_8_long, item8)
+
+/* A line of units of a few bytes, or the most of it: some vectors, again and again, whose bytes are brought into
+   another order, and have codes of their own. On x86-64 an instruction for that is newer than the first ones. */
+#if defined(__GNUC__) && !defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
+#if defined(__x86_64__)
+__attribute__((target("avx2")))
+#define CUNPOOL_MIXES __builtin_cpu_supports("avx2")
+#else
+#define CUNPOOL_MIXES 1
+#endif
+static void cunpool_spread_mixed(char *out, const char *codes, const char *values, Py_ssize_t times,
+                                 Py_ssize_t step, int vectors, const Py_ssize_t *at,
+                                 const uint8_t (*order)[16], const uint8_t (*wanted)[16]) {
+    typedef uint8_t vector __attribute__((vector_size(16)));
+    vector given, chosen, bytes, code;
+    int i;
+    for (; times > 0; times--) {
+        for (i = 0; i < vectors; i++) {
+            memcpy(&given, codes + at[i], 16);
+            memcpy(&chosen, values + at[i], 16);
+            memcpy(&bytes, order[i], 16);
+            memcpy(&code, wanted[i], 16);
+            chosen = __builtin_shuffle(chosen, bytes) & (vector) (__builtin_shuffle(given, bytes) == code);
+            memcpy(out, &chosen, 16);
+            out += 16;
+        }
+        codes += step;
+        values += step;
+    }
+}
+#else
+#define CUNPOOL_MIXES 0
+#define cunpool_spread_mixed(out, codes, values, times, step, vectors, at, order, wanted)
+#endif
+
+#endif
