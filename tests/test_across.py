@@ -113,6 +113,7 @@ def test_rows_of_more_windows_than_are_compared_together(rng, ways, channels):
             assert [bits(array) for array in result] == [bits(array) for array in expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "dtype", "window"),
     [

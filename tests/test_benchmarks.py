@@ -172,6 +172,7 @@ def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
     assert "<!-- a question: NumPy -->" in (tmp_path / "made-lanes-light.svg").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(__import__("signal"), "SIGSTOP"), reason="contestants cannot be stopped here")
 def test_two_builds_beside_each_other(contestants, tmp_path):
     command = [sys.executable, FOLDER / "compare.py", "--against", sys.executable, "--only", "pool 1x1x4x4 2/2"]

@@ -57,6 +57,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("full", "arguments"), CALLS)
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)

@@ -65,6 +65,7 @@ def test_rows_along_any_axis(rng, full, arguments, dtype):
             assert every_result(in_order(x, *order), *arguments, threads=threads) == plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [2, 3, 4, 7, 8, 15, 16])
 @pytest.mark.parametrize(("full", "arguments"), CALLS, ids=str)
 def test_interleaved_channels(rng, full, arguments, channels):

@@ -89,6 +89,7 @@ def test_rows_with_gaps_between_them_are_selected_without_a_stray(rng, ways):
                 assert ways == [_unpool.SELECTED], axis
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8", "D"])
 @pytest.mark.parametrize(
     "kernel", [(1, 2), (2, 1), (3, 3), (2, 3), (3, 2), (4, 4), (5, 4), (16, 2), (2, 2, 3), (3, 1, 2)]
@@ -112,6 +113,7 @@ def test_windows_side_by_side_are_spread_by_their_codes(rng, ways, dtype, kernel
             UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8", "D"])
 @pytest.mark.parametrize(("n", "kernel", "planes", "rows"), [(2, 2, (5, 8), 14), (2, (1, 2), (1, 1), 600),
                                                             (1, 2, (30, 20), 1), (3, (1, 2, 2), (1, 40), 15),
@@ -233,6 +235,7 @@ def test_one_plane_is_split_between_threads(rng, ways, monkeypatch):
         assert ways == [_unpool.SCATTERED | _unpool.SPLIT]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("kernel", "full", "dtype"),
@@ -374,6 +377,7 @@ def test_results_beyond_the_caches_go_past_them(rng, ways):
         assert np.array_equal(result.reshape(40, -1), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("full", "dtype"),
     [((8_000_000,), "f4"), ((2048, 4096), "f4"), ((4, 1024, 2048), "f4"), ((1024, 4100), "f8"), ((4096, 8192), "u1")],
@@ -416,6 +420,7 @@ def test_short_rows_beyond_the_caches(rng, ways, planes, full, dtype):
     assert np.array_equal(places, expected_places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "dtype", "arguments"),
     [
@@ -447,6 +452,7 @@ def test_windows_that_are_dealt_out_beyond_the_caches(rng, ways, shape, dtype, a
     assert np.array_equal(places, expected_places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
 @pytest.mark.parametrize("width", [60, 2048])
 @pytest.mark.parametrize("kernel", [(2, 2), (1, 2), (2, 2, 2), (2, 1, 2)], ids=str)
@@ -510,6 +516,7 @@ def test_ways_of_pooling(rng, ways, dtype):
 
 # Up to 32 windows in a row begin together, of bytes up to 128; and no block of theirs but those of whole planes reaches
 # into the next one.
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4", "f8"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_short_rows_of_windows_of_2_are_written_together(rng, ways, threads, dtype):
@@ -537,6 +544,7 @@ def test_short_rows_of_windows_of_2_are_written_together(rng, ways, threads, dty
 
 
 # Bytes are compared with what they are beside: few of them, and the ends of their ranges, so that many are equal.
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["u1", "i1", "?"])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
@@ -608,6 +616,7 @@ def test_ways_of_pooling_narrow_numbers(rng, ways, dtype, width, coded, plain):
     assert list(map(bits, result)) == list(map(bits, (values, indices, values)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("order", ["C", "channels last"])
 @pytest.mark.parametrize(
@@ -677,6 +686,7 @@ def test_windows_deeper_than_a_large_array_are_not_fetched_beyond_it(ways):
     assert ways == [1 | _backward.FETCHED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     ("full", "dtype", "stride", "last"),

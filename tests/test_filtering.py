@@ -64,6 +64,7 @@ GEOMETRIES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("full", "arguments"), GEOMETRIES, ids=str)
 def test_filtering_is_pooling(rng, ways, full, arguments, threads):
@@ -77,6 +78,7 @@ def test_filtering_is_pooling(rng, ways, full, arguments, threads):
 
 
 # Units of less than a vector, of whole vectors and of neither; windows that need padding, and all kinds of steps.
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("channels", [2, 3, 4, 7, 16, 17, 31, 64, 65, 200])
 @pytest.mark.parametrize(
@@ -165,6 +167,7 @@ def test_every_dtype_is_filtered(rng, ways, dtype):
     assert ways == [FILTERED] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [np.nan, -np.nan, -0.0])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("kernel", [3, 9, 13])

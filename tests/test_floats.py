@@ -54,6 +54,7 @@ def expected(x, window):
     return [bits(a) for a in (values, values, indices, values, indices.astype(np.int32), values, codes)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("channels", [1, 3, 16, 17, 31, 32, 48, 64, 100, 300, 513])
 def test_any_window_and_number_of_channels(rng, lanes, dtype, channels, window):
@@ -68,6 +69,7 @@ def test_any_window_and_number_of_channels(rng, lanes, dtype, channels, window):
             assert everything(given, window) == expected(x, window), width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((2, 3), (1, 2))], ids=str)
 @pytest.mark.parametrize("shape", [(1, 2, 6, 40), (1, 40, 6, 7), (1, 96, 4, 5)], ids=str)
 def test_a_nan_anywhere_is_seen(lanes, rng, dtype, shape, window):
@@ -79,6 +81,7 @@ def test_a_nan_anywhere_is_seen(lanes, rng, dtype, shape, window):
             assert everything(given, window) == expected(with_nan, window), cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [(1, 1, 2), (1, 2, 2), (2, 2, 2), (2, 1, 2)], ids=str)
 def test_windows_of_two_in_up_to_four_rows(lanes, rng, dtype, kernel):
     """Rows of fewer windows than a vector, of one, of some and a part, and of more than a block's."""
@@ -98,6 +101,7 @@ def test_windows_of_two_in_up_to_four_rows(lanes, rng, dtype, kernel):
                     assert np.array_equal(pooled.indices, places), (width, cell)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(3000, 2, 14), (40, 112, 112), (1, 1, 9_000_000)], ids=str)
 def test_windows_of_two_beyond_the_caches(lanes, rng, dtype, size):
     x = rng.standard_normal((1, *size)).astype(dtype)

@@ -22,6 +22,7 @@ from cunpool._kernels import pool as _pool
 FOLDER = Path(fuzzing.__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_random_calls_find_no_difference():
     command = [sys.executable, "-m", "fuzzing", "--seed", "2024", "--count", "400"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=FOLDER)
@@ -202,6 +203,7 @@ def test_guards_see_single_bytes(rng):
             guarded.check()
 
 
+@pytest.mark.slow
 def test_sizes_lie_on_both_sides_of_what_decides(rng):
     """Ranges smaller than the kernels' thresholds find nothing."""
     drawn = [Window(rng) for _ in range(10_000)]  # as many cases as have to meet every condition

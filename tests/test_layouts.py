@@ -124,6 +124,7 @@ def split(monkeypatch):
     monkeypatch.setattr("cunpool._threads.GRAIN", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=ids)
 def test_gaps_between_the_entries_of_any_axis(rng, split, geometry, threads):
@@ -167,6 +168,7 @@ def test_any_axis_backwards(rng, split, geometry):
             assert bits(indices) == bits(case.indices), axis
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=ids)
 def test_any_order_of_the_axes_in_memory(rng, split, geometry, threads):
@@ -187,6 +189,7 @@ def held_once(array, axes):
     return np.broadcast_to(first, array.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=ids)
 def test_entries_that_any_axes_repeat(rng, split, geometry, threads):

@@ -49,6 +49,7 @@ def test_demo_with_its_own_photograph(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "cunpool-demo.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_demo_with_a_volume(tmp_path, capsys, monkeypatch, hurried):
     from PIL import Image
 
@@ -349,6 +350,7 @@ def test_a_picture_on_a_full_disk(tmp_path, capsys):
     assert "No space left on device" in refused(capsys, "demo", "-o", str(tmp_path / "full.png"))
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_name_that_the_terminal_has_no_letters_for(tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}

@@ -79,6 +79,7 @@ def test_results_keep_their_dtype_alive_and_no_longer():
         assert sys.getrefcount(dtype) <= before + 2
 
 
+@pytest.mark.slow
 def test_memory_that_something_can_still_see_is_not(pooled):
     expected = cu.max_unpool2d(*pooled, 2).tobytes()
     views = []

@@ -41,6 +41,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
 def test_every_dtype_in_every_order(rng, ways, dtype, order):
@@ -135,6 +136,7 @@ def test_overlapping_windows_of_nine_cells_in_rows_of_middling_length(rng, ways,
             assert [*map(bits, result)] == [*map(bits, vectorised.max_pool(plain, 2, kernel, 1))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["plane", "window"])
 @pytest.mark.parametrize("channels", [1, 2, 3, 5, 15, 16, 33, 63, 64])
 @pytest.mark.parametrize("arguments", [(2,), (3, 1, 1), (5, (1, 3), 2), ((7, 9), 4, (3, 4)), ((1, 3), (1, 700))])

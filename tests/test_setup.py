@@ -40,6 +40,7 @@ def test_no_compiler_is_one_line(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a compiler")
 @pytest.mark.parametrize(("wish", "refused"), [("", False), ("auto", False), ("maybe", True)])
 def test_openmp_that_is_set_to_nothing_is_not_set(tmp_path, wish, refused):
@@ -53,6 +54,7 @@ def test_openmp_that_is_set_to_nothing_is_not_set(tmp_path, wish, refused):
     assert ("no modules" in run.stderr) != refused
 
 
+@pytest.mark.slow
 def test_an_edited_header_or_pxd_file_rebuilds_what_includes_it(tmp_path):
     """In a package of the same layout with two modules, of which one includes what is edited."""
     pytest.importorskip("Cython", reason="what builds is not installed here")

@@ -154,6 +154,7 @@ def test_gaps_along_any_axis_of_one_array_in_any_order(rng, ways, gaps, kind):
     assert sum(way == _unpool.SPREAD for way in ways) > 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [2, 3, 4, 5, 8, 15, 16, 17, 32, 63, 64, 65, 1023, 1024, 1025, 2049, 4097, 5000])
 @pytest.mark.parametrize("kind", ["i4", "i8", "u1"])
 def test_channels_last_of_any_number(rng, ways, channels, kind):
@@ -246,6 +247,7 @@ def test_an_index_out_of_its_window_is_scattered_after_all(rng, ways, order, thr
                   index_format="window")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0], [0, 3, 2, 1]])
 def test_results_beyond_the_caches(rng, ways, order):
     for lead, pooled, kernel, dtype in (((2, 5), (600, 301), (2, 2), "f4"), ((1, 1), (1500, 2503), (2, 2), "u2"),

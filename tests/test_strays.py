@@ -131,6 +131,7 @@ def test_an_index_just_past_the_end_in_any_channel(channels, dtype):
         indices[at] = 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     ("pooled", "full", "window"),

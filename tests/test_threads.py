@@ -438,6 +438,7 @@ def test_the_affinity_is_read_at_each_call():
     assert python(code) == "1"
 
 
+@pytest.mark.slow
 @openmp
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processor affinity here")
 @pytest.mark.parametrize(

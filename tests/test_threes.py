@@ -54,6 +54,7 @@ def expected(x, n, window):
     return vectorised.max_pool(x, n, *window)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_any_width(rng, ways, window):
     for width in WIDTHS:
@@ -64,6 +65,7 @@ def test_any_width(rng, ways, window):
             assert width < 28 or ways[0] & FILTERED == FILTERED, width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_a_nan_anywhere(rng, window):
     for width in (40, 49):
@@ -94,6 +96,7 @@ def test_volumes(rng, kernel, stride):
         assert bits(cu.max_pool3d(x, *window)) == bits(expected(x, 3, window)), width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 3)], ids=str)
 @pytest.mark.parametrize("shape", [(1, 2300, 2400), (2, 31, 90_001), (440, 112, 113)], ids=str)

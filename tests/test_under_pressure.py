@@ -53,6 +53,7 @@ def python(code: str) -> str:
     return run.stdout.strip()
 
 
+@pytest.mark.slow
 @LINUX
 @SANITIZED
 def test_memory_stays_flat_under_eight_threads():
@@ -136,6 +137,7 @@ def test_what_is_kept_makes_room_for_a_new_result():
     assert python(code) == "1.0"
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_fork_in_the_middle_of_another_threads_call(threads):
@@ -170,6 +172,7 @@ def test_a_fork_in_the_middle_of_another_threads_call(threads):
     assert python(code) == "right"
 
 
+@pytest.mark.slow
 @POSIX
 def test_an_interrupt_leaves_things_usable():
     code = """

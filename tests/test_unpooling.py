@@ -534,6 +534,7 @@ def test_3d_windows_begun_in_the_padding(rng):
         cu.max_unpool3d(y, indices, 5, 2, 2, x.shape, num_threads=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "stride", "padding"), [(5, 2, 2), (5, 1, 2), ((4, 2, 2), 2, (2, 0, 0)), (3, 1, 1)])
 @pytest.mark.parametrize("threads", [2, 3, 5, 8])
 def test_layers_that_begin_together_in_the_padding(rng, kernel, stride, padding, threads):

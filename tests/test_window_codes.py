@@ -40,6 +40,7 @@ def test_codes_say_what_plane_indices_say(rng, n):
         assert bits(again) == bits(reference.max_unpool(values, indices, n, full)), case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "D", "?"])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_any_valid_code(rng, n, dtype):

@@ -130,6 +130,7 @@ def call_all(work: list[tuple[Callable[[], object], bytes]], seconds: float) -> 
         return sum(future.result() for future in running)
 
 
+@pytest.mark.slow
 def test_eight_threads_call_everything():
     """Results stay what they are whatever others set meanwhile, and no memory is lost."""
     before = cu.get_cache_limit()
@@ -189,6 +190,7 @@ def test_every_block_has_one_owner():
         cu.set_cache_limit(before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_forks_while_others_wait_for_the_lock():
     """A thread that waits for the memory's lock at a fork is not there in the child to let go of it."""
