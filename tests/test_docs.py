@@ -22,7 +22,7 @@ import cunpool as cu
 ROOT = Path(__file__).parent.parent
 PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
 # What pages may import beside NumPy and cunpool; a block is left out where one of them is not installed.
-OTHERS = ("torch", "dask", "onnx", "onnxscript", "onnxruntime", "skimage", "scipy", "cv2", "bottleneck")
+OTHERS = ("torch", "dask", "onnx", "onnxscript", "onnxruntime", "skimage", "scipy", "cv2", "bottleneck", "xarray", "nibabel", "zarr")
 # Some of .ci's scripts run the tests beside the pages in the root and nothing else.
 of_the_repository = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the repository's other files are not here")
 
