@@ -9,6 +9,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
 
 import cunpool
 
@@ -30,14 +31,23 @@ autodoc_typehints = "none"  # numpydoc has the parameters
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 numpydoc_show_class_members = autosummary_generate = False
 
-# Pages whose module needs what is not installed here say so.
+# Pages that are docstrings of a module that needs this.
 NEEDS = {"api-torch": "torch", "api-dask": "dask"}
 
 
 def without_extra(app: Sphinx, page: str, source: list[str]) -> None:
+    """Say what a page lacks, and warn, which -W makes an error: nobody publishes a page of one line."""
     if page in NEEDS and importlib.util.find_spec(NEEDS[page]) is None:
         title = source[0].splitlines()[0]
         source[0] = f"{title}\n\nBuilt without {NEEDS[page]}: `help(cunpool.{NEEDS[page]})` has it.\n"
+        logging.getLogger(__name__).warning("%s needs %s: pip install '.[docs]'", page, NEEDS[page])
+
+
+def cards(app: Sphinx, document: nodes.document, page: str) -> None:
+    """The home page's lists of pages are cards, which site.css lays out."""
+    if page == "index":
+        for items in document.findall(nodes.bullet_list):
+            items["classes"].append("cards")
 
 
 class BothThemes(SphinxTransform):
@@ -64,5 +74,6 @@ def numbered(app: Sphinx, document: nodes.document, page: str) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("doctree-resolved", numbered)
+    app.connect("doctree-resolved", cards)
     app.connect("source-read", without_extra)
     app.add_transform(BothThemes)

@@ -22,7 +22,20 @@ import cunpool as cu
 ROOT = Path(__file__).parent.parent
 PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
 # What pages may import beside NumPy and cunpool; a block is left out where one of them is not installed.
-OTHERS = ("torch", "dask", "onnx", "onnxscript", "onnxruntime", "skimage", "scipy", "cv2", "bottleneck", "xarray", "nibabel", "zarr")
+OTHERS = (
+    "torch",
+    "dask",
+    "onnx",
+    "onnxscript",
+    "onnxruntime",
+    "skimage",
+    "scipy",
+    "cv2",
+    "bottleneck",
+    "xarray",
+    "nibabel",
+    "zarr",
+)
 # Some of .ci's scripts run the tests beside the pages in the root and nothing else.
 of_the_repository = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the repository's other files are not here")
 
@@ -184,12 +197,13 @@ def test_the_readmes_figures_and_the_charts_are_those_of_the_results(monkeypatch
     report = importlib.import_module("report")
     results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
     threads = report.threads_of(results)[-1]
-    readme = (ROOT / "README.md").read_text("utf-8")
+    readme, home = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/index.md"))
     for op, title in (("unpool", "unpooling"), ("pool", "pooling with indices")):
         rows = report.rows([cell for cell in results["cells"] if cell["op"] == op and cell["plain"]], threads)
         means = {name: f"{mean:.1f}" for name, mean, _, _ in rows}
         times = "\N{MULTIPLICATION SIGN}"
         assert f"| {title} | {means['PyTorch']} {times} | {means['ONNX Runtime']} {times} |" in readme
+        assert f"| {title} | {means['PyTorch']} | {means['ONNX Runtime']} |" in home
         for chart in pages("benchmarks/chart-light.svg", "benchmarks/chart-dark.svg"):
             text = chart.read_text("utf-8")  # a comment before each text's outlines says what it is
             assert all(f"<!-- {name} -->" in text and f"<!-- {mean}{times} -->" in text for name, mean in means.items())
@@ -202,6 +216,29 @@ def test_every_public_name_is_on_the_apis_page():
     text = (ROOT / "docs" / "api.md").read_text("utf-8")
     for name in cu.__all__:
         assert f"`{name}`" in text, name
+
+
+@of_the_repository
+def test_the_home_page_has_an_install_line_code_a_picture_figures_and_a_card_for_each_page():
+    index = ROOT / "docs" / "index.md"
+    text = index.read_text("utf-8")
+    blocks = blocks_of(index)
+    assert ("sh", "pip install .\n") in blocks
+    assert any(kind in ("python", "pycon") and "max_unpool2d" in code for kind, code in blocks)
+    assert "](pictures/unpooling-light.svg)" in text
+    assert re.search(r"^\| pooling with indices \| [\d.]+ ", text, re.MULTILINE)
+    cards = set(re.findall(r"^- \[[^]]+\]\(([\w-]+)\.md\): ", text, re.MULTILINE))
+    assert {page.stem for page in pages("docs/*.md")} - {"index", "changelog", "citing"} == cards
+
+
+@of_the_repository
+def test_what_builds_the_site_has_pytorch_and_dask():
+    """Their pages are docstrings: without them each is one line."""
+    extra = re.search(r"^docs = \[(.*?)^\]", PROJECT, re.MULTILINE | re.DOTALL)[1]
+    conf = (ROOT / "docs" / "conf.py").read_text("utf-8")
+    needed = set(re.findall(r'"api-\w+": "(\w+)"', conf))
+    assert needed == {"torch", "dask"}
+    assert {name for name in needed if re.search(rf'"{name}[\[>]', extra)} == needed
 
 
 @of_the_repository
