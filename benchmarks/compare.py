@@ -4,8 +4,6 @@ Every lane and size of what ``cunpool bench`` measures ten shapes of, by the sam
 contestant that is installed times a short block of calls, in an order that changes. What is reported is the median of
 the rounds' ratios to cunpool at the same number of threads, with their quartiles. Times of a shared machine move;
 ratios within a round move less.
-
-``--against PYTHON`` adds another build of cunpool, the one that this interpreter imports: a change before and after.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,25 +23,12 @@ from contestants import CONTESTANTS
 from shared import bench
 
 PACKAGES = (
-    "cunpool",
-    "numpy",
-    "torch",
-    "onnxruntime",
-    "paddlepaddle",
-    "opencv-python-headless",
-    "scipy",
-    "bottleneck",
-    "scikit-image",
-    "numba",
-    "onednn-cpu-gomp",
-    "ai-edge-litert",
-    "tensorflow-cpu",
-)
+    "cunpool", "numpy", "torch", "onnxruntime", "paddlepaddle", "opencv-python-headless",
+    "scipy", "bottleneck", "scikit-image", "numba", "onednn-cpu-gomp", "ai-edge-litert",
+)  # fmt: skip
 
 
-def contestant(name: str, threads: int, python: str = sys.executable, title: str = "") -> Any:
-    command = python, str(Path(__file__).with_name("contestants.py"))
-    return bench.Contestant(name, threads, command, title)
+COMMAND = sys.executable, str(Path(__file__).with_name("contestants.py"))
 
 
 def measure(cell: Cell, contestants: list[Any], options: argparse.Namespace) -> dict[str, Any]:
@@ -75,46 +61,20 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
-    minutes = len(cells()) * len(CONTESTANTS) / 4 * 11 * (2 * 0.02 + sum(bench.WARM)) / 60
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        epilog="A run takes --block seconds for each turn, and some to wake up: for each cell, contestant, number of "
-        "threads and round. Of all contestants each has a quarter of the cells on average, so by default that is "
-        f"{minutes:.0f} minutes; making data, comparing answers, compiling, and calls that take seconds come on top. "
-        "--only makes it short.",
-    )
-    parser.add_argument("--only", default="", help="measure the cells whose name has this in it, or whose group has")
-    parser.add_argument("--against", metavar="PYTHON", help="a Python that imports another build of cunpool")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="measure the cells whose name or group has this in it")
+    parser.add_argument("--seed", type=int, default=1, help="of the order in which contestants take turns")
     parser.add_argument("--without", nargs="*", default=[], choices=list(CONTESTANTS), help="leave these out")
+    parser.add_argument("--threads", nargs="*", type=int, default=[1, 2], help="measure with each of these (1 2)")
+    parser.add_argument("--rounds", type=int, default=11, help="turns of each contestant in each cell (%(default)s)")
+    parser.add_argument("--block", type=float, default=0.02, help="seconds of calls for each turn (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=20, help="of a cell, in equal shares (%(default)s)")
     parser.add_argument(
-        "--threads",
-        nargs="*",
-        type=int,
-        default=[1, 2],
-        help="measure everything with each of these numbers, for every contestant; twice as many take twice as long "
-        "(default: 1 2)",
-    )
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        default=11,
-        help="turns of each contestant in each cell; the median of their ratios counts (default: %(default)s)",
-    )
-    parser.add_argument("--block", type=float, default=0.02, help="seconds of calls for each turn")
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=20,
-        help="of a cell, in equal shares: who has used up its own has no further turn (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("benchmark"),
-        help="write OUTPUT.json and charts, OUTPUT-light.svg and so on",
+        "--output", type=Path, default=Path("benchmark"), help="OUTPUT.json, OUTPUT-light.svg and so on"
     )
     parser.add_argument("--draw", type=Path, help="measure nothing: report what this JSON file holds")
     options = parser.parse_args()
+    random.seed(options.seed)
     if options.draw:
         results = json.loads(options.draw.read_text())
     else:
@@ -131,15 +91,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         for name in CONTESTANTS:
             for threads in options.threads:
                 if name not in options.without:
-                    one = contestant(name, threads)
+                    one = bench.Contestant(name, threads, COMMAND)
                     if one.status != "ready":
                         print(f"{name} is left out: {one.status}")
                         break
                     contestants.append(one)
-        for threads in options.threads if options.against else []:
-            contestants.append(contestant("cunpool", threads, options.against, "other"))
-            if contestants[-1].status != "ready":
-                raise SystemExit(f"{options.against}: {contestants[-1].status}")
         results = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
         tensors = any(one.name == "inside" for one in contestants)
         wanted = [cell for cell in cells() if options.only in cell.name or options.only in cell.group]

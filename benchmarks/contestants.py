@@ -7,7 +7,6 @@ call returns the result; what it returned last is reduced to a checksum, so that
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -19,10 +18,7 @@ from onednn import onednn
 from shared import bench
 from xnnpack import xnnpack
 
-Call = Callable[[], Any]
-Arrays = dict[str, np.ndarray]
-Prepared = Callable[[Cell, Arrays], "Call | None"]
-Prepare = Callable[[int], Prepared]
+Call, Arrays, Prepared, Prepare = bench.Call, bench.Arrays, bench.Prepared, bench.Prepare
 
 
 def channels_last(array: np.ndarray) -> np.ndarray:
@@ -97,8 +93,13 @@ def torch(threads: int) -> Prepared:
     def call(cell: Cell, given: Arrays) -> Call | None:
         if cell.inside:
             return prepared(cell, given, torch.nn.functional)
-        if cell.dtype not in ("float32", "float64") or cell.layout not in ("contiguous", "channels last"):
+        if cell.layout not in ("contiguous", "channels last"):
             return None
+        if cell.dtype not in ("uint8", "float16", "float32", "float64") or (cell.dtype == "float16" and cell.out):
+            return None
+        bytes_too = cell.op == "pool" and not cell.out and (cell.n > 1 or cell.index != "none")
+        if cell.dtype == "uint8" and not (bytes_too and cell.layout == "contiguous"):
+            return None  # PyTorch has no kernels for these
         # PyTorch takes int64 alone: where the cell has int32 indices, it is timed with its own.
         arrays = {key: a.astype(np.int64, copy=False) if key == "indices" else a for key, a in given.items()}
         if "gradient" not in cell.op and not cell.out:
@@ -229,46 +230,6 @@ def numba(threads: int) -> Prepared:
     return call
 
 
-def tensorflow(threads: int) -> Prepared:
-    """Channels last; its places count through channels too, and are divided by these outside the clock."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # it would say what it was built for
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-
-    def planes(tensor: Any) -> np.ndarray:
-        return np.moveaxis(tensor.numpy(), -1, 1)
-
-    def call(cell: Cell, arrays: Arrays) -> Call | None:
-        if (cell.op, cell.n, cell.layout) != ("pool", 2, "channels last") or cell.named_padding is None:
-            return None
-        x, channels = tf.constant(np.moveaxis(arrays["x"], 1, -1)), cell.full[1]
-        window = cell.kernel, cell.stride, cell.named_padding
-
-        def pool() -> Call:
-            values = tf.nn.max_pool(x, *window)
-            return lambda: planes(values)
-
-        def pool_with_places() -> Call:
-            values, places = tf.nn.max_pool_with_argmax(x, *window, output_dtype=tf.int64)
-            return lambda: (planes(values), planes(places) // channels)
-
-        return pool if cell.index == "none" else pool_with_places
-
-    return call
-
-
-def copy(threads: int) -> Prepared:
-    """No contestant but the yardstick: an array of the output's size, copied into one that is there already."""
-
-    def call(cell: Cell, arrays: Arrays) -> Call:
-        source, target = np.ones((2, cell.full_bytes), np.uint8)
-        return lambda: np.copyto(target, source)
-
-    return call
-
-
 def fill(threads: int) -> Prepared:
     """The yardstick of unpooling by codes: zeros to an output that is there already. NumPy has one thread for it."""
 
@@ -282,7 +243,7 @@ def fill(threads: int) -> Prepared:
 
 
 INSIDE = ("inside", "torch", "compiled")
-SWIFT = ("cunpool", "opencv", "scipy", "copy")  # their time does not grow with the square of the window
+SWIFT = ("cunpool", "opencv", "scipy")  # their time does not grow with the square of the window
 MOST = 2**32  # numbers in all windows: the others would need ten seconds for a call
 
 
@@ -302,14 +263,14 @@ def arranged(name: str, prepare: Prepare) -> Prepare:
     return ready
 
 
-LANES = (cunpool, inside, torch, compiled, onnxruntime, paddle, numpy, bottleneck, numba, onednn, xnnpack, tensorflow)
+LANES = (cunpool, inside, torch, compiled, onnxruntime, paddle, numpy, bottleneck, numba, onednn, xnnpack)
 CONTESTANTS = {name: ordinarily(prepare) for name, prepare in bench.CONTESTANTS.items()}
-CONTESTANTS |= {f.__name__: f for f in (*LANES, copy, fill)}
+CONTESTANTS |= {f.__name__: f for f in (*LANES, fill)}
 CONTESTANTS = {name: arranged(name, prepare) for name, prepare in CONTESTANTS.items()}
 
 
 def check(cell: Cell, result: Any) -> int | None:
-    """What is compared of a result: of pooling to codes the values alone, tests do the rest; of a copy nothing.
+    """What is compared of a result: of pooling to codes the values alone, tests do the rest; of filling nothing.
 
     Whoever needs time to hand over what it has computed returns a function for that, which only this calls.
     """

@@ -241,7 +241,6 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SHAPES, default=[*SHAPES], metavar="SIZE")
     parser.add_argument("--rounds", type=int, default=5, help="5 take some 20 minutes")
     parser.add_argument("--exact", type=int, nargs="*", default=[], help="numbers of threads to time too")
-    parser.add_argument("--output", help="a file for the measured seconds, as JSON")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -249,7 +248,6 @@ def main() -> None:
         print(json.dumps(PATTERNS[pattern](SHAPES[size], threads)))
         return
     ways = {"default": None, **{str(threads): threads for threads in options.exact}, "1": 1}
-    cells = []
     print(f"{'':<44}{'one thread, us':>15}  {'threads':<8}{'ours':<20}{'what stands between':<20}", flush=True)
     for pattern in options.patterns:
         for size in options.sizes:
@@ -257,16 +255,12 @@ def main() -> None:
             if cell is None:
                 print(f"{pattern:<36}left out: a library is missing", flush=True)
                 break
-            cells.append(cell)
             one = f"{1e6 * statistics.median(measured[0] for measured in cell['1']):.0f}"
             for way in [*ways][:-1]:
                 print(
                     f"{pattern:<36}{size:<8}{one:>15}  {way:<8}{ratios(cell, way, 0):<20}{ratios(cell, way, 1)}",
                     flush=True,
                 )
-            if options.output:
-                with open(options.output, "w", encoding="utf-8") as file:
-                    json.dump(cells, file)
 
 
 if __name__ == "__main__":

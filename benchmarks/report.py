@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,10 @@ PEERS |= {
     "onednn": "oneDNN",
     "xnnpack": "XNNPACK",
     "compiled": "torch.compile",
-    "tensorflow": "TensorFlow",
     "other": "other build",
 }
-TITLES = {**PEERS, "copy": "copy of output", "fill": "zeros to output"}  # and yardsticks
+TITLES = {**PEERS, "fill": "zeros to output"}  # and a yardstick
 SAME = "op", "full", "kernel", "stride", "padding", "index", "layout", "out", "format", "dtype", "inside"  # of a cell
-CLASSES = [("up to 64 KB", 2**16), ("up to 1 MB", 2**20), ("up to 16 MB", 2**24), ("above 16 MB", math.inf)]
 
 
 def dumped(results: dict[str, Any]) -> str:
@@ -106,7 +103,7 @@ def table(results: dict[str, Any]) -> None:
 
 
 def summary(results: dict[str, Any]) -> None:
-    """Geometric means, the cells where somebody is ahead, scaling, and the share of the memory's limit."""
+    """Geometric means, the cells where somebody is ahead, and each group."""
     cells = results["cells"]
     counts = threads_of(results)
     print("\ngeometric means over contiguous arrays, int64 indices, fresh results")
@@ -121,12 +118,6 @@ def summary(results: dict[str, Any]) -> None:
             print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
     wins_and_losses(cells, counts)
     groups(cells, counts)
-    cells = [cell for cell in cells if not cell.get("group")]
-    if len(counts) > 1:
-        scaling(cells, counts)
-    outs(cells, counts)
-    codes(cells, counts)
-    limits(cells, counts)
 
 
 def wins_and_losses(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -166,75 +157,6 @@ def groups(cells: list[dict[str, Any]], counts: list[int]) -> None:
                     least, _, _, worst = min(found)
                     behind = f"behind in {losses} of {len(found)}"
                     print(f"    {TITLES[name]:<16}at {threads}: {mean:6.2f}  {behind:<19}{least:6.2f} {worst}")
-
-
-def scaling(cells: list[dict[str, Any]], counts: list[int]) -> None:
-    print(f"\ncunpool at {counts[0]} thread against {counts[-1]}, above 1 MB")
-    for op in dict.fromkeys(cell["op"] for cell in cells):
-        found = []
-        for cell in cells:
-            if cell["op"] == op and cell["plain"] and cell["full_bytes"] > 2**20:
-                one, all_of_them = times(cell, "cunpool", counts[0]), times(cell, "cunpool", counts[-1])
-                found.append(np.median(by_rounds(one, all_of_them)))
-        if found:
-            print(
-                f"  {op:<16}geometric mean {bench.geometric_mean(found):.2f}, from {min(found):.2f} to {max(found):.2f}"
-            )
-
-
-def outs(cells: list[dict[str, Any]], counts: list[int]) -> None:
-    """The same shape with a fresh result and with out=."""
-    print("\ndefault call against out=")
-    for by_threads in zip(*(by_another(cells, cells, t, out=True) for t in counts), strict=True):
-        text = "  ".join(f"{value:.2f} at {t}" for (value, _), t in zip(by_threads, counts, strict=True))
-        print(f"  {by_threads[0][1]['name']:<50}{text}")
-
-
-def codes(cells: list[dict[str, Any]], counts: list[int]) -> None:
-    """Window codes beside a copy of the output, PyTorch, and cunpool's own int64 indices."""
-    print("\nwindow codes, geometric means over these sizes")
-    for op in ("unpool", "pool"):
-        chosen = [c for c in cells if c["op"] == op and c["format"] == "window"]
-        if not chosen:
-            continue
-        for name, title in (("copy", "a copy of the output, one thread"), ("torch", "PyTorch with int64 indices")):
-            parts = []
-            for t in counts:
-                found = [ratio(c, name, t) for c in chosen if c["full_bytes"] > 2**24 or name == "torch"]
-                parts.append(f"{bench.geometric_mean(r[0] for r in found if r):.2f} at {t}")
-            print(f"  {op:<8}{title:<36}" + "  ".join(parts))
-        parts = []
-        for t in counts:
-            found = by_another(chosen, cells, t, format="plane")
-            parts.append(f"{bench.geometric_mean(1 / value for value, _ in found):.2f} at {t}")
-        print(f"  {op:<8}{'cunpool with int64 indices':<36}" + "  ".join(parts))
-
-
-def limits(cells: list[dict[str, Any]], counts: list[int]) -> None:
-    """Bytes that must move by the time taken, as a share of the rate at which a copy moves bytes in the same rounds."""
-    print("\nshare of a one-thread copy's rate at which the bytes that must move are moved, geometric mean")
-    for op in dict.fromkeys(cell["op"] for cell in cells):
-        low = 0.0
-        for title, high in CLASSES:
-            chosen = [
-                c
-                for c in cells
-                if c["op"] == op and c["plain"] and low < c["full_bytes"] <= high and times(c, "copy", 1) is not None
-            ]
-            low = high
-            if not chosen:
-                continue
-            parts = []
-            for t in counts:
-                copies = [np.median(by_rounds(times(c, "copy", t), times(c, "cunpool", t))) for c in chosen]
-                rates = [copy * c["must_move"] / (2 * c["full_bytes"]) for c, copy in zip(chosen, copies, strict=True)]
-                parts.append(f"{bench.geometric_mean(rates):.2f} at {t}")
-            moved = np.median([c["must_move"] / c["full_bytes"] for c in chosen])
-            copied = np.median([2 * c["full_bytes"] / np.median(times(c, "copy", 1)) for c in chosen]) / 1e9
-            print(
-                f"  {op:<16}{title:<13}{moved:.2f} bytes to move for each of the full side; "
-                f"a copy moves {copied:.0f} GB/s; " + "  ".join(parts)
-            )
 
 
 def rows(cells: list[dict[str, Any]], threads: int) -> list[Any]:

@@ -8,7 +8,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import cunpool
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 if not FOLDER.exists():
@@ -19,7 +22,7 @@ def imported(name):
     """A module of the benchmarks, which import each other."""
     before = {*sys.modules}
     yield importlib.import_module(name)
-    own = {"cells", "cliffs", "contestants", "inside", "onednn", "report", "shared", "shares", "xnnpack"}
+    own = {path.stem for path in FOLDER.glob("*.py")}
     for module in own - before:
         sys.modules.pop(module, None)
 
@@ -69,12 +72,13 @@ def test_aims_are_told_from_a_runs_cells(tmp_path):
     ]
     (tmp_path / "run.json").write_text(json.dumps({"cells": cells}))
     command = [sys.executable, FOLDER / "aims.py", tmp_path / "run.json"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    printed = [" ".join(line.split()) for line in run.stdout.splitlines()]
-    assert "unpooling: numba's loop 1 1.00 1.00 plain 1.00 plain below 1.0: 0" in printed
-    assert "int64 by codes 1 2.00 2.00 codes 2.00 codes below 1.0: 0" in printed
-    assert "transposed 1x16x256x256, unpool 1 3.50 3.50 turned 3.50 turned" in printed
-    assert "more than 3 times: 3.50 turned" in printed
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert printed[0] == "| | aim | 1 thread: mean, least, below 1 |"
+    assert printed[2:] == [
+        "| unpooling: numba's loop | 1.8 | 1.00, 1.00, 0 of 1 |",
+        "| int64 by window codes | 1.3 | 2.00, 2.00, 0 of 1 |",
+        "| C order by transposed | 0.6 | 0.29, 0.29, 1 of 1 |",
+    ]
 
 
 def test_groups_say_what_was_lost(report, capsys):
@@ -121,7 +125,7 @@ def test_a_group_has_all_its_lanes(contestants):
 OTHERS = ["torch", "onnxruntime", "paddle", "numpy", "scipy", "opencv", "bottleneck", "skimage", "numba", "onednn"]
 
 
-@pytest.mark.parametrize("name", [*OTHERS, "xnnpack", "tensorflow"])
+@pytest.mark.parametrize("name", [*OTHERS, "xnnpack"])
 def test_contestants_have_the_same_answer_in_every_lane(contestants, monkeypatch, name):
     from cells import cells, data
 
@@ -172,60 +176,64 @@ def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
     assert "<!-- a question: NumPy -->" in (tmp_path / "made-lanes-light.svg").read_text()
 
 
+SHORT = ["--count", "2", "--rounds", "2", "--block", "0.0001"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(__import__("signal"), "SIGSTOP"), reason="contestants cannot be stopped here")
-def test_two_builds_beside_each_other(contestants, tmp_path):
-    command = [sys.executable, FOLDER / "compare.py", "--against", sys.executable, "--only", "pool 1x1x4x4 2/2"]
-    command += ["--threads", "1", "--rounds", "3", "--block", "0.0001"]
-    command += ["--without", *{*contestants.CONTESTANTS} - {"cunpool", "copy"}]
+def test_two_builds_beside_each_other(tmp_path):
+    pytest.importorskip("matplotlib")
+    python = tmp_path / "python"  # another build: this one, by a Python of another name
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={Path(cunpool.__file__).parent.parent} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    command = [sys.executable, FOLDER / "against.py", "--against", python, "--only", "pool 1x1x4x4 2/2", *SHORT]
     run = subprocess.run([*command, "--output", tmp_path / "made"], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
-    times = json.loads((tmp_path / "made.json").read_text())["cells"][0]["times"]
-    assert {name: len(rounds) for name, rounds in times.items()} == {"cunpool 1": 3, "other 1": 3, "copy 1": 3}
-    assert re.search(r"other build +at 1: ", run.stdout)
+    made = json.loads((tmp_path / "made.json").read_text())
+    assert all({name: len(runs) for name, runs in c["ratios"].items()} == {"other": 2, "again": 2}
+               for c in made["calls"].values())  # fmt: skip
+    assert re.search(r"this build beside itself +\d+ ", run.stdout)
+    assert (tmp_path / "made.svg").exists()
 
 
 @pytest.fixture
-def cliffs(monkeypatch):
+def calls(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    yield from imported("cliffs")
+    yield from imported("calls")
 
 
-def test_cliffs_are_written_down(cliffs, monkeypatch):
-    """Each call once, the worst first, with all its cliffs; and what is timed beside it is the call itself."""
-    timed = []
-    monkeypatch.setattr(cliffs.shares, "told", lambda *command: timed.append(command) or "`put` 60, Linux 20")
-    one = cliffs.Call("unpool", (1, 2, 8, 8), 2, 2, 0, "uint8", "codes", "transposed")
-    other = replace(one, op="pool")
-    written = "".join(cliffs.table({"int64 for codes": [(1.62, other), (1.7, one)], "as float32": [(3.1, one)]}))
-    lines = written.splitlines()[2:]
-    assert lines[0] == f"| {one} | int64 for codes 1.7; as float32 3.1 | `put` 60, Linux 20 |"
-    assert lines[1] == f"| {other} | int64 for codes 1.6 | `put` 60, Linux 20 |"
-    assert len(lines) == 2
-    monkeypatch.setattr(sys, "argv", [*timed[0]])
-    called = []
-    monkeypatch.setattr(cliffs.shares, "keep_calling", lambda call: called.append(call()))
-    cliffs.main()
-    assert called[0].shape == (1, 2, 8, 8)
+def test_random_calls_of_a_seed(calls):
+    draws = calls.c_order, calls.channels_last
+    chosen = calls.some(5, 200, draws)
+    assert chosen[:50] == calls.some(5, 50, draws)
+    assert chosen != calls.some(6, 200, draws)
+    assert {cell.n for cell in chosen} == {1, 2, 3}
+    assert {cell.kernel for cell in chosen} == {2, 3, 5}
+    assert {cell.dtype for cell in chosen} == {"float32", "uint8", "float16"}
+    assert {calls.op_of(cell) for cell in chosen} == {"pool, indices", "pool, values", "unpool"}
+    assert {cell.layout for cell in chosen} == {"contiguous", "channels last"}
+    assert all(10_000 <= np.prod(cell.full) <= 3_000_000 for cell in chosen)
+    assert all(1 <= cell.stride <= cell.kernel and 0 <= cell.padding <= cell.kernel // 2 for cell in chosen)
 
 
-def test_functions_have_their_names_in_the_sources(cliffs):
-    plainly = cliffs.shares.plainly
-    assert plainly("__pyx_fuse_0__pyx_fuse_1__pyx_f_7cunpool_4_put_put_row.isra.0") == "put_row"
-    assert plainly("__pyx_pw_7cunpool_5_pool_1pool") == "1pool"
-    assert plainly("cunpool_hold_16.constprop.0") == "hold_16"
+def test_ahead_takes_two_runs(calls):
+    assert calls.is_ahead([[0.5, 0.6, 0.94], [0.7, 0.8, 0.9]])
+    assert not calls.is_ahead([[0.5, 0.6, 0.96], [0.7, 0.8, 0.9]])
+    assert not calls.is_ahead([[0.5, 0.6, 0.7]])
+    assert calls.quartiles([1, 2, 3, 4, 5], [2, 2, 2, 2, 2]) == [1, 1.5, 2]
+    assert calls.middle([[0, 2, 9], [0, 8, 9]]) == pytest.approx(4)
 
 
-def test_cliffs_of_a_seed(tmp_path):
-    runs = []
-    for count in (3, 2):
-        command = [sys.executable, FOLDER / "cliffs.py", "--seed", "5", "--count", str(count), "--rounds", "1"]
-        command += ["--block", "0.0001", "--json", tmp_path / "ratios"]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert run.returncode == 0, run.stderr
-        assert f"{count} calls, " in run.stdout
-        assert f"{count}/{count}, " in run.stderr
-        runs.append([json.loads(line) for line in (tmp_path / "ratios").read_text().splitlines()])
-    three, two = runs
-    assert [line["call"] for line in three[:2]] == [line["call"] for line in two]
-    assert all(line["ratios"] for line in three if " C" not in line["call"])
+@pytest.mark.skipif(not hasattr(__import__("signal"), "SIGSTOP"), reason="contestants cannot be stopped here")
+@pytest.mark.parametrize("kind", [[], ["--cliffs"]], ids=["peers", "cliffs"])
+def test_random_calls_are_measured(tmp_path, kind):
+    pytest.importorskip("matplotlib")
+    command = [sys.executable, FOLDER / "random_calls.py", "--seed", "5", *SHORT, *kind]
+    run = subprocess.run([*command, "--output", tmp_path / "made"], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    assert ("2 calls, " if kind else "all of 20 us and more") in run.stdout
+    made = json.loads((tmp_path / "made.json").read_text())
+    assert made["seed"] == 5
+    assert len(made["calls"]) == 2
+    assert all(call["us"] for call in made["calls"].values())
+    assert (tmp_path / "made.svg").exists()

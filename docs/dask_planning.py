@@ -1,4 +1,4 @@
-"""What pooling a volume in chunks takes of Dask, on paper: ``python benchmarks/dask_planning.py``.
+"""What pooling a volume in chunks takes of Dask, on paper: ``python docs/dask_planning.py``.
 
 A volume of `size` cells along each of three axes, in chunks of `chunk` along each, pooled with indices. The formulae
 are those of the graphs that `cunpool.dask` makes, and the tests hold them against such a graph.
