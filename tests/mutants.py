@@ -8,8 +8,8 @@
 
 A mutant is a random line of `cunpool/` with one operator, number, condition or statement changed. It is planted in a
 copy of the checkout, of which setup.py builds what depends on it, with -O1 and without the loops for wider vectors.
-First run the tests that killed other mutants, then those that are not marked slow, then the slow ones, each
-until one fails. A mutant that does not compile, or compiles to the same machine code, is replaced by another.
+What runs then, until something fails: for kernels the first random calls that CI makes; the tests that killed other
+mutants; those that are not marked slow; the slow ones. A mutant that does not compile, or compiles to the same machine code, is replaced by another.
 
 A survivor is a test that is missing or a change that has no effect (a threshold chosen for speed, for example): say
 which, and write the test. It needs Linux, GCC or Clang and what the suite needs; planted.toml needs Python 3.11.
@@ -36,6 +36,7 @@ PLANTED = Path(__file__).with_name("planted.toml")
 LEFT_OUT = (".git", "build", "_build", "__pycache__", "*.so")  # of a checkout
 KERNELS = (".pyx", ".pxd", ".h")
 QUICK = "-DCUNPOOL_NO_CLONES -DCUNPOOL_NO_FLOATS -w"  # unless CFLAGS is set
+FUZZED = "--seed", "1", "--count", "400", "--jobs", "1", "--most-failures", "1"  # the first of CI's random calls
 LIMIT = 900  # seconds for a run of tests; a mutant that takes longer hangs
 
 OPERATORS = {
@@ -179,7 +180,8 @@ def planted(only: str) -> list[Change]:
 
 def run(command: list[str], folder: Path, seconds: float = LIMIT) -> tuple[int, str]:
     """The exit code and all that was printed. What the command has started ends with it."""
-    environment = {"CFLAGS": QUICK, **os.environ, "PYTHONPATH": str(folder)}
+    path = str(folder.parent if folder.name == "tests" else folder)
+    environment = {"CFLAGS": QUICK, **os.environ, "PYTHONPATH": path}
     environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_WAIT_POLICY": "passive"}
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
@@ -245,6 +247,8 @@ def attempt(change: Change, built: Path, kills: Counter[str]) -> str | None:
                 return "does not build"
             if machine_code(folder) == machine_code(built):
                 return "same machine code"
+            if run([sys.executable, "-m", "fuzzing", *FUZZED], folder / "tests", 300)[0]:
+                return f"the fuzzer ({' '.join(FUZZED)})"
         killers = [test for test, _ in kills.most_common(12)]
         files = Counter(re.split("::", test)[0] for test in kills.elements())
         tests = [str(path.relative_to(ROOT)) for path in ROOT.glob("tests/test_*.py")]
