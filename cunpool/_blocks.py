@@ -42,6 +42,8 @@ class Plan(NamedTuple):
     num_threads: int | None
     options: tuple[tuple[str, Any], ...] = ()
     """What `function` is given besides."""
+    where: str = "the output"
+    """The array in whose planes the indices have to lie, as messages name it."""
 
     def call(self, *arrays: Array, padding: int | Shape = 0, **more: Any) -> Any:
         """`function` of a block."""
@@ -203,7 +205,7 @@ def unpool_backward(plan: Plan, grad: Array, indices: Array, block_id: Shape) ->
 def whole(plan: Plan, name: str | None, values: Array, indices: Array, block_id: Shape) -> Array:
     """The same of a block with planes that are whole: its indices may lead anywhere in them."""
     size = {name: plan.full()} if name else {}
-    windows = [(0, axis.pooled) for axis in plan.axes]
+    windows = plan.spans(lambda axis, runs: _chunks.bounds(runs), block_id)
     try:
         result: Array = plan.call(values, indices, padding=tuple(axis.padding for axis in plan.axes), **size)
     except IndexError:
@@ -229,14 +231,13 @@ def _wrong(plan: Plan, indices: Array, windows: list[Range], block_id: Shape) ->
     """The error for the first of a block's indices that is outside, by its position in the whole array."""
     at = plan.corner(block_id) + tuple(first for first, _ in windows)
     if not plan.codes:
-        return _arrays.bad_index(indices, plan.full(), corner=at)
+        return _arrays.bad_index(indices, plan.full(), corner=at, where=plan.where)
     _, _, kernel, stride, _, dilation = zip(*plan.axes, strict=True)
     pooled = tuple(last - first for first, last in windows)
     padding = tuple(-axis.start(first) for axis, (first, _) in zip(plan.axes, windows, strict=True))
     n = len(plan.axes)
-    return _arrays.bad_code(
-        indices, n, _geometry.flat_sizes(n, plan.full(), pooled, kernel, stride, padding, dilation), at
-    )
+    sizes = _geometry.flat_sizes(n, plan.full(), pooled, kernel, stride, padding, dilation)
+    return _arrays.bad_code(indices, n, sizes, at, plan.where)
 
 
 def _name_padding(plan: Plan, codes: Array, windows: list[Range]) -> bool:
@@ -314,9 +315,13 @@ def _astray(
         return _wrong(plan, indices, windows, block_id)
     where = _arrays.position(at, plan.corner(block_id) + tuple(first for first, _ in windows))
     corner = tuple(axis.start(window) for axis, window in zip(plan.axes, where[-n:], strict=True))
+    if plan.where == "input":
+        remedy = "For other indices, leave out kernel_size and"
+    else:
+        remedy = "If another size was pooled, give that (output_size); for other indices,"
     return IndexError(
         f"index {indices[at]} at position {where} is the cell {tuple(int(cell[at]) for cell in cells)}, outside its "
         f"window, which begins at {corner}: a plane in several chunks takes indices as pooling gives them, each in its "
-        f"own window in a plane of {' x '.join(map(str, full))}. If another size was pooled, give that (output_size); "
-        f"for other indices, give each plane one chunk: input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
+        f"own window in a plane of {' x '.join(map(str, full))}. {remedy} give each plane one chunk: "
+        f"input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
     )

@@ -294,10 +294,11 @@ def window_between(full: Shape, pooled: Shape) -> tuple[Shape, Shape]:
 
 
 @lru_cache(maxsize=1024)
-def taking(n: int, shape: Shape, indices_shape: Shape, window: Fixed, codes: bool) -> tuple[Sizes, bool]:
-    """The kernels' integers for taking at indices from `shape`, and whether every window has room for a code.
+def taking(n: int, shape: Shape, indices_shape: Shape, window: Fixed, located: bool) -> tuple[Sizes, bool]:
+    """The kernels' integers for taking at indices from `shape`, and whether every window reaches into the plane.
 
-    Indices in the plane need no window: theirs says nothing but in what order memory is read.
+    Indices are `located` where each belongs to its window: window codes do, and indices of arrays in chunks. For others
+    the windows say nothing but in what order memory is read, so they are made up.
     """
     full = spatial(n, shape)
     if len(indices_shape) != len(shape) or indices_shape[:-n] != shape[:-n]:
@@ -310,10 +311,9 @@ def taking(n: int, shape: Shape, indices_shape: Shape, window: Fixed, codes: boo
     stride = kernel if window[1] is None else per_axis(n, "stride", window[1], 1)
     padding = per_axis(n, "padding", window[2], 0)
     dilation = per_axis(n, "dilation", window[3], 1)
-    if not codes:
+    if not located:
         ones, zeros = (1,) * n, (0,) * n
         return flat_sizes(n, full, pooled, *window_between(full, pooled), zeros, ones), True
-    code_bytes(kernel)
     inside = True
     for size, count, k, s, p, d in zip(full, pooled, kernel, stride, padding, dilation, strict=True):
         last, reach = max(count - 1, 0) * s, d * (k - 1)

@@ -17,10 +17,10 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _blocks, _chunks, _geometry, _threads, pooling
+from cunpool import _arrays, _blocks, _chunks, _geometry, _threads, pooling, taking
 from cunpool._blocks import Plan
 from cunpool._chunks import Axis, Range
-from cunpool._geometry import Shape, Window
+from cunpool._geometry import Shape, Size, Window
 
 try:
     import dask.array as da
@@ -280,3 +280,54 @@ def unpool_backward(
         cells = [list(map(axis.seen, _chunks.bounds(runs))) for axis, runs in zip(axes, chunks, strict=True)]
     full = _gathered(full.rechunk(dict(enumerate(places.chunks[:-n]))), cells)
     return _per_block(task, full, places, chunks=places.chunks, dtype=full.dtype)
+
+
+def take_at(
+    function: Callable[..., Any],
+    n: int,
+    input: Lazy,
+    indices: Lazy,
+    window: tuple[Size | None, Size | None, Size, Size],
+    index_format: str,
+    num_threads: int | None,
+) -> da.Array:
+    """Taking by `function` over `n` spatial axes."""
+    array, places = _known("input", input), _known("indices", indices)
+    _arrays.items(np.empty(0, array.dtype))
+    codes = _geometry.is_window(index_format)
+    kernel_size, stride, padding, dilation = window
+    located = kernel_size is not None
+    if codes and not located:
+        raise TypeError(taking.WITHOUT_WINDOW)
+    fixed = _geometry.window(1 if kernel_size is None else kernel_size, stride, padding, dilation)
+    places = _without_empty_chunks(places, n) if places.ndim > n else places  # fewer axes are refused below
+    shape, given = _shape(array), _shape(places)
+    whole = places.numblocks[-n:] == (1,) * n
+    sizes, inside = _geometry.taking(n, shape, given, fixed, codes or (located and not whole))
+    if codes:
+        _geometry.code_bytes(sizes[6:9])
+    _check_indices(places, given, "indices")
+    _threads.threads_for(0, num_threads)
+    if not whole and not located and array.numblocks[-n:] != (1,) * n:
+        raise ValueError(
+            "kernel_size must be given where planes are in several chunks: windows say which of them an index may lie "
+            f"in; got input of {shape[-n:]} in chunks of {array.chunksize[-n:]}. For indices that lie anywhere, give "
+            f"each plane one chunk: input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
+        )
+    if located and not whole and not inside and places.size:
+        raise ValueError(
+            f"windows must reach into the planes of input, {shape[-n:]}, got indices of shape {given}: kernel_size, "
+            "stride, padding and dilation have to be those of the pooling that gave the indices"
+        )
+    lead, chunks = _runs(places.chunks[:-n]), _runs(places.chunks[-n:])
+    axes = _axes(n, sizes)
+    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads, where="input")
+    task: Callable[..., Any]
+    if whole or not located:
+        task = partial(_blocks.whole, plan, None)
+        cells = [[(0, axis.size)] * count for axis, count in zip(axes, places.numblocks[-n:], strict=True)]
+    else:
+        task = partial(_blocks.unpool_backward, plan)
+        cells = [list(map(axis.seen, _chunks.bounds(runs))) for axis, runs in zip(axes, chunks, strict=True)]
+    array = _gathered(array.rechunk(dict(enumerate(places.chunks[:-n]))), cells)
+    return _per_block(task, array, places, chunks=places.chunks, dtype=array.dtype)

@@ -31,9 +31,9 @@ from typing import Any, SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _graphs, pooling, unpooling
+from cunpool import _graphs, pooling, taking, unpooling
 from cunpool._docs import shares
-from cunpool._geometry import Size
+from cunpool._geometry import IndexFormat, Size
 from cunpool._graphs import Array, Lazy
 
 __all__ = [
@@ -49,6 +49,9 @@ __all__ = [
     "max_unpool2d_backward",
     "max_unpool3d",
     "max_unpool3d_backward",
+    "take_at1d",
+    "take_at2d",
+    "take_at3d",
 ]
 
 
@@ -564,3 +567,135 @@ def max_unpool3d_backward(
     return _graphs.unpool_backward(
         unpooling.max_unpool3d_backward, 3, grad_output, indices, window, index_format, num_threads
     )
+
+
+@shares
+def take_at1d(
+    input: Lazy,
+    indices: Lazy,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+    num_threads: int | None = 1,
+) -> Array:
+    """`cunpool.take_at1d` of Dask arrays; see `take_at2d`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from cunpool.dask import take_at1d
+    >>> take_at1d(da.from_array([[3, 4, 5]]), da.from_array([[2, 0]], 1)).compute()
+    array([[5, 3]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _graphs.take_at(taking.take_at1d, 1, input, indices, window, index_format, num_threads)
+
+
+@shares
+def take_at2d(
+    input: Lazy,
+    indices: Lazy,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+    num_threads: int | None = 1,
+) -> Array:
+    """Take the elements that indices name, such as those of the maxima of another array: `cunpool.take_at2d`.
+
+    Lazy: nothing is computed here. Shape, chunks and dtype of the result are known.
+
+    Parameters
+    ----------
+    input : dask.array.Array
+        Where to take from, of shape (N, C, H, W) or (C, H, W), as for `cunpool.take_at2d`, in chunks of any sizes along
+        any axes.
+    indices : dask.array.Array of integers
+        With the N and C of `input`, and any spatial sizes: which element of its plane of `input` to take, the whole
+        plane, counted in raster order, or in the window (see `index_format`).
+    kernel_size : int or sequence of int, optional
+        Size of the windows that the indices come from. Window codes need it, and so do planes of `input` in several
+        chunks where those of `indices` are in several chunks too. Each index has to lie in its own window then (between
+        its first element and its last one), so that a block reads no more of `input` than its windows reach. Without it
+        a block reads whole planes.
+    stride : int or sequence of int, optional
+        Step from one window to the next; `kernel_size` where it is not given.
+    padding : int or sequence of int
+        Elements of padding on both sides of each axis.
+    dilation : int or sequence of int
+        Step from one element of a window to the next.
+    {index_format}
+    num_threads : int, optional
+        Threads to use at most, for each block. One by default, for Dask shares out the processors already, and its
+        workers would fight over them. None takes what the worker's process allows, see `cunpool.set_num_threads`.
+
+    Returns
+    -------
+    dask.array.Array
+        Of the shape and the chunks of `indices`, and the dtype of `input`.
+
+    Raises
+    ------
+    IndexError
+        When the result is computed, if an index is outside its plane, a window code names no element of the plane, or
+        an index lies outside its window where it has to lie inside. The first one of its block is named, by its
+        position in the whole array.
+    TypeError
+        If the dtype of `input` or `indices` is of the wrong kind, or `kernel_size` is missing for window codes.
+    ValueError
+        If N and C differ, shapes have too many axes or too few, windows lie outside the planes, chunks have unknown
+        sizes, or `kernel_size` is missing where planes are in several chunks.
+    OverflowError
+        If a size is beyond 2**60.
+
+    See Also
+    --------
+    max_pool2d : Gives the maxima and their indices.
+
+    Notes
+    -----
+    The result is that of `cunpool.take_at2d` for the whole array, bit for bit, whatever the chunks. Its gradient adds:
+    it is `max_pool2d_backward` with the windows of the pooling.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from cunpool.dask import max_pool2d, take_at2d
+    >>> image = da.from_array([[[1.0, 2, 0, 3], [4, 0, 5, 0]]], (1, 1, 2))
+    >>> labels = da.from_array([[[10, 11, 12, 13], [14, 15, 16, 17]]], (1, 2, 2))
+    >>> brightest, indices = max_pool2d(image, 2, return_indices=True)
+    >>> take_at2d(labels, indices, 2).compute()
+    array([[[14, 16]]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _graphs.take_at(taking.take_at2d, 2, input, indices, window, index_format, num_threads)
+
+
+@shares
+def take_at3d(
+    input: Lazy,
+    indices: Lazy,
+    kernel_size: Size | None = None,
+    stride: Size | None = None,
+    padding: Size = 0,
+    *,
+    dilation: Size = 1,
+    index_format: IndexFormat = "plane",
+    num_threads: int | None = 1,
+) -> Array:
+    """`cunpool.take_at3d` of Dask arrays; see `take_at2d`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from cunpool.dask import take_at3d
+    >>> take_at3d(da.arange(8).reshape(1, 2, 2, 2), da.from_array([[[[6]]]])).compute()
+    array([[[[6]]]])
+    """
+    window = kernel_size, stride, padding, dilation
+    return _graphs.take_at(taking.take_at3d, 3, input, indices, window, index_format, num_threads)

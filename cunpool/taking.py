@@ -22,6 +22,7 @@ _KINDS = {size: number for number, size in enumerate(_arrays.ITEM_SIZES)}
 _LINE_BYTES = 64
 
 _WHERE = "input"
+WITHOUT_WINDOW = "kernel_size must be given with index_format='window': a code counts through its window; got None"
 
 
 def _take_at(
@@ -40,9 +41,7 @@ def _take_at(
     kernel_size, stride, padding, dilation = window
     if kernel_size is None:
         if codes:
-            raise TypeError(
-                "kernel_size must be given with index_format='window': a code counts through its window; got None"
-            )
+            raise TypeError(WITHOUT_WINDOW)
         kernel_size = 1
     fixed = _geometry.window(kernel_size, stride, padding, dilation)
     sizes, inside = _geometry.taking(n, values.shape, given.shape, fixed, codes)

@@ -12,6 +12,7 @@ import argparse
 import collections
 import sys
 import time
+import warnings
 
 import dask
 import dask.array as da
@@ -19,7 +20,7 @@ import numpy as np
 from cases import FLOATS, INTEGERS, MOVED, POOL, UNPOOL, layout, random_items, random_numbers
 from fuzzing.arrays import INDICES, one_of
 from fuzzing.judge import Difference, hold, same
-from fuzzing.right import POOL_BACKWARD, UNPOOL_BACKWARD, unpool_arguments
+from fuzzing.right import POOL_BACKWARD, TAKE, UNPOOL_BACKWARD, take_arguments, unpool_arguments
 from fuzzing.sizes import Window
 
 import cunpool.dask as lazy
@@ -29,9 +30,9 @@ EXPRESSIONS = hasattr(da.Array, "expr")
 if EXPRESSIONS:
     # Those of Dask 2026.8 cannot rechunk in two steps: "tuple indices must be integers". With this it is always one.
     dask.config.set({"array.rechunk.threshold": 10**6})
-LAZY_POOL, LAZY_UNPOOL, LAZY_POOL_BACKWARD, LAZY_UNPOOL_BACKWARD = (
+LAZY_POOL, LAZY_UNPOOL, LAZY_POOL_BACKWARD, LAZY_UNPOOL_BACKWARD, LAZY_TAKE = (
     {n: getattr(lazy, name.format(n)) for n in (1, 2, 3)}
-    for name in ("max_pool{}d", "max_unpool{}d", "max_pool{}d_backward", "max_unpool{}d_backward")
+    for name in ("max_pool{}d", "max_unpool{}d", "max_pool{}d_backward", "max_unpool{}d_backward", "take_at{}d")
 )
 
 
@@ -183,6 +184,31 @@ def pool_backward(rng) -> None:
     agree(LAZY_POOL_BACKWARD[w.n](grad, chunked(rng, given), **arguments), expected, what)
 
 
+def take(rng) -> None:
+    dtype = one_of(rng, MOVED)
+    w, chosen, given = take_arguments(rng, dtype.itemsize)
+    plain = random_items(rng, dtype, w.shape + w.full)
+    x, indices = chunked(rng, plain), chunked(rng, given)
+    what = f"take_at {w} {dtype} {chosen} {given.dtype} {given.shape} of chunks {x.chunks} and {indices.chunks}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of indices in uint8, which window codes have too
+        if chosen == "window":
+            expected = TAKE[w.n](plain, given, **w.keywords, index_format=chosen)
+            agree(LAZY_TAKE[w.n](x, indices, **w.keywords, index_format=chosen), expected, what)
+            return
+        expected = TAKE[w.n](plain, given)
+        whole = one_of(rng, (0, 1))
+        arrays = (whole_planes(x, w.n), indices) if whole else (x, whole_planes(indices, w.n))
+        agree(LAZY_TAKE[w.n](*arrays), expected, what)
+        if local(w, given.astype(np.int64)):
+            try:
+                result = LAZY_TAKE[w.n](x, indices, **w.keywords)
+            except ValueError as error:  # more indices than windows that reach into a plane
+                hold("windows must reach into" in str(error), f"{error}: {what}")
+            else:
+                agree(result, expected, f"{what}, by windows")
+
+
 def wrong_indices(rng) -> None:
     """One index, or code, is outside: its position is counted in the whole array."""
     w, size, places, codes = unpool_arguments(rng, 4)
@@ -219,7 +245,7 @@ def wrong_indices(rng) -> None:
         agree(lazily[w.n](array, chunked(rng, given), *more, **options, **keywords), expected, what)
 
 
-KINDS = (pool, pool, unpool, unpool, unpool_backward, pool_backward, wrong_indices)
+KINDS = (pool, pool, unpool, unpool, unpool_backward, pool_backward, take, wrong_indices)
 
 
 def run_case(seed: int, number: int) -> str:
