@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import vectorised
 from cases import at_the_beginning_of_memory, at_the_end_of_memory, bits
-from test_floats import lanes  # noqa: F401 - a fixture
+from test_instruction_sets import lanes  # noqa: F401 - a fixture
 
 import cunpool as cu
 from cunpool._kernels import pool as _pool

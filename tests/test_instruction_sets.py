@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import vectorised
 from cases import at_the_end_of_memory
-from test_filtering import bits, channels_last
+from test_pooling_values import bits, channels_last
 
 import cunpool as cu
 from cunpool._kernels import pool as _pool
