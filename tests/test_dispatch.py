@@ -39,6 +39,122 @@ def ways(monkeypatch):
     return taken
 
 
+TWOS, JOINED, WHOLE, REACHED, LARGE = _pool.TWOS, _pool.JOINED, _pool.WHOLE, _pool.REACHED, _pool.LARGE
+ACROSS, TURNED, UNITS, STREAMED = _pool.ACROSS, _pool.TURNED, _pool.UNITS, _pool.STREAMED
+FILTERED = _pool.REACHED | _pool.FILTERED
+WIDE, NARROW, ANY = ("f4", "f8", "i4", "u4"), ("u1", "i2", "e"), ("u1", "i2", "e", "f4", "f8")
+WIDEST = (*WIDE, "i8", "u8")
+# Orders of a batch of images in memory: the axes from slowest to fastest.
+ROWS, COLUMNS, LAST, LAST_COLUMNS, BATCH_LAST = (0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 3, 1), (0, 3, 2, 1), (1, 2, 3, 0)
+
+# Pooling's methods, on both sides of each bound: dtypes, shape, order in memory (None: C order), arguments, and which
+# method runs with indices and without. A None is not tried.
+POOLING = [
+    # Windows of 2 in rows, and in rows too short for a vector.
+    (WIDE, (3, 5, 8, 8), None, (2,), JOINED | TWOS, None),
+    (WIDE, (3, 5, 6, 6), None, (2,), JOINED | WHOLE, None),
+    (WIDE, (3, 5, 16, 200), None, (2,), JOINED | TWOS, None),
+    (WIDE, (3, 5, 17, 201), None, (2,), TWOS, None),
+    (WIDE, (1, 2, 9, 1500), None, ((2, 2), (1, 2)), TWOS, None),
+    (WIDE, (1, 2, 9, 1500), None, ((1, 2), (2, 2)), TWOS, None),
+    (WIDE, (2, 3, 50), None, (2,), JOINED | TWOS, None),
+    (WIDE, (2, 3, 30), None, (2,), JOINED | TWOS, None),
+    (WIDE, (2, 3, 6), None, (2,), JOINED | WHOLE, None),
+    (WIDE, (1, 2, 4, 5, 34), None, (2,), TWOS, None),
+    (WIDE, (2, 3, 4, 6, 30), None, (2,), TWOS, None),
+    (WIDE, (2, 3, 4, 6, 6), None, (2,), WHOLE, None),
+    (("u1",), (1, 2, 9, 128), None, (2,), TWOS, TWOS),
+    (("u1",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
+    (("u1",), (1, 2, 9, 32), None, (2,), TWOS, TWOS),
+    (("u1",), (1, 2, 9, 30), None, (2,), WHOLE, FILTERED),
+    (("u1",), (1, 2, 9, 6), None, (2,), WHOLE, WHOLE),
+    (("i2",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
+    (("i2",), (1, 2, 9, 16), None, (2,), TWOS, TWOS),
+    (("i2",), (1, 2, 9, 14), None, (2,), WHOLE, WHOLE),
+    (("e",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
+    (("e",), (1, 2, 9, 14), None, (2,), WHOLE, WHOLE),
+    (("f4",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
+    (("f4",), (1, 2, 9, 8), None, (2,), TWOS, TWOS),
+    (("i8",), (1, 2, 9, 112), None, (2,), 0, FILTERED),
+    (("u8",), (1, 2, 9, 128), None, (2,), 0, FILTERED),
+    # Rows that are deinterleaved: one by one, and all of a plane together.
+    (WIDE, (1, 2, 9, 3000), None, ((3, 2), (1, 2)), 0, None),
+    (WIDE, (2, 3, 30, 131), None, (3, 2, 1), 0, None),
+    (WIDE, (3, 5, 9, 11), None, (3, 2, 1), WHOLE, None),
+    (WIDE, (2, 3, 30, 31), None, (3, 2, 1), WHOLE, None),
+    # More elements in a window than are compared one by one, dilated windows, and larger ones than any block.
+    (WIDE, (2, 3, 12, 13), None, (7, 2), REACHED, None),
+    (WIDE, (2, 3, 12, 13), None, (2, 2, 1, 3), REACHED, None),
+    (WIDE, (1, 2, 6, 830), None, ((4, 8), (1, 100)), REACHED, None),
+    (WIDE, (2, 3, 2, 2), None, (2, 1, 1, 3), LARGE, None),
+    (WIDE, (1, 2, 2, 3000), None, ((1, 3), (1, 300)), LARGE, None),
+    # Columns in memory: as rows, the axes exchanged.
+    (WIDEST, (1, 3, 131, 90), COLUMNS, (3, 2, 1), TURNED, None),
+    (WIDEST, (2, 3, 80, 50), COLUMNS, (2,), TURNED | JOINED, None),
+    (WIDEST, (2, 3, 80, 51), COLUMNS, (2,), TURNED, None),
+    (WIDEST, (2, 3, 50, 40), COLUMNS, (3, 2, 1), TURNED | WHOLE, None),
+    (WIDEST, (1, 2, 30, 6, 7), (0, 1, 3, 4, 2), (2,), TURNED, None),
+    (WIDEST, (1, 2, 7, 30, 6), (0, 1, 2, 4, 3), (2,), TURNED | WHOLE, None),
+    (WIDEST, (1, 3, 131, 90), COLUMNS, ((2, 5),), REACHED, None),
+    (WIDEST, (1, 15, 10, 10), COLUMNS, (3, 1, 1), TURNED, None),
+    (WIDEST, (1, 16, 11, 11), COLUMNS, (3, 1, 1), TURNED, None),
+    (WIDEST, (1, 16, 20, 20), COLUMNS, (2,), TURNED | JOINED | WHOLE, None),
+    (ANY, (8, 20, 4, 4), COLUMNS, (2,), None, TURNED | JOINED | WHOLE),
+    (ANY, (40, 15, 4, 4), COLUMNS, (3, 3, 1), None, TURNED | WHOLE),
+    (ANY, (200, 5, 3, 4, 2), (0, 1, 2, 4, 3), (2,), None, TURNED | WHOLE),
+    # Few windows in a row are compared across the channels, if these are enough, and planes can't be joined.
+    (WIDE, (2, 17, 9, 11), None, (3, 2, 1), ACROSS, None),
+    (WIDEST, (1, 16, 10, 10), COLUMNS, (3, 1, 1), ACROSS, None),
+    (WIDEST, (1, 16, 10, 40), COLUMNS, (3, 2, 1), ACROSS, None),
+    (WIDEST, (1, 16, 40, 10), COLUMNS, (3, 1, 1), REACHED, None),
+    (ANY, (8, 20, 4, 4), COLUMNS, (3, 3, 1), None, ACROSS),
+    # A batch whose planes are neighbours is as good as channels.
+    (WIDEST, (64, 16, 8, 8), BATCH_LAST, (3, 1, 1), ACROSS, None),
+    # Channels last: interleaved, by columns of these, and across many channels.
+    (WIDE, (2, 5, 9, 11), LAST, (3, 2, 1), UNITS | WHOLE, None),
+    (WIDE, (2, 16, 9, 11), LAST, (3, 2, 1), ACROSS, None),
+    (WIDEST, (2, 3, 31, 90), LAST, (3, 2, 1), UNITS, None),
+    (WIDEST, (2, 3, 90, 31), LAST_COLUMNS, (3, 2, 1), UNITS | TURNED, None),
+    (WIDEST, (2, 15, 31, 90), LAST, (3, 2, 1), UNITS, None),
+    (WIDEST, (2, 16, 31, 90), LAST, (3, 2, 1), ACROSS, None),
+    (WIDEST, (2, 3, 31, 30), LAST, (3, 2, 1), UNITS | WHOLE, None),
+    (NARROW, (2, 3, 31, 90), LAST, (2,), REACHED, None),
+    # Without indices, a block of so many channels has room for one window, which shares nothing with its neighbours.
+    (("f4",), (1, 500, 17, 18), LAST, (13, 1), None, REACHED),
+    (("f4",), (1, 60, 17, 18), LAST, (13, 1), None, FILTERED),
+]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "full", "order", "arguments", "with_indices", "without"),
+    [pytest.param(dtype, *row, id=f"{dtype}-{row[:3]}") for dtypes, *row in POOLING for dtype in dtypes],
+)
+def test_which_method_pools(rng, ways, dtype, full, order, arguments, with_indices, without):
+    n = len(full) - 2
+    x = random_numbers(rng, np.dtype(dtype), full)
+    if order:
+        x = np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+    expected = [*map(bits, vectorised.max_pool(x, n, *arguments))]
+    # Whether large results in other orders are streamed depends on the caches.
+    counted = ~STREAMED if order else -1
+    if with_indices is not None:
+        assert [*map(bits, POOL[n](x, *arguments, return_indices=True))] == expected
+        assert [way & counted for way in ways] == [with_indices]
+    ways.clear()
+    if without is not None:
+        assert bits(POOL[n](x, *arguments)) == expected[0]
+        assert [way & counted for way in ways] == [without]
+
+
+@pytest.mark.parametrize("dtype", WIDEST)
+def test_every_second_plane_of_a_batch_is_no_channel(rng, ways, dtype):
+    x = np.moveaxis(random_numbers(rng, np.dtype(dtype), (16, 8, 8, 128)), -1, 0)[::2]
+    assert [*map(bits, cu.max_pool2d(x, 3, 1, 1, return_indices=True))] == [
+        *map(bits, vectorised.max_pool(x, 2, 3, 1, 1))
+    ]
+    assert [way & ~STREAMED for way in ways] == [REACHED]
+
+
 def pooled(rng, full, kernel=2, stride=None, padding=0, last=False):
     x = rng.standard_normal(full).astype(np.float32)
     if last:
@@ -473,47 +589,6 @@ def test_rows_that_lie_anywhere_beyond_the_caches(rng, ways, dtype, width, kerne
     assert np.array_equal(places, expected_places)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4"])
-def test_ways_of_pooling(rng, ways, dtype):
-    cases = [
-        ((3, 5, 8, 8), (2,), _pool.JOINED | _pool.TWOS),
-        ((3, 5, 6, 6), (2,), _pool.JOINED | _pool.WHOLE),
-        ((3, 5, 16, 200), (2,), _pool.JOINED | _pool.TWOS),
-        ((3, 5, 17, 201), (2,), _pool.TWOS),
-        ((1, 2, 4, 5, 34), (2,), _pool.TWOS),
-        ((1, 2, 9, 3000), ((3, 2), (1, 2)), 0),
-        ((1, 2, 9, 1500), ((2, 2), (1, 2)), _pool.TWOS),
-        ((1, 2, 9, 1500), ((1, 2), (2, 2)), _pool.TWOS),
-        ((3, 5, 9, 11), (3, 2, 1), _pool.WHOLE),
-        ((2, 17, 9, 11), (3, 2, 1), _pool.ACROSS),
-        ((2, 3, 30, 31), (3, 2, 1), _pool.WHOLE),
-        ((2, 3, 30, 131), (3, 2, 1), 0),
-        ((2, 3, 12, 13), (7, 2), _pool.REACHED),
-        ((2, 3, 12, 13), (2, 2, 1, 3), _pool.REACHED),
-        ((1, 2, 6, 830), ((4, 8), (1, 100)), _pool.REACHED),
-        ((2, 3, 2, 2), (2, 1, 1, 3), _pool.LARGE),
-        ((1, 2, 2, 3000), ((1, 3), (1, 300)), _pool.LARGE),
-        ((2, 3, 50), (2,), _pool.JOINED | _pool.TWOS),
-        ((2, 3, 30), (2,), _pool.JOINED | _pool.TWOS),
-        ((2, 3, 6), (2,), _pool.JOINED | _pool.WHOLE),
-        ((2, 3, 4, 6, 30), (2,), _pool.TWOS),
-        ((2, 3, 4, 6, 6), (2,), _pool.WHOLE),
-    ]
-    for full, arguments, expected in cases:
-        n = len(full) - 2
-        x = random_numbers(rng, np.dtype(dtype), full)
-        ways.clear()
-        result = POOL[n](x, *arguments, return_indices=True)
-        assert ways == [expected], (full, arguments)
-        assert list(map(bits, result)) == list(map(bits, vectorised.max_pool(x, n, *arguments)))
-    for channels, expected in ((5, _pool.UNITS | _pool.WHOLE), (16, _pool.ACROSS)):
-        x = np.moveaxis(random_numbers(rng, np.dtype(dtype), (2, 9, 11, channels)), -1, 1)
-        ways.clear()
-        result = cu.max_pool2d(x, 3, 2, 1, return_indices=True)
-        assert ways == [expected]
-        assert list(map(bits, result)) == list(map(bits, reference.max_pool(x, 2, 3, 2, 1)))
-
-
 # Up to 32 windows in a row begin together, of bytes up to 128; and no block of theirs but those of whole planes reaches
 # into the next one.
 @pytest.mark.slow
@@ -583,37 +658,6 @@ def test_bytes_in_windows_of_2(rng, ways, full, kernel, threads, dtype):
                 assert np.array_equal(out[1], expected), (shape, style, gaps)
                 assert all((room[..., windows:] == np.array(-1).astype(room.dtype)).all() for room in rooms)
         assert bits(POOL[n](x, kernel, num_threads=threads)) == bits(values)
-
-
-FILTERED = _pool.REACHED | _pool.FILTERED
-
-
-@pytest.mark.parametrize(
-    ("dtype", "width", "coded", "plain"),
-    [
-        ("u1", 128, _pool.TWOS, _pool.TWOS),
-        ("u1", 112, _pool.TWOS, _pool.TWOS),
-        ("u1", 32, _pool.TWOS, _pool.TWOS),
-        ("u1", 30, 0, FILTERED),
-        ("u1", 6, 0, 0),
-        ("i2", 112, _pool.TWOS, _pool.TWOS),
-        ("i2", 16, _pool.TWOS, _pool.TWOS),
-        ("i2", 14, 0, 0),
-        ("e", 112, _pool.TWOS, _pool.TWOS),
-        ("e", 14, 0, 0),
-        ("f4", 112, _pool.TWOS, _pool.TWOS),
-        ("f4", 8, _pool.TWOS, _pool.TWOS),
-        ("i8", 112, 0, FILTERED),
-        ("u8", 128, 0, FILTERED),
-    ],
-)
-def test_ways_of_pooling_narrow_numbers(rng, ways, dtype, width, coded, plain):
-    x = random_numbers(rng, np.dtype(dtype), (1, 2, 9, width))
-    kinds = _pool.TWOS | _pool.REACHED | _pool.FILTERED | _pool.ACROSS
-    result = (*cu.max_pool2d(x, 2, return_indices=True), cu.max_pool2d(x, 2))
-    assert [way & kinds for way in ways] == [coded, plain]
-    values, indices = reference.max_pool(x, 2, 2)
-    assert list(map(bits, result)) == list(map(bits, (values, indices, values)))
 
 
 @pytest.mark.slow

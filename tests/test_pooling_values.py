@@ -317,13 +317,3 @@ def test_another_axis_as_rows(rng, ways, odd, threads):
         ways.clear()
         assert bits(POOL[n](x, *arguments, num_threads=threads)) == bits(values)
         assert [way & ~_pool.JOINED for way in ways] == [FILTERED]
-
-
-def test_units_that_leave_room_for_one_window_are_reached(rng, ways):
-    """Of so many channels a block of all holds but one window, which shares nothing then with those beside it."""
-    for channels, way in ((500, _pool.REACHED), (60, FILTERED)):
-        x = plain_numbers(rng, np.dtype("f4"), (1, channels, 17, 18))
-        ways.clear()
-        result = cu.max_pool2d(channels_last(x), 13, 1, num_threads=1)
-        assert bits(result) == bits(vectorised.max_pool(x, 2, 13, 1)[0])
-        assert ways == [way]
