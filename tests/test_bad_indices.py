@@ -87,6 +87,7 @@ def calls(n, values, indices, full, window, threads):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["i8", "i4", "u1", "f2", "D"])
 def test_an_index_near_its_window_in_a_large_gradient(kind):
     """Large arrays are gathered in rows; a window's neighbour cells must not be taken for its own."""

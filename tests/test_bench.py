@@ -103,6 +103,7 @@ def few(monkeypatch):
     monkeypatch.setattr(command, "SECONDS", 0.0)
 
 
+@pytest.mark.slow
 def test_the_command(few, capsys, tmp_path, monkeypatch):
     # PaddlePaddle finds a module that cannot be imported, SciPy one that ends the process.
     monkeypatch.setitem(command.PEERS, "paddle", "PaddlePaddle")

@@ -224,6 +224,7 @@ def test_ahead_takes_two_runs(calls):
     assert calls.middle([[0, 2, 9], [0, 8, 9]]) == pytest.approx(4)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(__import__("signal"), "SIGSTOP"), reason="contestants cannot be stopped here")
 @pytest.mark.parametrize("kind", [[], ["--cliffs"]], ids=["peers", "cliffs"])
 def test_random_calls_are_measured(tmp_path, kind):

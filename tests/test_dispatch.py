@@ -509,6 +509,7 @@ def test_long_rows_beyond_the_caches(rng, ways, full, dtype):
     assert np.array_equal(places, expected_places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("planes", "full", "dtype"),
     [

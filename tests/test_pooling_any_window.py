@@ -71,6 +71,7 @@ def test_every_dtype_in_every_order(rng, ways, dtype, order):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["rows", "channels last", "columns", "every second"])
 @pytest.mark.parametrize(
     ("dtype", "full", "arguments"),

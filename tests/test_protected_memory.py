@@ -28,6 +28,7 @@ def last_call(output: str) -> str:
     return "call " + output.rpartition("\ncall ")[2]
 
 
+@pytest.mark.slow
 def test_random_calls():
     run = python("protected_calls.py", "60", "0", "1500")
     assert run.returncode == 0, f"{run.returncode} in {last_call(run.stdout)}\n{run.stderr}"

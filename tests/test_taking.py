@@ -33,6 +33,7 @@ def test_it_takes_what_pooling_found(rng, n):
         assert bits(result) == bits(expected) == bits(reference.take_at(labels, codes, n, window))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", MOVED, ids=str)
 def test_indices_of_any_sizes_and_order(rng, dtype):
     for n in (1, 2, 3):
