@@ -10,7 +10,7 @@
 from libc.string cimport memcpy
 from cunpool._kernels.common.copy_strided cimport every
 from cunpool._kernels.common.job cimport aligned, CACHE_LINE, clamp, Geometry, Job, met, must, whole_steps
-from cunpool._kernels.pooling.compare cimport end_of, first_tap
+from cunpool._kernels.pooling.compare cimport end_of, first_tap, vector_of
 from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers
 from cunpool._kernels.pooling.pack cimport CHANNEL, Filter, Reach, Run, span_of, SPARE, whole_vectors
 from cunpool._kernels.pooling.threes cimport HELD_ROWS, held_threes
@@ -117,6 +117,23 @@ cdef inline void check_rows(const Job *job, const Run *run, const Numbers *numbe
             row += pitch
 
 
+cdef inline void highest_exactly(const Numbers *numbers, const char **runs, int count, char *into,
+                                 Py_ssize_t cells) noexcept nogil:
+    """The highest of some runs where nothing behind these cells may be read.
+
+    In whole vectors, the last of which overlaps the one before. To compare cells again changes nothing, even where
+    `into` is the first run.
+    """
+    cdef Py_ssize_t vector = vector_of(numbers.size), left = cells % vector if cells > vector else 0
+    cdef const char *last[IN_TURN]
+    cdef int i
+    numbers.highest_of(runs, count, into, cells - left)
+    if left:
+        for i in range(count):
+            last[i] = runs[i] + (cells - vector) * numbers.size
+        numbers.highest_of(last, count, into + (cells - vector) * numbers.size, vector)
+
+
 cdef inline void reach_rows(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
                             const Layer *layer) noexcept nogil:
     """All steps along the height but the last."""
@@ -145,7 +162,10 @@ cdef inline void reach_rows(const Job *job, const Run *run, const Filter *filter
                     if 0 <= h < g.full[1]:
                         runs[i] = layer.corner + layer.depth * job.full.axis[0] + h * job.full.axis[1]
                         overrun &= runs[i] + whole * numbers.size <= layer.limit
-            numbers.highest_of(runs, count, layer.levels + r * pitch, whole if overrun else layer.cells)
+            if overrun:
+                numbers.highest_of(runs, count, layer.levels + r * pitch, whole)
+            else:
+                highest_exactly(numbers, runs, count, layer.levels + r * pitch, layer.cells)
 
 
 cdef inline int last_step(Py_ssize_t kernel, Py_ssize_t *shift) noexcept nogil:
@@ -249,7 +269,10 @@ cdef inline void highest_rows(const Job *job, const Run *run, const Filter *filt
             runs[i] = layer.levels + (row * g.stride[1] + shift[i] * g.dilation[1]) * filter.row * numbers.size
     must(0 < count <= IN_TURN)
     # What is looked at beyond a row is in the array, and is overwritten by what follows here.
-    numbers.highest_of(runs, count, into, whole if overrun else cells)
+    if overrun:
+        numbers.highest_of(runs, count, into, whole)
+    else:
+        highest_exactly(numbers, runs, count, into, cells)
 
 
 cdef inline void plan_layer(const Job *job, const Run *run, const Filter *filter, Py_ssize_t size, const char *plane,

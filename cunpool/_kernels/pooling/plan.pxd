@@ -2,6 +2,7 @@
 from cunpool._kernels.common.job cimport (
     all_follow, cells_of, clamp, flat_stride, Geometry, interleaved, Job, met, plane_of, size_of, View)
 from cunpool._kernels.common.tasks cimport Kernel
+from cunpool._kernels.pooling.compare cimport vector_of
 from cunpool._kernels.pooling.deal cimport blocks, Rows
 from cunpool._kernels.pooling.numbers cimport FEW_LOOKS, MOST_LOOKS
 from cunpool._kernels.pooling.pack cimport copy_cells, Reach
@@ -247,11 +248,17 @@ cdef inline bint plan_dealt(Job *job, Plan *plan, Py_ssize_t item_size, bint hal
     return False
 
 
+cdef inline bint with_gaps_behind_twos(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Whether windows of 2 fill no vector, and nothing may be read behind their rows. Where rows follow each other they
+    are compared as whole vectors."""
+    return not job.gapless and job.g.pooled[2] < vector_of(item_size) and twos(job, item_size)
+
+
 cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
     """How many planes are copied to C order at a time, or 0 if they are pooled where they lie.
 
     Planes are copied that fit a buffer, if their rows lie along memory, but with cells between, backwards, or short
-    and with gaps behind them. A plane is never split, so each thread has to have one.
+    and with gaps behind them, which may not be read. A plane is never split, so each thread has to have one.
     """
     cdef const View *full = &job.full
     cdef Py_ssize_t planes = job.batch * job.channels, step = size_of(full.axis[2]), size = item_size, some
@@ -261,7 +268,8 @@ cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int t
     if (full.axis[2] == item_size
             and (met("contiguous planes, or rows long enough where they lie",
                      job.g.full[2] > COPIED_ROW or flat_stride(full, job.g.full) == item_size)
-                 or twos(job, item_size))):
+                 or twos(job, item_size))
+            and not met("short rows of windows of two, with gaps behind them", with_gaps_behind_twos(job, item_size))):
         return 0
     if (met("fewer planes than threads", planes < threads)
             or not met("planes of the results equally far apart",
