@@ -1,7 +1,7 @@
-"""Random calls on arrays between pages that nobody may read, each compared with the same call on contiguous copies.
+"""Random calls on arrays between unreadable pages, each compared with the same call on contiguous copies.
 
-`python protected_calls.py SEED FIRST STOP` makes the calls of these numbers, and prints each one before it begins: after
-a SIGSEGV the last line is the call that ended the process.
+`python protected_calls.py SEED FIRST STOP` makes the calls of these numbers, and prints each one before it begins.
+After a SIGSEGV the last lines are the call that ended the process.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ UNPOOL = {n: getattr(cu, f"max_unpool{n}d") for n in (1, 2, 3)}
 UNPOOL_BACKWARD = {n: getattr(cu, f"max_unpool{n}d_backward") for n in (1, 2, 3)}
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
-NUMBERS = [*map(np.dtype, ("?", "i1", "u1", "i2", "u2", "f2", "i4", "u4", "f4", "f4", "f4", "i8", "u8", "f8")), BFLOAT16]
+INTEGERS = [*map(np.dtype, ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"))]
 FLOATS = [*map(np.dtype, ("f2", "f4", "f8")), BFLOAT16]
+NUMBERS = [*INTEGERS, *FLOATS, *map(np.dtype, ("f4", "f4"))]
 ITEMS = [*map(np.dtype, ("u1", "i2", "f4", "f8", "c16"))]
 
 PAGE = mmap.PAGESIZE
-RUNS = 300  # at most so many stretches of an array between two unreadable pages: each takes a call of the system
-ELEMENTS = 12_000  # of the larger array of a call, but one call in LARGE_EVERY has larger ones than the caches:
-LARGE_EVERY = 250
-LARGE = 25 << 20  # bytes of its larger array,
-LARGE_RUNS = 2_500  # and how many stretches that may have
+RUNS = 300  # runs of an array at most: to protect the pages around one takes a system call
+ELEMENTS = 12_000  # of the larger array of a call
+LARGE_EVERY = 250  # One call in 250 has arrays larger than the caches.
+LARGE = 25 << 20  # bytes of the larger array of such a call
+LARGE_RUNS = 2_500  # runs of an array of such a call at most
 
 
 def one_of(rng: np.random.Generator, choices):
@@ -39,16 +40,18 @@ def one_of(rng: np.random.Generator, choices):
 
 
 def protect(address: int, size: int, readable: bool) -> None:
-    """Let these pages be read and written, or end whoever does either."""
+    """Make whole pages readable and writable, or neither."""
     allowed = mmap.PROT_READ | mmap.PROT_WRITE if readable else 0
     done = ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), allowed)
     assert done == 0, "no memory protection here"
 
 
 class Layout:
-    """How an array lies in memory: `order`, its axes, slowest first; how many of the last ones make a run, which has no
-    gaps but those of `step`, the elements from one to the next; which axes are `reversed`; and whether each run ends
-    where an unreadable page begins, or begins where one ends."""
+    """How an array lies in memory.
+
+    `order` has the axes, slowest first. The last `in_run` of these make a run, whose elements follow each other, `step`
+    elements apart. Each run ends where an unreadable page begins, or begins where one ends. Some axes are `reversed`.
+    """
 
     def __init__(self, rng: np.random.Generator, shape: tuple[int, ...], spatial: int, runs: int) -> None:
         ndim = len(shape)
@@ -129,7 +132,7 @@ class Call:
         return kernel, stride, padding, dilation, bool(rng.random() < 0.2)
 
     def sizes(self, item_size: int, window: tuple) -> tuple[int, ...]:
-        """The shape of what is pooled. Rows, or the channels, have about as many windows as fill some vectors."""
+        """The shape of the pooled array. Its rows, or channels, have about as many windows as fill some vectors."""
         rng, n = self.rng, self.n
         if self.large:
             if 1 in window[1]:  # as many results, whose indices have 8 bytes
@@ -147,7 +150,7 @@ class Call:
             windows = one_of(rng, (512, 1024)) + int(rng.integers(-1, 3))
         full = [low + int(rng.integers(0, 9)) for low in least]
         channels = one_of(rng, (1, 2, 3, 4, 5))
-        if rng.random() < 0.25:  # the channels have so many
+        if rng.random() < 0.25:  # as many channels instead
             channels = min(windows, 600)
         else:
             full[-1] = max((windows - 1) * stride[-1] + least[-1] + int(rng.integers(0, 2)), least[-1])
@@ -275,7 +278,7 @@ class Call:
 
 
 def same(result: np.ndarray, expected: np.ndarray) -> None:
-    assert result.dtype == expected.dtype and result.shape == expected.shape, (result.dtype, result.shape)
+    assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
     assert np.ascontiguousarray(result).tobytes() == np.ascontiguousarray(expected).tobytes(), "another result"
 
 

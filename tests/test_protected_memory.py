@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no mpr
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What a process of its own prints, which a SIGSEGV may end."""
+    """Run a fresh interpreter, which a SIGSEGV may end."""
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=600, cwd=FOLDER)
 
 
@@ -83,7 +83,7 @@ def test_rows_that_end_at_a_page(case):
 @pytest.mark.parametrize("at_end", [True, False])
 @pytest.mark.parametrize("written", [True, False])
 def test_the_pages_are_protected(at_end, written):
-    """Whoever reads or writes the byte next to a row is ended: it is what the other tests rely on."""
+    """A process that reads or writes the byte beside a row is ended. The other tests rely on that."""
     code = f"""
         x = rows((1, 3, 8), 'f4', at_end={at_end})
         first = x[0, 1].ctypes.data
