@@ -342,6 +342,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     cdef Found found
     cdef Py_ssize_t index_size = 0 if indices is None else cnp.PyArray_ITEMSIZE(indices)
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), width
+    cdef int axis
     job.g = geometry_of(sizes)
     job.full = view_of(full, spatial)
     job.pooled = view_of(pooled, spatial)
@@ -354,7 +355,9 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     width = job.g.full[2]
     job.order = [0, 1, 2]
     job.raster = [job.g.full[1] * width, width, 1]
-    job.place_steps = [job.g.dilation[0] * job.raster[0], job.g.dilation[1] * width, job.g.dilation[2]]
+    # Unsigned, for a dilation by which all cells but one miss the array may be large enough to wrap.
+    for axis in range(3):
+        job.place_steps[axis] = <Py_ssize_t> (<size_t> job.g.dilation[axis] * <size_t> job.raster[axis])
     if codes:
         job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
     count_planes(&job, full, spatial)

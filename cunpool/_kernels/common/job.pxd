@@ -132,6 +132,12 @@ cdef inline Geometry geometry_of(tuple sizes):
         g.stride[axis] = sizes[9 + axis]
         g.padding[axis] = sizes[12 + axis]
         g.dilation[axis] = sizes[15 + axis]
+        # A stride that a single window has no use for, and the dilation of a single cell, may be as large as 2**60.
+        # What is computed with them anyway, and not used, fits 64 bits if they are no larger than any that has a use.
+        if g.pooled[axis] <= 1:
+            g.stride[axis] = min(g.stride[axis], g.full[axis] + g.padding[axis] + 1)
+        if g.kernel[axis] == 1:
+            g.dilation[axis] = 1
     return g
 
 
@@ -213,8 +219,8 @@ cdef inline Py_ssize_t flat_stride(const View *view, const Py_ssize_t *shape) no
 
 cdef inline bint fill_memory(const Py_ssize_t *count, const Py_ssize_t *step, int axes,
                              Py_ssize_t size) noexcept nogil:
-    """Whether elements of `size` bytes follow each other in memory without gaps, each once, in some order of the axes and
-    in either direction: then whatever lies between two of them is an element too."""
+    """Whether elements of `size` bytes fill the memory that they lie in, each once: in some order of the axes, and in
+    either direction, they follow each other without gaps."""
     cdef Py_ssize_t reach = size, total = size
     cdef int axis
     for axis in range(axes):

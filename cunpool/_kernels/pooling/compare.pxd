@@ -141,8 +141,10 @@ cdef inline Py_ssize_t place_of(const Job *job, Py_ssize_t kd, Py_ssize_t kh, Py
     """A cell's place in its window: how far it is from the first cell, or the window code.
 
     Where 32 bits are not enough, the last 32 will do for indices of as many: adding where the window begins wraps back.
+    Unsigned, because 64 bits may wrap too.
     """
-    return kd * job.place_steps[0] + kh * job.place_steps[1] + kw * job.place_steps[2]
+    return <Py_ssize_t> (<size_t> kd * <size_t> job.place_steps[0] + <size_t> kh * <size_t> job.place_steps[1]
+                         + <size_t> kw * <size_t> job.place_steps[2])
 
 
 cdef inline bint spans_far(const Job *job) noexcept nogil:
@@ -220,8 +222,8 @@ cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
 
 
 cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t item_size) noexcept nogil:
-    """Where the memory ends that the cells of a plane of the full side lie in: from any of them on it may be read up to
-    there. With gaps between them nothing but the cells may be read, and this is where the first one in memory begins."""
+    """Up to where memory may be read from any cell of a plane of the full side on: to the end of the last one. With
+    gaps between them nothing but the cells may be read, and this is where the first one in memory begins."""
     cdef Py_ssize_t size = item_size if job.gapless else 0, reach
     cdef int axis
     for axis in range(3):

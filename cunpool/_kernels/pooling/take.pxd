@@ -1,6 +1,6 @@
 # Taking: what was reached is written out, every stride-th cell of a block's run. `_reach.pxd` says what for.
 
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from cunpool._kernels.common.copy_strided cimport every
 from cunpool._kernels.common.job cimport (
@@ -70,6 +70,7 @@ cdef inline cloned write_line(const Reach *reach, char *into, Py_ssize_t into_st
     cdef Offsets offsets = reach.offsets  # the compiler has to fear that writing results changes these
     cdef index[CHUNK] line
     cdef Py_ssize_t size = sizeof(index), i
+    cdef uint32_t further
     if not reach.places:
         size = reach.index_size
         if size == 1:
@@ -78,14 +79,19 @@ cdef inline cloned write_line(const Reach *reach, char *into, Py_ssize_t into_st
         else:
             for i in range(whole_vectors(count, 2)):
                 (<item2 *> line)[i] = <item2> codes[i]
+    # Unsigned, because sums may wrap: behind the last window those of unset memory, and those of 32 bits before the
+    # last addition.
     elif offsets.table != NULL:
         for i in range(count):
-            line[i] = <index> base + ramp[i] + <index> offsets.table[codes[i]]
+            line[i] = <index> (<uint64_t> base + <uint64_t> ramp[i] + <uint64_t> offsets.table[codes[i]])
     else:
         for i in range(whole_vectors(count, 4)):
-            line[i] = <index> base + ramp[i] + <int32_t> (
-                codes[i] * offsets.cell + (codes[i] * offsets.per_row >> 16) * offsets.row
-                + (codes[i] * offsets.per_layer >> 16) * offsets.layer)
+            further = (codes[i] * offsets.cell + (codes[i] * offsets.per_row >> 16) * offsets.row
+                       + (codes[i] * offsets.per_layer >> 16) * offsets.layer)
+            if index is index8:
+                line[i] = <index8> (<uint64_t> base + <uint64_t> ramp[i] + <uint64_t> <int64_t> <int32_t> further)
+            else:
+                line[i] = <index4> (<uint32_t> base + <uint32_t> ramp[i] + further)
     if into_step == size:
         cunpool_copy(into, <const char *> line, count * size)
     else:
