@@ -9,7 +9,8 @@
 A mutant is a random line of `cunpool/` with one operator, number, condition or statement changed. It is planted in a
 copy of the checkout, of which setup.py builds what depends on it, with -O1 and without the loops for wider vectors.
 What runs then, until something fails: for kernels the first random calls that CI makes; the tests that killed other
-mutants; those that are not marked slow; the slow ones. A mutant that does not compile, or compiles to the same machine code, is replaced by another.
+mutants; those that are not marked slow; the slow ones. A mutant that does not compile, or compiles to the same machine
+code, is replaced by another.
 
 A survivor is a test that is missing or a change that has no effect (a threshold chosen for speed, for example): say
 which, and write the test. It needs Linux, GCC or Clang and what the suite needs; planted.toml needs Python 3.11.
@@ -132,9 +133,9 @@ def changes(path: Path) -> dict[int, list[Change]]:
             here += [(begin + m.start(), m[0], WORDS[m[0]]) for m in WORD.finditer(line)]
             here += [(begin + m.start(), m[0], str(int(m[0]) + 1)) for m in NUMBER.finditer(line)]
             here += [(begin + m.start(), m[0], str(int(m[0]) - 1)) for m in NUMBER.finditer(line) if int(m[0])]
-            whole = all(body.count(a) == body.count(b) for a, b in ("()", "[]", "{}"))
-            condition = CONDITION.match(body)
-            if condition and whole:
+            closed = all(body.count(a) == body.count(b) for a, b in ("()", "[]"))
+            condition, whole = CONDITION.match(body), closed and body.count("{") == body.count("}")
+            if condition and closed:
                 group = condition.lastindex or 1
                 for new in ("0", "1") if is_c[number] else ("False", "True")[: 1 if body.startswith("while") else 2]:
                     here.append((first + condition.start(group), condition[group], new))
@@ -170,11 +171,12 @@ def planted(only: str) -> list[Change]:
 
     found = []
     for bug in tomllib.loads(PLANTED.read_text())["bug"]:
-        count = (ROOT / bug["file"]).read_text().count(bug["old"]) if (ROOT / bug["file"]).exists() else 0
+        texts = {path: path.read_text() for path in ROOT.glob(f"cunpool/**/{bug['file']}")}
+        count = sum(text.count(bug["old"]) for text in texts.values())
         if count != 1:
             raise SystemExit(f"{bug['file']} has {count} times, not once: {bug['old']!r}\n({bug['name']})")
-        begin = (ROOT / bug["file"]).read_text().index(bug["old"])
-        found.append(Change(bug["file"], begin, bug["old"], bug["new"], bug["name"]))
+        ((path, begin),) = ((path, text.index(bug["old"])) for path, text in texts.items() if bug["old"] in text)
+        found.append(Change(str(path.relative_to(ROOT)), begin, bug["old"], bug["new"], bug["name"]))
     return [change for change in found if only in f"{change.file} {change.name}"]
 
 

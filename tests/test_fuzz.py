@@ -9,7 +9,7 @@ from pathlib import Path
 import fuzzing
 import numpy as np
 import pytest
-from fuzzing import census, right, wrong
+from fuzzing import census, guided, right, wrong
 from fuzzing.__main__ import Run
 from fuzzing.arrays import Guarded
 from fuzzing.judge import Difference
@@ -33,6 +33,28 @@ def test_random_calls_find_no_difference():
     counts = re.findall(r"(\d+) (\w+)", lines[1])[1:]
     assert [name for _, name in counts] == [kind.__name__ for kind in KINDS]
     assert all(int(count) for count, _ in counts), "some kind of case was never tried"
+
+
+def test_the_corpus_finds_no_difference():
+    """What fuzzing guided by coverage has kept, each input a call."""
+    run = subprocess.run(
+        [sys.executable, "-m", "fuzzing.guided", "--replay"], capture_output=True, text=True, cwd=FOLDER
+    )
+    assert run.returncode == 0, run.stdout[-500:] + run.stderr
+    assert len(run.stdout.splitlines()) == len(guided.CORPUS.read_text().split()) > 100
+    assert guided.CORPUS.stat().st_size <= guided.MOST_CORPUS
+
+
+def test_draws_are_those_of_the_bytes():
+    """Small ones by the bytes, in their limits; behind the last byte by a seed, the same in each run."""
+    draws = guided.Draws(bytes([7, 0, 128, 9, 1, 2]))
+    assert draws.integers(5) == 2
+    assert draws.random() == 0.5
+    assert draws.integers(3, 6, 2).tolist() == [3, 4]
+    assert draws.choice(["a", "b"], p=[0.001, 0.999]) == "b"
+    rest = [guided.Draws(b"abcd").integers(0, 1000, 20).tolist() for _ in range(2)]
+    assert rest[0] == rest[1]
+    assert 0 <= min(rest[0]) <= max(rest[0]) < 1000
 
 
 def planted(tmp_path, plants: dict[int, str], limit: float = 60) -> Run:

@@ -6,6 +6,7 @@ From the folder `tests`, with Clang and `pip install atheris`:
     python -m fuzzing.guided --minutes 5 --keep          # and let it grow by what was found
     python -m fuzzing.guided --minutes 60 --plant "TEXT" # with this bug of planted.toml, which has to be found
     python -m fuzzing.guided --replay 0a1b2c...          # one input again, on the cunpool that is installed
+    python -m fuzzing.guided --replay                    # the same for the whole corpus
 
 It builds a copy of the checkout with Clang's coverage counters, without OpenMP, and with every block compared with its
 buffer (`CUNPOOL_CHECKED`). `corpus.txt` has an input a line, in hexadecimal digits: `tests/test_fuzz.py` replays them.
@@ -144,7 +145,7 @@ def fuzz(minutes: float, seed: int, plant: str, keep: bool) -> int:
         if keep and not found:
             smaller = folder / "smaller"
             smaller.mkdir()
-            command[4:] = ["-merge=1", f"-timeout={SECONDS}", str(smaller), str(inputs)]
+            command[4:] = ["-merge=1", "-use_counters=0", f"-timeout={SECONDS}", str(smaller), str(inputs)]
             subprocess.run(command, cwd=folder, env=environment, check=True)
             lines = sorted((path.read_bytes().hex() for path in smaller.iterdir()), key=lambda line: (len(line), line))
             CORPUS.write_text("".join(f"{line}\n" for line in lines))
@@ -158,13 +159,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plant", default="", metavar="TEXT", help="a bug of planted.toml that has to be found")
     parser.add_argument("--keep", action="store_true", help="write what was reached to the corpus")
-    parser.add_argument("--replay", metavar="HEX", help="one input alone")
+    parser.add_argument("--replay", nargs="*", metavar="HEX", help="inputs again; without any, the corpus")
     parser.add_argument("--target", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.target is not None:
         target(chosen.target)
     elif chosen.replay is not None:
-        one_input(bytes.fromhex(chosen.replay))
+        for line in chosen.replay or CORPUS.read_text().split():
+            print(line, flush=True)
+            one_input(bytes.fromhex(line))
     else:
         return fuzz(chosen.minutes, chosen.seed, chosen.plant, chosen.keep)
     return 0
