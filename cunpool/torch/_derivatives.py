@@ -1,18 +1,22 @@
 """Derivatives of the operators, and batches of them; importing this registers both.
 
-Pooling's and unpooling's gradients are operators themselves, so a second derivative finds its way.
+Gradients are operators too, so that second derivatives work. Forward mode is refused: `_traced` calls PyTorch's own
+gather and scatter there, and no operator.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.autograd.forward_ad as _forward_ad
+from torch._library.autograd import make_autograd_impl
 
+from cunpool._geometry import IndexFormat
+from cunpool.torch import _composite
+from cunpool.torch._composite import Ints, places_of
 from cunpool.torch._operators import (
-    Ints,
     max_pool,
     max_pool_backward,
     max_pool_with_indices,
@@ -20,27 +24,51 @@ from cunpool.torch._operators import (
     max_unpool_backward,
 )
 from cunpool.torch._tensors import format_of
+from cunpool.torch._watching import TRANSFORM, watcher
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    """Keep what pooling's gradient needs: the indices, or what they can be had from."""
-    input, *window = inputs
-    ctx.geometry = input.shape, window
-    if isinstance(output, tuple):
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1])
-    else:
-        ctx.save_for_backward(input)
+def _keep_input(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    ctx.save_for_backward(inputs[0])
+    ctx.arguments = inputs[1:]
 
 
-def _pool_gradient(ctx: Any, grad: torch.Tensor, *_: object) -> tuple[torch.Tensor | None, ...]:
-    (saved,) = ctx.saved_tensors
-    shape, (kernel_size, stride, padding, dilation, *rest) = ctx.geometry
-    window = kernel_size, stride, padding, dilation
-    index_format = rest[1] if len(rest) == 2 else "plane"
-    indices = saved if len(rest) == 2 else max_pool_with_indices(saved.detach(), *window, *rest)[1]
-    size = shape[-len(kernel_size) :]
-    return max_pool_backward(grad, indices, size, *window, index_format), *(None,) * (4 + len(rest))
+def _pool_gradient(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    (input,) = ctx.saved_tensors
+    *window, ceil_mode = ctx.arguments
+    _, indices = max_pool_with_indices(input.detach(), *window, ceil_mode)
+    return pool_gradient(grad, indices, input.shape[-len(window[0]) :], window, "plane"), *(None,) * 5
+
+
+def _keep_output(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(output[1])
+    ctx.shape, ctx.arguments = inputs[0].shape, inputs[1:]
+
+
+def _pool_with_indices_gradient(ctx: Any, grad: torch.Tensor, _: object) -> tuple[torch.Tensor | None, ...]:
+    (indices,) = ctx.saved_tensors
+    *window, _, index_format = ctx.arguments
+    return pool_gradient(grad, indices, ctx.shape[-len(window[0]) :], window, index_format), *(None,) * 6
+
+
+def pool_gradient(
+    grad: torch.Tensor, indices: torch.Tensor, size: Ints, window: Sequence[Ints], index_format: IndexFormat
+) -> torch.Tensor:
+    """Pooling's gradient, which can be differentiated again, whoever watches it."""
+    n = len(size)
+    if watcher(grad, indices) == TRANSFORM:
+        return _composite.scatter_add(n, grad, places_of(indices, size, window, index_format), size)
+    return max_pool_backward(grad, indices, size, *window, index_format)
+
+
+def unpool_gradient(
+    grad: torch.Tensor, indices: torch.Tensor, window: Sequence[Ints], index_format: IndexFormat
+) -> torch.Tensor:
+    """Unpooling's gradient, which can be differentiated again, whoever watches it."""
+    n = len(window[0])
+    if watcher(grad, indices) == TRANSFORM:
+        return _composite.gather(n, grad, places_of(indices, grad.shape[-n:], window, index_format))
+    return max_unpool_backward(grad, indices, *window, index_format)
 
 
 def _keep_indices(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -51,45 +79,29 @@ def _keep_indices(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> No
 
 def _unpool_gradient(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     *window, _, index_format = ctx.arguments
-    return max_unpool_backward(grad, ctx.saved_tensors[0], *window, index_format), *(None,) * 7
+    return unpool_gradient(grad, ctx.saved_tensors[0], window, index_format), *(None,) * 7
 
 
 def _gather(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """The gradient of pooling's gradient, which adds what meets: each of those receives what comes back."""
+    """The gradient of pooling's gradient, a sum of elements: each of them receives the gradient of the sum."""
     _, *window, index_format = ctx.arguments
-    return max_unpool_backward(grad, ctx.saved_tensors[0], *window, index_format), *(None,) * 7
+    return unpool_gradient(grad, ctx.saved_tensors[0], window, index_format), *(None,) * 7
 
 
 def _scatter_add(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """The gradient of unpooling's gradient, which reads the same place for several: what comes back is added there."""
+    """The gradient of unpooling's gradient, which may read an element more than once: gradients add up there."""
     (indices,) = ctx.saved_tensors
-    kernel_size, stride, padding, dilation, index_format = ctx.arguments
-    n, size = len(kernel_size), ctx.shape[-len(kernel_size) :]
-    if index_format == "window":
-        places = places_of(indices, size, kernel_size, stride, padding, dilation)
-    else:
-        places = indices.to(torch.int64)
-    flat = grad.new_zeros((*grad.shape[:-n], math.prod(size)))
-    added = flat.scatter_add(-1, places.flatten(-n), grad.flatten(-n)).view(ctx.shape)
-    return added.contiguous(memory_format=format_of(indices)), *(None,) * 6
+    *window, index_format = ctx.arguments
+    n = len(window[0])
+    size = ctx.shape[-n:]
+    result = _composite.scatter_add(n, grad, places_of(indices, size, window, index_format), size)
+    if watcher(grad, indices) != TRANSFORM:  # batches know one layout alone
+        result = result.contiguous(memory_format=format_of(indices))
+    return result, *(None,) * 6
 
 
-def places_of(
-    codes: torch.Tensor, size: Ints, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> torch.Tensor:
-    """Window codes as places in the plane."""
-    codes = codes.to(torch.int64)  # in which places and the numbers of cells have room
-    places, cells, steps = torch.zeros_like(codes), 1, 1
-    for axis in reversed(range(len(kernel_size))):
-        tap = codes // cells % kernel_size[axis]
-        windows = torch.arange(codes.shape[axis - len(kernel_size)]).view(-1, *(1,) * (len(kernel_size) - 1 - axis))
-        places = places + (windows * stride[axis] - padding[axis] + tap * dilation[axis]) * steps
-        cells, steps = cells * kernel_size[axis], steps * size[axis]
-    return places
-
-
-max_pool.register_autograd(_pool_gradient, setup_context=_keep)
-max_pool_with_indices.register_autograd(_pool_gradient, setup_context=_keep)
+max_pool.register_autograd(_pool_gradient, setup_context=_keep_input)
+max_pool_with_indices.register_autograd(_pool_with_indices_gradient, setup_context=_keep_output)
 max_pool_backward.register_autograd(_gather, setup_context=_keep_indices)
 max_unpool.register_autograd(_unpool_gradient, setup_context=_keep_indices)
 max_unpool_backward.register_autograd(_scatter_add, setup_context=_keep_indices)
@@ -115,7 +127,25 @@ def _batched(operator: Any, n_tensors: int) -> Callable[..., Any]:
     return call
 
 
+def _without_forward_mode(operator: Any) -> Callable[..., Any]:
+    """The operator's autograd kernel; PyTorch's own gives zero for tangents, which would be silently wrong."""
+    kernel = make_autograd_impl(operator._opoverload, operator)
+
+    def checked(keyset: Any, *arguments: Any) -> Any:
+        if _forward_ad._current_level >= 0:
+            for argument in arguments:
+                if isinstance(argument, torch.Tensor) and _forward_ad.unpack_dual(argument).tangent is not None:
+                    raise NotImplementedError(
+                        f"{operator._qualname} has no forward-mode derivative; the functions of cunpool.torch have"
+                    )
+        return kernel(keyset, *arguments)
+
+    return checked
+
+
+_AUTOGRAD = torch.library.Library("cunpool", "FRAGMENT")
 for _each, _count in (
     (max_pool, 1), (max_pool_with_indices, 1), (max_pool_backward, 2), (max_unpool, 2), (max_unpool_backward, 2)
 ):  # fmt: skip
     _each.register_vmap(_batched(_each, _count))
+    _AUTOGRAD.impl(_each._name, _without_forward_mode(_each), "AutogradCPU", with_keyset=True)

@@ -9,17 +9,18 @@ import torch
 import torch.autograd.forward_ad as _forward_ad
 import torch.autograd.profiler as _profiler
 from torch._C import _len_torch_dispatch_stack
-from torch._C._functorch import peek_interpreter_stack
+from torch._C._functorch import get_dynamic_layer_stack_depth, is_legacy_batchedtensor
 from torch.compiler import is_dynamo_compiling
-from torch.overrides import has_torch_function_unary
+from torch.overrides import has_torch_function_unary, has_torch_function_variadic
 
 from cunpool import _geometry
 from cunpool._geometry import Fixed, IndexFormat, Window
 from cunpool._kernels import runtime as _runtime
 from cunpool.torch import _kernels, _operators, _traced
+from cunpool.torch._derivatives import pool_gradient, unpool_gradient
 from cunpool.torch._kernels import Spacing
 from cunpool.torch._tensors import format_of
-from cunpool.torch._traced import is_traced
+from cunpool.torch._watching import watcher
 
 # Below so many elements PyTorch's own pooling is faster, which has no arguments to take apart and no arrays to wrap:
 # for one thread and for more, by whether the input is channels-last and whether autograd takes part. Measured.
@@ -61,9 +62,8 @@ class _MaxPool(torch.autograd.Function):
             return None, None
         (indices,) = ctx.saved_tensors
         n, shape, window, index_format = ctx.geometry
-        if torch.is_grad_enabled():  # for a second derivative
-            lists = _operators.lists(n, *window)
-            result = _operators.max_pool_backward(grad, indices, shape[-n:], *lists, index_format)
+        if torch.is_grad_enabled() or watcher(grad, indices):  # a second derivative, or a tensor without memory
+            result = pool_gradient(grad, indices, shape[-n:], _operators.lists(n, *window), index_format)
         else:
             result = _recorded(_kernels.max_pool_backward, n, grad, indices, shape, window, index_format)
         return result, None
@@ -91,9 +91,8 @@ class _MaxUnpool(torch.autograd.Function):
             return None, None, None
         (indices,) = ctx.saved_tensors
         n, window, index_format = ctx.geometry
-        if torch.is_grad_enabled():  # for a second derivative
-            lists = _operators.lists(n, *window)
-            result = _operators.max_unpool_backward(grad, indices, *lists, index_format)
+        if torch.is_grad_enabled() or watcher(grad, indices):
+            result = unpool_gradient(grad, indices, _operators.lists(n, *window), index_format)
         else:
             result = _recorded(_kernels.max_unpool_backward, n, grad, indices, window[:3], index_format)
         return result, None, None
@@ -117,16 +116,17 @@ def max_pool(
     recorded: bool = False,
 ) -> Any:
     """Pooling over `n` spatial axes, the direct way unless somebody watches; for profilers it is `recorded`."""
-    # Of a plain tensor this is all that `is_traced` would ask, in less time: a trace hands out tensors for numbers.
+    # Speed: of a plain tensor these are all of `watcher`'s questions that matter to PyTorch's own pooling, and cheaper.
+    # While PyTorch traces, sizes are tensors.
     plain = type(input) is _TENSOR and not has_torch_function_unary(input)
     count = input.numel() if plain else -1
     if (
         type(count) is not int
         or is_dynamo_compiling()
-        or peek_interpreter_stack() is not None
+        or get_dynamic_layer_stack_depth()
         or _len_torch_dispatch_stack()
         or _forward_ad._current_level >= 0
-        or (not plain and is_traced(input))
+        or (not plain and (has_torch_function_unary(input) or watcher(input)))
     ):
         return _traced.max_pool(n, input, window, ceil_mode, return_indices, index_format)
     if _profiler._is_profiler_enabled and not recorded:
@@ -170,6 +170,8 @@ def max_pool(
                 return results if return_indices else results[0]
         except (RuntimeError, TypeError):
             pass  # the messages below are better
+    if plain and (not input.is_cpu or is_legacy_batchedtensor(input)) and watcher(input):
+        return _traced.max_pool(n, input, window, ceil_mode, return_indices, index_format)
     if getattr(input, "requires_grad", False):
         if torch.is_grad_enabled():
             return _MaxPool.apply(input, (n, window, ceil_mode, return_indices, index_format))
@@ -203,7 +205,7 @@ def max_unpool(
     recorded: bool = False,
 ) -> torch.Tensor:
     """Unpooling over `n` spatial axes, the direct way unless somebody watches; for profilers it is `recorded`."""
-    if is_traced(input, indices):
+    if has_torch_function_variadic(input, indices) or watcher(input, indices):
         return _traced.max_unpool(n, input, indices, window, output_size, index_format)
     if _profiler._is_profiler_enabled and not recorded:
         return _recorded(max_unpool, n, input, indices, window, output_size, index_format, True)

@@ -22,8 +22,6 @@ UNPOOL_BACKWARD = {
     3: unpooling.max_unpool3d_backward,
 }
 
-_BOOL = torch.bool
-
 
 def max_pool(
     n: int,
@@ -36,8 +34,6 @@ def max_pool(
     """The maxima, and where they were."""
     dtype = getattr(input, "dtype", None)
     array = array_of(input, "input", dtype)
-    if dtype is _BOOL:
-        raise TypeError("input must be of integers or floats, got torch.bool; pool tensor.view(torch.uint8)")
     # Past the public function, for small calls: neither a dtype of indices nor a result is given.
     options = index_format, None, None, num_threads(array)
     result: Any = pooling._max_pool(n, array, window, ceil_mode, return_indices, *options)

@@ -48,6 +48,8 @@ def _unusual(
         return array_of(tensor.detach(), name, dtype, bfloat16)
     if tensor.is_conj() or tensor.is_neg():  # the memory holds something else than the tensor says
         return array_of(tensor.resolve_conj().resolve_neg(), name, dtype, bfloat16)
+    if tensor._is_zerotensor():  # PyTorch's zeros without memory
+        return array_of(torch.zeros_like(tensor), name, dtype, bfloat16)
     if tensor.dtype is _BFLOAT16:  # which NumPy does not know by name
         raise TypeError(f"{name} must be of integers, got {tensor.dtype}") from None
     raise TypeError(f"{name} must be a tensor that NumPy can read, got one of {tensor.dtype}: {error}") from None

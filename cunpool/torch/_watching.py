@@ -1,0 +1,45 @@
+"""Who watches a tensor: the one question that decides how a call, or the gradient of one, is served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.autograd.forward_ad as _forward_ad
+from torch._C import _get_tracing_state, _len_torch_dispatch_stack
+from torch._C._functorch import get_dynamic_layer_stack_depth, is_legacy_batchedtensor
+from torch.compiler import is_dynamo_compiling
+
+NOBODY = 0
+"""The memory of the tensors is all that there is to them: kernels may read it."""
+
+TRACER = 1
+"""A compiler, exporter, trace, mode or subclass records or replaces operators: they receive ``torch.ops.cunpool``."""
+
+TRANSFORM = 2
+"""Forward mode, ``torch.func`` or a batch, which derive what is called: they receive PyTorch's gather and scatter."""
+
+_PLAIN = torch.Tensor
+_NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
+
+
+def watcher(*tensors: Any) -> int:
+    """Return who has to receive a call on `tensors`: `NOBODY`, `TRACER` or `TRANSFORM`.
+
+    The same for calls and for gradients, which receive tensors that nobody could expect when the graph was built. Under
+    a compiler too: transforms inside of what it compiles are recorded from here. Functions and modes that override
+    ``torch.nn.functional``'s functions are another matter: those receive the public function before this is asked.
+    """
+    if get_dynamic_layer_stack_depth() or _forward_ad._current_level >= 0:
+        return TRANSFORM
+    if is_dynamo_compiling() or _get_tracing_state() is not None or _len_torch_dispatch_stack():
+        return TRACER
+    result, metas = NOBODY, 0
+    for tensor in tensors:
+        if type(tensor) is _PLAIN:
+            if is_legacy_batchedtensor(tensor):  # as ``torch.autograd.grad(..., is_grads_batched=True)`` makes them
+                return TRANSFORM
+        elif getattr(tensor, "__torch_dispatch__", _NO_DISPATCH) is not _NO_DISPATCH:
+            result = TRACER
+        metas += getattr(tensor, "is_meta", False)
+    return TRACER if metas == len(tensors) else result
