@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import torch
 
 from cunpool import _geometry
 from cunpool._geometry import IndexFormat
-from cunpool.torch import _handing, _operators, modules
+from cunpool.torch import _forwards, _operators, modules
+
+Model = TypeVar("Model", bound=torch.nn.Module)
 
 _NAMES = [f"{name}{n}d" for n in (1, 2, 3) for name in ("MaxPool", "MaxUnpool")]
-_OURS = {getattr(torch.nn, name): (int(name[-2]), getattr(modules, name), getattr(_handing, name)) for name in _NAMES}
-_THEIRS = {ours: theirs for theirs, (_, *both) in _OURS.items() for ours in both}
+_THEIRS = {getattr(torch.nn, name): int(name[-2]) for name in _NAMES}
+_OURS = {getattr(modules, name): getattr(torch.nn, name) for name in _NAMES}
+_FUNCTIONS = {f"max_{kind}{n}d" for kind in ("pool", "unpool") for n in (1, 2, 3)}
 
 
-def accelerate(
-    model: torch.nn.Module, *, index_format: IndexFormat = "plane", verbose: bool = False
-) -> torch.nn.Module:
+def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bool = False) -> Model:
     """Let cunpool do a network's max pooling and unpooling.
 
     Parameters
     ----------
     model : torch.nn.Module
         Changed in place: every ``torch.nn.MaxPool1d``, ``2d``, ``3d`` and ``torch.nn.MaxUnpool1d``, ``2d``, ``3d`` in
-        it, and itself if it is one, becomes cunpool's of the same name. Subclasses of these stay as they are, and so
-        do calls of functions, and modules with a `kernel_size` and such that cunpool does not take.
+        it, and itself if it is one, computes with cunpool. Subclasses of these stay as they are, and so do calls of
+        functions, scripted modules, and modules with a `kernel_size` and such that cunpool does not take.
     index_format : {"plane", "window"}
         With ``"window"``, indices take one byte each instead of eight (two in windows of more than 256 cells), on their
         way from the network's pooling modules straight to its unpooling modules. They are no tensors then: whatever
@@ -43,8 +47,15 @@ def accelerate(
 
     Raises
     ------
+    TypeError
+        If `model` is no module: a class of one, for example.
     ValueError
         If `index_format` is neither.
+
+    Warns
+    -----
+    UserWarning
+        If cunpool computes nothing of the network afterwards, with the reason.
 
     See Also
     --------
@@ -52,12 +63,16 @@ def accelerate(
 
     Notes
     -----
-    Modules keep their identity, their hooks and all of their state, and the network its names, its state dict, its
-    results and its gradients. From then on the network runs on the CPU alone. ``torch.compile``, ``torch.export``,
-    ``torch.jit.trace``, ``torch.fx`` and ``torch.func`` take it as they take the original.
+    Modules keep their identity, their class, their hooks and all of their state, and the network its names, its state
+    dict, its results and its gradients: only the ``forward`` of the instances is replaced. So libraries that choose
+    rules by the class of a module (Captum, SHAP) find the same ones. ``print(net)`` says ``by cunpool``.
 
-    A pickle of the whole network (``torch.save(model)``, not of its state dict) names cunpool's modules, so it needs
-    cunpool where it is loaded: `restore` the network first where that is not wanted.
+    ``torch.compile``, ``torch.export``, ``torch.jit.trace``, ``torch.fx`` and ``torch.func`` take the network as they
+    take the original; ``torch.jit.script`` refuses it. Tensors on other devices than the CPU are PyTorch's.
+
+    A pickle of the whole network (``torch.save(model)``, not of its state dict) names cunpool's functions, so it needs
+    cunpool where it is loaded: `restore` the network first where that is not wanted. A module that is copied by
+    ``copy.copy`` alone, not ``copy.deepcopy``, computes with the arguments of the one that it was copied from.
 
     Examples
     --------
@@ -67,32 +82,61 @@ def accelerate(
     replaced: 1 MaxPool2d
     left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,)
     True
-    >>> isinstance(net[1], cunpool.torch.MaxPool2d)
+    >>> net[1]
+    MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False, by cunpool)
+    >>> type(net[1]) is torch.nn.MaxPool2d
     True
     """
+    check_model(model)
+    replaced, left = hand_over(model, index_format)
+    left += _reasons(model)
+    if verbose:
+        _report(replaced, left)
+    if not any(_is_ours(module) for module in model.modules()):
+        reasons = left or ["it has no modules of max pooling or unpooling"]
+        warnings.warn(
+            f"cunpool.torch.accelerate replaced nothing in {type(model).__name__}: " + "; ".join(reasons), stacklevel=2
+        )
+    return model
+
+
+def hand_over(model: torch.nn.Module, index_format: IndexFormat = "plane") -> tuple[Counter[str], list[str]]:
+    """Replace what can be replaced; return how many of each class, and what was left and why."""
     codes = _geometry.is_window(index_format)
     replaced: Counter[str] = Counter()
     left = []
     for name, module in model.named_modules():
         kind = type(module)
-        reason = ""
-        if (theirs := _THEIRS.get(kind, kind)) in _OURS and "index_format" not in vars(module):
-            n, ours, handing = _OURS[theirs]
-            reason = _refusal(n, module)
-            if not reason:
-                module.__class__ = handing if codes and _has_codes(n, module) else ours
-        if type(module) is not kind:
-            replaced[type(module).__name__] += 1
-        elif kind not in _THEIRS and isinstance(module, tuple(_OURS)):
-            left.append(f"left: {name or 'the model itself'} ({kind.__name__}): {reason or 'a subclass'}")
-    if verbose:
-        print("replaced:", ", ".join(f"{count} {name}" for name, count in sorted(replaced.items())) or "nothing")
-        print(*left, sep="\n", end="\n" if left else "")
-    return model
+        theirs = _OURS.get(kind, kind)
+        if theirs not in _THEIRS:
+            if isinstance(module, tuple(_THEIRS)):
+                left.append(f"{name or 'the model itself'} ({kind.__name__}): a subclass")
+            continue
+        n = _THEIRS[theirs]
+        if reason := _refusal(n, module):
+            left.append(f"{name or 'the model itself'} ({kind.__name__}): {reason}")
+        elif "index_format" not in vars(module):  # a module's own choice stays
+            forward = _forward(n, module, codes)
+            if kind in _OURS and type(forward) in (_forwards.Pool, _forwards.Unpool):
+                _take_back(module)  # computes with cunpool by itself
+            elif type(forward) is not type(vars(module).get("forward")):
+                forward.install()
+                replaced[kind.__name__] += 1
+    return replaced, left
+
+
+def _forward(n: int, module: torch.nn.Module, codes: bool) -> _forwards.Forward:
+    """What `module` is to compute."""
+    codes = codes and math.prod(_operators.lists(n, module.kernel_size, None, 0, 1)[0]) <= 1 << 16
+    if hasattr(module, "return_indices"):
+        return (_forwards.PoolToCodes if codes else _forwards.Pool)(n, module)
+    return (_forwards.UnpoolFromCodes if codes else _forwards.Unpool)(n, module)
 
 
 def _refusal(n: int, module: torch.nn.Module) -> str:
     """Why cunpool cannot do what `module` does; empty if it can."""
+    if "forward" in vars(module) and not _is_accelerated(module):
+        return "somebody else has replaced its forward"
     try:
         _operators.lists(n, module.kernel_size, module.stride, module.padding, getattr(module, "dilation", 1))
     except (TypeError, ValueError, OverflowError) as error:
@@ -100,34 +144,97 @@ def _refusal(n: int, module: torch.nn.Module) -> str:
     return ""
 
 
-def _has_codes(n: int, module: torch.nn.Module) -> bool:
-    """Whether a cell of a window of `module` can be told by a code."""
-    (kernel_size, *_) = _operators.lists(n, module.kernel_size, None, 0, 1)
-    return math.prod(kernel_size) <= 1 << 16
+def check_model(model: Any) -> None:
+    """Refuse what is no module."""
+    if isinstance(model, type):
+        raise TypeError(f"model must be a module, got the class {model.__name__}: give an instance, {model.__name__}()")
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
 
 
-def restore(model: torch.nn.Module) -> torch.nn.Module:
+def _is_accelerated(module: torch.nn.Module) -> bool:
+    return isinstance(vars(module).get("forward"), _forwards.Forward)
+
+
+def _is_ours(module: torch.nn.Module) -> bool:
+    return type(module) in _OURS or _is_accelerated(module)
+
+
+def _report(replaced: Counter[str], left: list[str]) -> None:
+    print("replaced:", ", ".join(f"{count} {name}" for name, count in sorted(replaced.items())) or "nothing")
+    for reason in left:
+        print(f"left: {reason}")
+
+
+def _reasons(model: torch.nn.Module) -> Iterator[str]:
+    """What `accelerate` cannot reach in a network: one sentence for each class of modules."""
+    told = set()
+    for module in model.modules():
+        kind = type(module)
+        if kind in told or kind.__module__.startswith("torch.nn."):
+            continue
+        told.add(kind)
+        if isinstance(module, torch.jit.ScriptModule):
+            yield f"{module.original_name} is scripted or traced: accelerate the network before torch.jit"
+        elif calls := _called(getattr(kind.forward, "__code__", None), getattr(kind.forward, "__globals__", {})):
+            ours = ", ".join(f"cunpool.torch.{name}" for name in sorted(calls))
+            yield f"{kind.__name__} calls functions, not modules: call {ours} there"
+
+
+def _called(code: Any, names: dict[str, Any]) -> set[str]:
+    """PyTorch's functions of pooling that some code calls; `names` are those of its file."""
+    if code is None or any(getattr(names.get(name), "__name__", "").startswith("cunpool") for name in code.co_names):
+        return set()
+    inner = (_called(constant, names) for constant in code.co_consts if type(constant) is type(code))
+    return {name for name in code.co_names if name in _FUNCTIONS}.union(*inner)
+
+
+def restore(model: Model, *, verbose: bool = False) -> Model:
     """Give a network's max pooling and unpooling back to PyTorch: the opposite of `accelerate`.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Changed in place: every module of cunpool's in it, and itself if it is one, becomes PyTorch's of the same name.
+        Changed in place: every accelerated module in it, and itself if it is one, computes with PyTorch again. A module
+        of cunpool's becomes PyTorch's of the same name.
+    verbose : bool
+        Whether to print what was restored.
 
     Returns
     -------
     torch.nn.Module
         `model`.
 
+    Raises
+    ------
+    TypeError
+        If `model` is no module.
+
     Examples
     --------
     >>> import torch, cunpool.torch
     >>> net = cunpool.torch.accelerate(torch.nn.Sequential(torch.nn.MaxPool2d(2)))
-    >>> type(cunpool.torch.restore(net)[0]) is torch.nn.MaxPool2d
-    True
+    >>> cunpool.torch.restore(net, verbose=True)
+    restored: 1 MaxPool2d
+    Sequential(
+      (0): MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)
+    )
     """
+    check_model(model)
+    restored: Counter[str] = Counter()
     for module in model.modules():
-        if type(module) in _THEIRS:
-            module.__class__ = _THEIRS[type(module)]
+        if _is_ours(module):
+            restored[type(module).__name__] += 1
+            _take_back(module)
+            module.__class__ = _OURS.get(type(module), type(module))
             vars(module).pop("index_format", None)  # PyTorch's know one alone
+    if verbose:
+        print("restored:", ", ".join(f"{count} {name}" for name, count in sorted(restored.items())) or "nothing")
     return model
+
+
+def _take_back(module: torch.nn.Module) -> None:
+    """Undo `_forwards.Forward.install`."""
+    if isinstance(vars(module).get("forward"), _forwards.Forward):
+        for name in _forwards.ATTRIBUTES:
+            vars(module).pop(name, None)

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from cunpool.torch._accelerate import accelerate
+from cunpool.torch import _accelerate, _traced
 
 # Where a value of PyTorch's indices keeps what ONNX counted, and the size of the plane that was pooled.
 _ORIGIN = "cunpool.origin"
@@ -49,12 +49,16 @@ def export_onnx(
     ------
     ImportError
         If onnx or onnxscript are missing: ``pip install 'cunpool[onnx]'``.
+    TypeError
+        If `model` is no module, or a scripted or traced one.
     ValueError
-        If ONNX cannot say it: window codes, dilation in unpooling, and `ceil_mode` with dynamic spatial sizes where
-        strides and padding are larger than the windows. The layer is named.
+        With ``dynamo=False``, and if ONNX cannot say it: window codes, dilation in unpooling, and `ceil_mode` with
+        dynamic spatial sizes where strides and padding are larger than the windows. The layer is named.
 
     Notes
     -----
+    ``torch.onnx.export`` takes an accelerated network too, and writes what it writes for PyTorch's own modules.
+
     ONNX Runtime unpools float32 alone. The reference evaluator of the onnx package differs from ONNX Runtime where
     ``output_shape`` is not the default size; ONNX Runtime gives PyTorch's numbers.
 
@@ -70,8 +74,18 @@ def export_onnx(
     >>> [node.op_type for node in program.model.graph]
     ['Conv', 'MaxPool']
     """
+    _accelerate.check_model(model)
+    if not options.pop("dynamo", True):
+        raise ValueError(
+            "export_onnx needs the exporter of torch.export, got dynamo=False: leave it out, or give the network to "
+            "torch.onnx.export(..., dynamo=False)"
+        )
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError(f"model must not be scripted or traced, got {type(model).__name__}: export the original")
     table = {**onnx_translation_table(), **options.pop("custom_translation_table", {})}
-    accelerated = accelerate(copy.deepcopy(model))
+    accelerated = copy.deepcopy(model)
+    _accelerate.hand_over(accelerated)
+    token = _traced.TRANSLATED.set(True)
     try:
         return torch.onnx.export(accelerated, args, path, dynamo=True, custom_translation_table=table, **options)
     except torch.onnx.errors.OnnxExporterError as error:
@@ -81,6 +95,8 @@ def export_onnx(
         if cause is None:
             raise
         raise ValueError(f"{cause} (in {_layer(error)})") from None
+    finally:
+        _traced.TRANSLATED.reset(token)
 
 
 class _Unsayable(ValueError):

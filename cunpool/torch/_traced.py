@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch.compiler import is_dynamo_compiling
 from torch.overrides import handle_torch_function, has_torch_function
 
@@ -20,6 +22,18 @@ from cunpool.torch._watching import TRANSFORM, watcher
 
 # By name, the public functions: what modes and subclasses are told of.
 PUBLIC: dict[str, Callable[..., Any]] = {}
+
+# Whether `export_onnx` exports, which translates cunpool's operators; ``torch.onnx.export`` refuses them.
+TRANSLATED = ContextVar("TRANSLATED", default=False)
+
+
+def _is_for_onnx(index_format: str) -> bool:
+    """Whether to give ``torch.onnx.export`` PyTorch's own operators, which it translates."""
+    if not torch.onnx.is_in_onnx_export() or TRANSLATED.get():
+        return False
+    if index_format != "plane":
+        raise ValueError("torch.onnx.export cannot write window codes: give the network to cunpool.torch.export_onnx")
+    return True
 
 
 def max_pool(
@@ -35,6 +49,8 @@ def max_pool(
     if watcher(input) == TRANSFORM:
         values, indices = _operators.max_pool_with_indices(input.detach(), *lists, ceil_mode, index_format)
         values = _composite.gather_maxima(n, input, values, places_of(indices, input.shape[-n:], lists, index_format))
+    elif _is_for_onnx(index_format):
+        return getattr(F, f"max_pool{n}d")(input, *lists, ceil_mode, return_indices)
     # The compiler sees whether there will be a gradient, which then need not look for the places again.
     elif return_indices or (is_dynamo_compiling() and input.requires_grad and torch.is_grad_enabled()):
         values, indices = _operators.max_pool_with_indices(input, *lists, ceil_mode, index_format)
@@ -57,6 +73,8 @@ def max_unpool(
         return handle_torch_function(function, (input, indices), *arguments, index_format=index_format)
     _geometry.is_window(index_format)
     lists = _operators.lists(n, *window, 1)
+    if _is_for_onnx(index_format):
+        return getattr(F, f"max_unpool{n}d")(input, indices, *lists[:3], output_size)
     if output_size is not None:
         if len(output_size) not in (n, n + 2, input.ndim):
             raise ValueError(f"output_size must have {n} or {input.ndim} entries, got {len(output_size)}")

@@ -1,0 +1,160 @@
+"""What `accelerate` puts into the ``forward`` of a module, whose class stays PyTorch's.
+
+Captum, SHAP and others choose rules by ``type(module)``, so the class has to stay. The ``forward`` of the instance is
+an object here: it is copied, pickled and replicated with the module, and removing it restores the module.
+
+With ``index_format="window"`` indices are a `WindowIndices`. Window codes mean nothing without their windows, so the
+network never has them: unpooling opens the `WindowIndices` after it has compared windows and sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any, NoReturn, SupportsIndex
+
+import torch
+
+from cunpool import _geometry
+from cunpool.torch import _eager, _operators
+from cunpool.torch._watching import watcher
+
+REFUSAL = (
+    "indices of a network accelerated with index_format='window' go from its pooling straight to its unpooling and "
+    "can do nothing else: accelerate it without index_format"
+)
+
+
+ATTRIBUTES = ("forward", "extra_repr", "__prepare_scriptable__")
+"""Of an accelerated module: what it computes, how it is printed, and what ``torch.jit.script`` calls first."""
+
+
+class WindowIndices:
+    """Window codes, the window they belong to, and the size of the planes that were pooled."""
+
+    def __init__(self, codes: torch.Tensor, window: list[list[int]], size: torch.Size) -> None:
+        self.codes, self.window, self.size = codes, window, size
+
+    @classmethod
+    def __torch_function__(cls, *_: object) -> NoReturn:
+        raise TypeError(REFUSAL)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{REFUSAL} (not {name!r})")
+
+
+class Forward:
+    """The ``forward`` of one accelerated module; the arguments are read from the module at each call."""
+
+    def __init__(self, n: int, module: torch.nn.Module) -> None:
+        self.n, self.module = n, module
+
+    @property
+    def __code__(self) -> CodeType:
+        """Where it is defined, which ``torch.export`` reads of any ``forward``."""
+        return type(self).__call__.__code__
+
+    def install(self) -> None:
+        """Replace what the module computes, its description, and what ``torch.jit.script`` asks it for."""
+        vars(self.module).update(zip(ATTRIBUTES, (self, self.describe, self.refuse_to_be_scripted), strict=True))
+
+    def describe(self) -> str:
+        return f"{type(self.module).extra_repr(self.module)}, by cunpool"
+
+    def refuse_to_be_scripted(self) -> NoReturn:
+        raise RuntimeError(
+            "torch.jit.script cannot compile a network accelerated by cunpool: use torch.jit.trace, or call "
+            "cunpool.torch.restore(net) before torch.jit.script"
+        )
+
+    def __call__(self, *arguments: Any) -> Any:
+        """PyTorch's own."""
+        return type(self.module).forward(self.module, *arguments)
+
+
+class Pool(Forward):
+    """Pooling; tensors that are elsewhere than on the CPU are PyTorch's."""
+
+    def __call__(self, input: torch.Tensor) -> Any:
+        if _is_elsewhere(input):
+            return super().__call__(input)
+        module = self.module
+        window = module.kernel_size, module.stride, module.padding, module.dilation
+        return _eager.max_pool(self.n, input, window, module.ceil_mode, module.return_indices)
+
+
+class Unpool(Forward):
+    """Unpooling; tensors that are elsewhere than on the CPU are PyTorch's."""
+
+    def __call__(
+        self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
+    ) -> torch.Tensor:
+        if _is_elsewhere(input):
+            return super().__call__(input, indices, output_size)
+        module = self.module
+        return _eager.max_unpool(
+            self.n, input, indices, (module.kernel_size, module.stride, module.padding), output_size
+        )
+
+
+class PoolToCodes(Pool):
+    """Pooling that hands window codes to unpooling."""
+
+    def describe(self) -> str:
+        return f"{super().describe()}, index_format='window'"
+
+    def __call__(self, input: torch.Tensor) -> Any:
+        module = self.module
+        if not module.return_indices:
+            return super().__call__(input)
+        window = module.kernel_size, module.stride, module.padding, module.dilation
+        values, codes = _eager.max_pool(self.n, input, window, module.ceil_mode, True, "window")
+        return values, WindowIndices(codes, _operators.lists(self.n, *window), input.shape[-self.n :])
+
+
+class UnpoolFromCodes(Unpool):
+    """Unpooling that opens the window codes of such a pooling."""
+
+    def describe(self) -> str:
+        return f"{super().describe()}, index_format='window'"
+
+    def __call__(
+        self, input: torch.Tensor, indices: Any, output_size: Sequence[SupportsIndex] | None = None
+    ) -> torch.Tensor:
+        if not isinstance(indices, WindowIndices):  # from elsewhere: they are indices into the plane
+            return super().__call__(input, indices, output_size)
+        module = self.module
+        window = module.kernel_size, module.stride, module.padding
+        lists = _operators.lists(self.n, *window, 1)
+        if lists != indices.window:
+            raise ValueError(
+                f"{_described(lists)} cannot unpool with window codes from {_described(indices.window)}: "
+                "accelerate the network without index_format"
+            )
+        if isinstance(indices.size, torch.Size):  # a symbolic trace has none
+            self._check_size(input, lists, indices.size, output_size)
+        return _eager.max_unpool(self.n, input, indices.codes, window, output_size, "window")
+
+    def _check_size(self, input: torch.Tensor, window: list[list[int]], before: torch.Size, output_size: Any) -> None:
+        """Refuse to unpool to another size than that `before` pooling, where both are known."""
+        if output_size is None:
+            axes = zip(input.shape[-self.n :], *window[:3], strict=True)
+            output_size = [(pooled - 1) * stride - 2 * padding + kernel for pooled, kernel, stride, padding in axes]
+        elif not watcher(input):  # then sizes may be of NumPy's or PyTorch's numbers
+            output_size = _geometry.entries("output_size", output_size)
+        size, full = [*before], [*output_size][-self.n :]
+        # Sizes may be symbols while PyTorch traces or exports; a code names the element of its window at any size.
+        if all(type(entry) is int for entry in (*size, *full)) and size != full:
+            raise ValueError(
+                f"what was pooled had the size {size}, and unpooling would give {full}: give output_size, the shape of "
+                "what was pooled"
+            )
+
+
+def _described(window: list[list[int]]) -> str:
+    return "windows of kernel_size {}, stride {}, padding {}, dilation {}".format(*window)
+
+
+def _is_elsewhere(input: Any) -> bool:
+    """Whether `input` is a tensor on another device, so that PyTorch has to serve it."""
+    return isinstance(input, torch.Tensor) and not (input.is_cpu or input.is_meta)
