@@ -254,7 +254,7 @@ def modules(rng) -> None:
     sizes = [[*size] if hasattr(size, "__next__") else size for size in sizes]
     pool = getattr(torch.nn, f"MaxPool{n}d")(*sizes, return_indices=True, ceil_mode=case.ceil)
     ours = ct.accelerate(copy.deepcopy(pool))
-    hold(type(ours) is getattr(ct, f"MaxPool{n}d"), f"accelerate left it: {what} {sizes}")
+    hold("by cunpool" in repr(ours), f"accelerate left it: {what} {sizes}")
     expected = getattr(F, f"max_pool{n}d")(case.x.contiguous(), *case.plain(), return_indices=True)
     for result, wanted in zip(ours(case.x), expected, strict=True):
         hold(bits(result) == bits(wanted), f"an accelerated module: {what}")

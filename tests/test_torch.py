@@ -381,98 +381,6 @@ def test_modules(n):
             assert torch.equal(unpool(*result, output_size=x.shape), expected(*result, output_size=x.shape))
 
 
-class SegNet(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        conv = torch.nn.Conv2d
-        self.norm = torch.nn.BatchNorm2d(6)
-        self.down = torch.nn.ModuleList([conv(3, 6, 3, padding=1), conv(6, 8, 3, padding=1)])
-        self.up = torch.nn.ModuleList([conv(8, 6, 3, padding=1), conv(6, 2, 3, padding=1)])
-        self.pool = torch.nn.MaxPool2d(2, return_indices=True)
-        self.same_pool = self.pool
-        self.smooth = torch.nn.MaxPool2d(3, stride=1, padding=1)
-        self.unpool = torch.nn.MaxUnpool2d(2, stride=2)
-
-    def forward(self, x):
-        sizes, places = [], []
-        for conv, pool in zip(self.down, (self.pool, self.same_pool), strict=True):
-            x = torch.relu(conv(x))
-            sizes.append(x.shape)
-            x, indices = pool(self.norm(x) if x.shape[1] == 6 else x)
-            places.append(indices)
-        x = self.smooth(x)
-        for conv in self.up:
-            x = conv(self.unpool(x, places.pop(), output_size=sizes.pop()))
-        return x
-
-
-@pytest.mark.parametrize("last", [False, True])
-def test_accelerate(last):
-    fresh = SegNet()
-    x = torch.randn(2, 3, 30, 35)
-    if last:
-        fresh, x = fresh.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    hooked = []
-    fresh.pool.register_forward_hook(lambda *_: hooked.append(1))
-    nets = [fresh, copy.deepcopy(fresh)]
-    text = repr(fresh)
-    pool = nets[1].pool
-    assert ct.accelerate(nets[1]) is nets[1]
-    assert ct.accelerate(nets[1]) is nets[1]
-    assert repr(nets[1]) == text
-    assert nets[1].pool is nets[1].same_pool is pool
-    assert [type(m) for m in (pool, nets[1].smooth, nets[1].unpool)] == [ct.MaxPool2d, ct.MaxPool2d, ct.MaxUnpool2d]
-    assert type(fresh.pool) is torch.nn.MaxPool2d
-    outputs = []
-    for net in nets:
-        net.eval()
-        with torch.no_grad():
-            quiet = net(x)
-        net.train()
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(2):
-            optimizer.zero_grad()
-            output = net(x)
-            output.square().mean().backward()
-            optimizer.step()
-        outputs.append([quiet, output, *(p.grad for p in net.parameters()), *net.state_dict().values()])
-        assert [m.training for m in net.modules()] == [True] * len([*net.modules()])
-    assert len(hooked) == 12
-    assert list(nets[0].state_dict()) == list(nets[1].state_dict())
-    for result, expected in zip(outputs[1], outputs[0], strict=True):
-        assert result.stride() == expected.stride()
-        assert torch.equal(result, expected)
-    nets[1].pool._forward_hooks.clear()
-    again = pickle.loads(pickle.dumps(nets[1]))
-    assert torch.equal(again.eval()(x), nets[1].eval()(x))
-
-
-def test_what_accelerate_leaves_alone(capsys):
-    class Mine(torch.nn.MaxPool2d):
-        pass
-
-    alone = torch.nn.MaxUnpool3d(2).eval()
-    assert ct.accelerate(alone) is alone
-    assert type(alone) is ct.MaxUnpool3d
-    assert not alone.training
-    short = torch.nn.MaxPool2d((2,))  # PyTorch takes it, cunpool does not
-    net = torch.nn.Sequential(Mine(2), torch.nn.AvgPool2d(2), short, torch.nn.MaxPool2d((2, 2)))
-    assert ct.accelerate(net, verbose=True) is net
-    assert [type(m) for m in net] == [Mine, torch.nn.AvgPool2d, torch.nn.MaxPool2d, ct.MaxPool2d]
-    assert net(torch.rand(1, 1, 16, 16)).shape == (1, 1, 1, 1)
-    assert capsys.readouterr().out.splitlines() == [
-        "replaced: 1 MaxPool2d",
-        "left: 0 (Mine): a subclass",
-        "left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,)",
-    ]
-    ct.accelerate(Mine(2), verbose=True)
-    ct.accelerate(torch.nn.ReLU(), verbose=True)
-    ct.accelerate(ct.MaxPool2d(2, index_format="window"), verbose=True)
-    assert capsys.readouterr().out == (
-        "replaced: nothing\nleft: the model itself (Mine): a subclass\n" + 2 * "replaced: nothing\n"
-    )
-
-
 @pytest.mark.parametrize("size", [4, 400])
 def test_flags_are_flags_at_any_size(monkeypatch, size):
     monkeypatch.setattr(_eager, "LEAST", 1 << 12)
@@ -482,33 +390,6 @@ def test_flags_are_flags_at_any_size(monkeypatch, size):
             with pytest.raises(TypeError, match=f"{flag} must be True or False"):
                 ct.max_pool2d(x, 2, **{flag: value})
     assert len(ct.max_pool2d(x, 2, ceil_mode=0, return_indices=1)) == 2
-
-
-def test_accelerate_takes_all_that_the_functions_take():
-    nn = torch.nn
-    x = torch.rand(1, 2, 8, 8)
-    for pool in (
-        nn.MaxPool2d([2, 2]), nn.MaxPool2d(np.int64(2)), nn.MaxPool2d(2, padding=[0, 0]),
-        nn.MaxPool2d(2, np.array([2, 2])), nn.MaxPool2d(2, stride=torch.tensor([2, 2])),
-        nn.MaxPool1d([2]), nn.MaxPool3d((1, 2, 2)),
-    ):  # fmt: skip
-        ours = ct.accelerate(copy.deepcopy(pool))
-        assert type(ours) is getattr(ct, type(pool).__name__)
-        given = x[0] if isinstance(pool, nn.MaxPool1d) else x
-        assert ours(given).shape == (given.shape[:-1] if given.ndim == 3 else (*x.shape[:2], 4)) + (4,)
-        assert type(ct.restore(ours)) is type(pool)
-    for unpool in (nn.MaxUnpool2d([2, 2]), nn.MaxUnpool1d((2,)), nn.MaxUnpool2d(2, np.int64(2))):
-        assert type(ct.accelerate(unpool)) is getattr(ct, type(unpool).__name__)
-
-
-def test_restore_is_the_opposite_of_accelerate():
-    net = SegNet()
-    types = [type(module) for module in net.modules()]
-    x = torch.randn(1, 3, 12, 12)
-    expected = net.eval()(x)
-    assert ct.restore(ct.accelerate(net)) is net
-    assert [type(module) for module in net.modules()] == types
-    assert torch.equal(ct.restore(net)(x), expected)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -580,61 +461,6 @@ def test_modules_with_window_codes(n):
 
 def there_and_back(n, x):
     return getattr(F, f"max_unpool{n}d")(*getattr(F, f"max_pool{n}d")(x, 2, return_indices=True), 2)
-
-
-def test_accelerate_with_window_codes():
-    net = SegNet().eval()
-    x = torch.randn(2, 3, 31, 34)
-    expected = net(x)
-    for first in (net, ct.accelerate(copy.deepcopy(net)), ct.accelerate(copy.deepcopy(net), index_format="window")):
-        accelerated = ct.accelerate(first if first is not net else copy.deepcopy(net), index_format="window")
-        assert isinstance(accelerated.pool, ct.MaxPool2d)
-        assert isinstance(accelerated.unpool, ct.MaxUnpool2d)
-        assert torch.equal(accelerated(x), expected)
-        assert accelerated.pool(x)[1].codes.dtype is torch.uint8
-        again = pickle.loads(pickle.dumps(accelerated))
-        assert torch.equal(again(x), expected)
-    assert type(ct.accelerate(again).pool) is ct.MaxPool2d
-    assert raw(again.pool(x)[1]) == raw(net.pool(x)[1])
-    ct.accelerate(again, index_format="window")
-    assert [type(module) for module in ct.restore(again).modules()] == [type(module) for module in net.modules()]
-    large = ct.accelerate(torch.nn.MaxPool2d(300, return_indices=True), index_format="window")
-    assert type(large) is ct.MaxPool2d  # codes would not do
-
-
-def test_codes_go_from_a_pooling_to_an_unpooling_alone():
-    pool, unpool = torch.nn.MaxPool2d(2, return_indices=True), torch.nn.MaxUnpool2d(2)
-    x = torch.rand(1, 2, 9, 8)
-    y, places = pool(x)
-    ct.accelerate(torch.nn.ModuleList([pool, unpool]), index_format="window")
-    _, indices = pool(x)
-    assert torch.equal(unpool(y, indices, x.shape), unpool(y, places, x.shape))
-    assert torch.equal(unpool(y, indices, output_size=(9, 8)), F.max_unpool2d(y, places, 2, output_size=(9, 8)))
-    for size in (None, (8, 8), (np.int64(8), 8), (torch.tensor(8), 8)):
-        with pytest.raises(ValueError, match=r"the size \[9, 8\], and unpooling would give \[8, 8\]: give output_size"):
-            unpool(y, indices, size)
-    with pytest.raises(
-        ValueError, match=r"kernel_size .3, 3., .* cannot unpool with window codes from .*kernel_size .2"
-    ):
-        ct.accelerate(torch.nn.MaxUnpool2d(3, 2, 1), index_format="window")(y, indices)
-    for use in (
-        lambda: torch.gather(x.flatten(-2), -1, indices), lambda: torch.add(x, indices), lambda: indices.long(),
-        lambda: F.max_unpool2d(y, indices, 2, output_size=(9, 8)), lambda: torch.cat([indices, indices]),
-        lambda: indices.shape, lambda: ct.max_unpool2d(y, indices, 2), lambda: torch.nn.MaxUnpool2d(2)(y, indices),
-    ):  # fmt: skip
-        with pytest.raises((TypeError, AttributeError), match="straight to its unpooling"):
-            use()
-    for use in (lambda: indices + 1, lambda: y + indices):
-        with pytest.raises(TypeError, match=r"unsupported operand .* 'WindowIndices'"):
-            use()
-    with pytest.raises(ValueError, match="indices must have the shape of input"):
-        unpool(y[:, 1:], indices, x.shape)
-
-
-def test_pickles_need_cunpool_until_the_network_is_restored():
-    net = ct.accelerate(torch.nn.Sequential(torch.nn.MaxPool2d(2)), index_format="window")
-    assert b"cunpool" in pickle.dumps(net)
-    assert b"cunpool" not in pickle.dumps(ct.restore(net))
 
 
 @pytest.mark.parametrize("size", [4, 200])

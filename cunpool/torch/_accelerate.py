@@ -171,7 +171,7 @@ def _reasons(model: torch.nn.Module) -> Iterator[str]:
     told = set()
     for module in model.modules():
         kind = type(module)
-        if kind in told or kind.__module__.startswith("torch.nn."):
+        if kind in told or kind.__module__.startswith("torch.nn.") or isinstance(module, tuple(_THEIRS)):
             continue
         told.add(kind)
         if isinstance(module, torch.jit.ScriptModule):
