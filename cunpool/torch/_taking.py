@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 import torch.autograd.profiler as _profiler
-from torch._C._functorch import is_legacy_batchedtensor
 from torch.overrides import handle_torch_function, has_torch_function
 
 from cunpool import _geometry, taking
 from cunpool._geometry import Fixed, IndexFormat, Shape, Size
-from cunpool.torch import _eager, _kernels, _operators, _traced
+from cunpool.torch import _composite, _eager, _kernels, _operators, _traced
 from cunpool.torch._tensors import BITS, array_of, num_threads, tensor_of
+from cunpool.torch._watching import watcher
 
 TAKE = {1: taking.take_at1d, 2: taking.take_at2d, 3: taking.take_at3d}
 
@@ -42,7 +42,7 @@ class _TakeAt(torch.autograd.Function):
             return None, None, None
         (indices,) = ctx.saved_tensors
         shape, call = ctx.geometry
-        if torch.is_grad_enabled() or _is_watched(grad, indices):  # for a second derivative, or several at once
+        if torch.is_grad_enabled() or watcher(grad, indices):  # for a second derivative, or several at once
             return _scatter_added(grad, indices, shape, *call), None, None
         return _eager._recorded(take_at_backward, grad, indices, shape, *call), None, None
 
@@ -59,7 +59,7 @@ def take_at(
     if has_torch_function((input, indices)):
         function, rest = _traced.PUBLIC[f"take_at{n}d"], {"dilation": window[3], "index_format": index_format}
         return handle_torch_function(function, (input, indices), input, indices, *window[:3], **rest)
-    if _is_watched(input, indices):
+    if watcher(input, indices):
         return _gathered(input, indices, n, window, index_format)
     if _profiler._is_profiler_enabled and not recorded:
         return _eager._recorded(take_at, n, input, indices, window, index_format, True)
@@ -68,14 +68,6 @@ def take_at(
             return _TakeAt.apply(input, indices, (n, window, index_format))
         input = input.detach()
     return _take_at(input, indices, n, window, index_format)
-
-
-def _is_watched(*tensors: torch.Tensor) -> Any:
-    """Whether PyTorch records, transforms or batches what is called on the `tensors`, or these have no memory."""
-    return _traced.is_traced(*tensors) or any(
-        getattr(tensor, "is_meta", False) or (type(tensor) is torch.Tensor and is_legacy_batchedtensor(tensor))
-        for tensor in tensors
-    )
 
 
 def _take_at(
@@ -122,17 +114,12 @@ def _is_pooling(n: int, shape: Shape, pooled: Shape, window: Fixed) -> bool:
     return True
 
 
-def _flat(tensor: torch.Tensor, n: int) -> torch.Tensor:
-    """One row for each plane. (`flatten` has no rule for batches everywhere.)"""
-    return tensor.reshape((*tensor.shape[: tensor.ndim - n], math.prod(tensor.shape[tensor.ndim - n :])))
-
-
 def _gathered(
     input: torch.Tensor, indices: torch.Tensor, n: int, window: Given, index_format: IndexFormat
 ) -> torch.Tensor:
     """Taking by PyTorch's operators."""
     places = _places(indices, input.shape, n, window, index_format)
-    return _flat(input, n).gather(-1, _flat(places, n)).reshape(indices.shape)
+    return _composite.gather(n, input, places)
 
 
 def _scatter_added(
@@ -140,8 +127,7 @@ def _scatter_added(
 ) -> torch.Tensor:
     """The gradient of taking by PyTorch's operators."""
     places = _places(indices, shape, n, window, index_format)
-    zeros = grad.new_zeros((*shape[:-n], math.prod(shape[-n:])))
-    return zeros.scatter_add(-1, _flat(places, n), _flat(grad, n)).reshape(shape)
+    return _composite.scatter_add(n, grad, places, shape[-n:])
 
 
 def _places(
