@@ -335,6 +335,7 @@ def test_other_devices_are_pytorchs(name):
     assert result.shape == ((1, 1, 2, 2) if name == "MaxPool2d" else (1, 1, 8, 8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [nn.MaxPool2d(2), nn.MaxUnpool2d(2)])
 def test_a_module_alone_is_exported_and_compiled(module):
     expected = inspect.signature(type(module).forward).parameters.keys() - {"self"}
@@ -361,6 +362,7 @@ class Classifier(nn.Module):
         return self.linear(self.pool(self.conv(x)).flatten(1))
 
 
+@pytest.mark.slow
 def test_captums_attributions_are_those_of_the_original():
     attr = pytest.importorskip("captum.attr")
     net, x, baseline = Classifier().eval(), torch.randn(4, 1, 12, 12), torch.randn(4, 1, 12, 12)
@@ -374,6 +376,7 @@ def test_captums_attributions_are_those_of_the_original():
     assert results[1][1].abs().max() < 1e-5  # attributions add up to the difference of the results
 
 
+@pytest.mark.slow
 def test_shaps_attributions_are_those_of_the_original():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

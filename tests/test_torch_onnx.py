@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import re
 import warnings
@@ -169,6 +170,48 @@ def test_examples(tmp_path, monkeypatch):
         "MaxPool",
         "MaxUnpool",
     ]
+
+
+@pytest.mark.parametrize("index_format", ["plane", "window"])
+def test_networks_that_are_accelerated_already(tmp_path, index_format):
+    net = Net(2, (2,), True, functions=index_format == "plane").eval()
+    x = torch.randn(2, 3, 9, 8)
+    accelerated = ct.accelerate(copy.deepcopy(net), index_format=index_format)
+    nodes, session = exported(accelerated, x, tmp_path)
+    assert nodes["MaxUnpool"] == 1
+    check(net, session, x)
+    assert "by cunpool" in repr(accelerated)
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_pytorchs_exporter_writes_pytorchs_operators(tmp_path, dynamo):
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2)).eval()
+    path = tmp_path / "net.onnx"
+    x = torch.randn(1, 1, 8, 8)
+    torch.onnx.export(ct.accelerate(copy.deepcopy(net)), (x,), path, dynamo=dynamo, verbose=False)
+    assert [node.op_type for node in onnx.load(path).graph.node] == ["Conv", "MaxPool"]
+    if dynamo:
+        whole = Net(2, (2,), True).eval()
+        torch.onnx.export(ct.accelerate(copy.deepcopy(whole)), (x,), path, dynamo=True, verbose=False)
+        check(whole, onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]), x)
+        coded = ct.accelerate(copy.deepcopy(whole), index_format="window")
+        with pytest.raises(
+            Exception, match=r"cannot write window codes: give the network to cunpool\.torch\.export_onnx"
+        ):
+            torch.onnx.export(coded, (x,), path, dynamo=True, verbose=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "make", "options"),
+    [
+        (TypeError, r"got the class Net: give an instance, Net\(\)", lambda: Net, {}),
+        (ValueError, "got dynamo=False: leave it out, or", lambda: nn.MaxPool2d(2), {"dynamo": False}),
+        (TypeError, "must not be scripted or traced", lambda: torch.jit.script(nn.MaxPool2d(2)), {}),
+    ],
+)
+def test_what_cannot_be_exported_is_refused_in_plain_words(error, message, make, options):
+    with pytest.raises(error, match=message):
+        ct.export_onnx(make(), (torch.rand(1, 1, 4, 4),), **options)
 
 
 def test_without_onnxscript_there_is_one_line(monkeypatch):

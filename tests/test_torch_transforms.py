@@ -12,6 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 import cunpool.torch as ct  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 F = torch.nn.functional
 forward_ad = torch.autograd.forward_ad
 SIZES = {"small": (1, 2, 6, 8), "large": (1, 8, 96, 100)}
@@ -133,7 +135,6 @@ def compare(call, name, size, context, reference="eager"):
 
 
 ENGINES = ("eager", "compiled eager", "compiled aot_eager", "export")
-LARGE = pytest.param("large", marks=pytest.mark.slow)  # compiled, both sizes take the same way
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -143,7 +144,7 @@ def test_eager_transforms(name, transform, size):
     compare(lambda f, arguments, context: INSIDE[transform](f, *arguments), name, size, "eager")
 
 
-@pytest.mark.parametrize("size", ["small", LARGE])
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("transform", INSIDE)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("engine", ENGINES[1:])
@@ -163,7 +164,7 @@ def dual(f, x, v, s):
 AROUND = {"dual level": dual} | {name: INSIDE[name] for name in ("jvp", "grad", "vmap", "vmap of grad")}
 
 
-@pytest.mark.parametrize("size", ["small", LARGE])
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("transform", AROUND)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("engine", ENGINES[:3])

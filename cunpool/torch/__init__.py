@@ -3,10 +3,11 @@
 Tensors and arrays share their memory, in both directions. Import it as ``import cunpool.torch``; `cunpool` itself never
 imports PyTorch.
 
-A call of `functional` (`modules` keep its arguments) goes by `_eager`, straight to NumPy's front ends on the memory of
-tensors (`_kernels`, `_tensors`), unless PyTorch compiles, exports, traces or transforms it: then `_traced` has it go by
-``torch.ops.cunpool`` (`_operators`, and their `_derivatives`), the same kernels as PyTorch's dispatcher knows them.
-Taking at indices (`_taking`) has no operators: what PyTorch watches is its own gather.
+`_watching` decides how a call of `functional` is served, and how its gradient is (`modules` and `_forwards`, what
+`accelerate` installs, make the same calls). Where nobody watches, `_eager` calls NumPy's front ends on the memory of
+tensors (`_kernels`, `_tensors`). Otherwise `_traced` calls ``torch.ops.cunpool`` (`_operators`, and their `_derivatives`)
+for compilers and traces, or PyTorch's own gather and scatter (`_composite`) for transforms. Taking at indices (`_taking`)
+has no operators: what PyTorch watches is its own gather.
 """
 
 try:

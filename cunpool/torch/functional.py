@@ -51,7 +51,8 @@ def max_pool2d(
     Parameters
     ----------
     input : torch.Tensor
-        On the CPU, of shape (N, C, H, W) or (C, H, W), of integers or of float16, bfloat16, float32 or float64.
+        On the CPU, of shape (N, C, H, W) or (C, H, W), of bool, integers, float16, bfloat16, float32 or float64. A
+        ``meta`` tensor gives one of the right shape.
     kernel_size, stride, padding, dilation, ceil_mode, return_indices, index_format
         As for `cunpool.max_pool2d`.
 
@@ -78,9 +79,9 @@ def max_pool2d(
 
     Results lie in NumPy's memory, so they cannot be resized: not by ``resize_``, nor as ``out=`` of another size.
 
-    ``torch.compile``, ``torch.export`` and ``torch.jit.trace`` see the operators of ``torch.ops.cunpool``. What
-    ``torch.func``, ``torch.vmap`` and forward-mode differentiation see is PyTorch's gathering at the indices, or
-    scattering to them, where a bad index is PyTorch's ``RuntimeError``.
+    ``torch.compile``, ``torch.export`` and ``torch.jit.trace`` receive the operators of ``torch.ops.cunpool``, and
+    ``torch.onnx.export`` PyTorch's. ``torch.func``, ``torch.vmap``, forward-mode differentiation and gradients that are
+    batched or have tangents receive PyTorch's ``gather`` at the indices, or ``scatter`` to them.
 
     References
     ----------
