@@ -8,10 +8,13 @@ width. 1d and 2d have leading axes of size 1, on which nothing happens.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from operator import index
 from typing import Any, Literal, SupportsIndex
+
+from cunpool import _remedies
+from cunpool._remedies import shown
 
 Size = SupportsIndex | Sequence[SupportsIndex]
 """An integer for all axes, or one for each."""
@@ -35,7 +38,7 @@ def integer(name: str, value: object) -> int:
     """`value` as an int; a bool is refused, for it is an argument that slipped a place."""
     if type(value) is int:
         return value
-    return _index(value, f"{name} must be an integer", value)
+    return _index(value, name, f"{name} must be an integer", value)
 
 
 def hashable(name: str, value: Size) -> int | Shape:
@@ -43,7 +46,7 @@ def hashable(name: str, value: Size) -> int | Shape:
     if type(value) is int or _integers_already(value):
         return value  # type: ignore[return-value]
     rule = f"{name} must be an integer or a sequence of integers"
-    return _all(value, rule) if _iterable(value) else _index(value, rule, value)
+    return _all(value, name, rule) if _iterable(value) else _index(value, name, rule, value)
 
 
 def entries(name: str, value: Any) -> Shape:
@@ -52,8 +55,8 @@ def entries(name: str, value: Any) -> Shape:
         return value  # type: ignore[no-any-return]
     rule = f"{name} must be a sequence of integers"
     if not _iterable(value):
-        raise TypeError(f"{rule}, got {shown(value)}")
-    return _all(value, rule)
+        raise TypeError(f"{rule}, got {shown(value)}{_remedies.for_a_size(name, value)}")
+    return _all(value, name, rule)
 
 
 def flag(name: str, value: object) -> bool:
@@ -70,28 +73,23 @@ def _integers_already(value: object) -> bool:
 
 
 def _iterable(value: object) -> bool:
-    """Whether there is something to go through: not in an array without axes, which says that there is."""
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) != 0
+    """Whether `value` has entries in an order of their own. An array without axes says so, and has none."""
+    refused = isinstance(value, (str, bytes, bytearray, memoryview, Set, Mapping))
+    return isinstance(value, Iterable) and not refused and getattr(value, "ndim", 1) != 0
 
 
-def _all(values: Any, rule: str) -> Shape:
-    return tuple([value if type(value) is int else _index(value, rule, values) for value in values])
+def _all(values: Any, name: str, rule: str) -> Shape:
+    return tuple([value if type(value) is int else _index(value, name, rule, values) for value in values])
 
 
-def _index(value: object, rule: str, given: object) -> int:
-    """`value`, an entry of what was `given`, as an int."""
+def _index(value: object, name: str, rule: str, given: object) -> int:
+    """`value`, an entry of the argument `name`, which was `given`, as an int."""
     if not isinstance(value, bool):
         try:
             return index(value)  # type: ignore[arg-type]
         except TypeError:  # what it says names neither the argument nor the value
             pass
-    raise TypeError(f"{rule}, got {shown(given)}")
-
-
-def shown(value: object) -> str:
-    """`value` for a message, which a long one would drown."""
-    text = repr(value)
-    return text if len(text) <= 80 and "\n" not in text else f"an object of type {type(value).__name__}"
+    raise TypeError(f"{rule}, got {shown(given)}{_remedies.for_a_size(name, given)}")
 
 
 def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> Fixed:
@@ -110,20 +108,23 @@ def per_axis(n: int, name: str, value: int | Shape, least: int) -> Shape:
     """One integer of at least `least` for each of the `n` axes."""
     sizes = value if isinstance(value, tuple) else (value,) * n
     if len(sizes) != n:
-        raise ValueError(f"{name} must be an integer or have {n} entries, one per axis, got {value}")
+        raise ValueError(
+            f"{name} must be an integer or have {n} entries, one per axis, got {shown(value)}"
+            f"{_remedies.for_a_count(n, name, sizes)}"
+        )
     if min(sizes) < least:
-        raise ValueError(f"{name} must be at least {least} on every axis, got {value}")
+        raise ValueError(f"{name} must be at least {least} on every axis, got {shown(value)}{_remedies.smallest(name)}")
     if max(sizes) > LARGEST:
-        raise OverflowError(f"{name} must be at most 2**60, got {value}")
+        raise OverflowError(f"{name} must be at most 2**60, got {shown(value)}")
     return sizes
 
 
 def spatial(n: int, shape: Shape, name: str = "input") -> Shape:
     """The trailing `n` axes of (N, C, *spatial) or (C, *spatial)."""
     if len(shape) not in (n + 1, n + 2):
-        remedy = f"; give one plane alone its C: {name}[None]" if len(shape) == n else ""
         raise ValueError(
-            f"{name} must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {shape}{remedy}"
+            f"{name} must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {shown(shape)}"
+            f"{_remedies.for_axes(n, shape, name)}"
         )
     return shape[-n:]
 
@@ -134,7 +135,8 @@ def code_bytes(kernel: Shape) -> int:
     cells = math.prod(kernel)
     if cells > 1 << 16:
         raise ValueError(
-            f"window codes are for windows of at most 65536 cells, got kernel_size {kernel}: {cells} cells"
+            f"window codes are for windows of at most 65536 cells, got kernel_size {kernel}: {cells} cells; "
+            "index_format='plane' is for any window"
         )
     return 1 if cells <= 1 << 8 else 2
 
@@ -182,11 +184,15 @@ def pooling(
     pads = per_axis(n, "padding", padding, 0)
     dilations = per_axis(n, "dilation", dilation, 1)
     if any(2 * p > k for p, k in zip(pads, kernel, strict=True)):
-        raise ValueError(f"padding must be at most half of kernel_size, got padding {padding} for {kernel_size}")
+        raise ValueError(
+            f"padding must be at most half of kernel_size, got padding {padding} for {kernel_size}; "
+            f"{_remedies.OTHER_BORDERS}"
+        )
     pooled = tuple(map(_pooled_size, full, kernel, strides, pads, dilations, (ceil_mode,) * n))
     if min(pooled) < 1 or min(full) < 1:
         raise ValueError(
-            f"the windows do not fit: pooling {full} would give {pooled}, and every size must be at least 1"
+            f"the windows do not fit: pooling {shown(full)} would give {shown(pooled)}, "
+            f"and every size must be at least 1{_remedies.for_windows_that_do_not_fit(n, shape, kernel, dilations)}"
         )
     if math.prod(kernel) > LARGEST:
         raise OverflowError(f"a window must have at most 2**60 cells, got kernel_size {kernel_size}")
@@ -195,9 +201,25 @@ def pooling(
     if codes:
         code_bytes(kernel)
     elif span > LARGEST:
-        raise OverflowError(f"a window must span at most 2**60 cells of its plane in raster order, got {span}")
+        raise OverflowError(f"a window must span at most 2**60 cells of its plane in raster order, got {shown(span)}")
     result = shape[:-n] + pooled
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
+
+
+@lru_cache(maxsize=1024)
+def pooling_and_layout(
+    n: int,
+    shape: Shape,
+    kernel_size: int | Shape,
+    stride: int | Shape | None,
+    padding: int | Shape,
+    dilation: int | Shape,
+    ceil_mode: bool,
+    codes: bool,
+) -> tuple[Shape, int, Sizes, str]:
+    """What `pooling` says, and what to say of channels that seem to come last, or ""."""
+    result, count, sizes = pooling(n, shape, kernel_size, stride, padding, dilation, ceil_mode, codes)
+    return result, count, sizes, _remedies.channels_last(n, shape, sizes[9 - n : 9])
 
 
 def in_both_modes(n: int, shape: Shape, window: Fixed) -> tuple[Geometry, Shape]:
@@ -210,7 +232,7 @@ def in_both_modes(n: int, shape: Shape, window: Fixed) -> tuple[Geometry, Shape]
 
 def either(floored: Shape, ceiled: Shape) -> str:
     """The shapes that a pooling may give, for a message."""
-    return f"{floored}" if floored == ceiled else f"{floored}, or {ceiled} in ceil mode"
+    return shown(floored) if floored == ceiled else f"{shown(floored)}, or {shown(ceiled)} in ceil mode"
 
 
 @lru_cache(maxsize=1024)
@@ -219,11 +241,14 @@ def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Fixed) ->
     spatial(n, grad_shape, "grad_output")
     if len(input_shape) != len(grad_shape):
         whole = f"{len(grad_shape)}, the shape of what was pooled"
-        raise ValueError(f"input_size must have {n} entries, the spatial ones, or {whole}, got {input_shape}")
+        raise ValueError(f"input_size must have {n} entries, the spatial ones, or {whole}, got {shown(input_shape)}")
     geometry, floored = in_both_modes(n, input_shape, window)
     if grad_shape not in (geometry[0], floored):
         gives = either(floored, geometry[0])
-        raise ValueError(f"grad_output must have the shape that pooling {input_shape} gives, {gives}, got {grad_shape}")
+        raise ValueError(
+            f"grad_output must have the shape that pooling {shown(input_shape)} gives, {gives}, got {grad_shape}; "
+            "input_size is the shape of what was pooled"
+        )
     return geometry if geometry[0] == grad_shape else pooling(n, input_shape, *window, False, False)
 
 
@@ -249,27 +274,31 @@ def unpooling(
         for size, k, s, p, d in zip(pooled, kernel, strides, pads, dilations, strict=True)
     )
     if output_size is not None:
-        full = _explicit(shape, full, strides, output_size, name)
+        full = _explicit(shape, full, strides, dilations, output_size, name)
     least = 1 if math.prod(shape) else 0
     if min(full) < least:
-        raise ValueError(f"the output would have size {full}, and every size must be at least {least}")
+        raise ValueError(
+            f"the output would have size {shown(full)}, and every size must be at least {least}; kernel_size, stride "
+            "and padding have to be those of the pooling, and output_size the shape of what was pooled"
+        )
     if max(full) > LARGEST:
-        raise OverflowError(f"the output would have size {full}, and every size must be at most 2**60")
+        raise OverflowError(f"the output would have size {shown(full)}, and every size must be at most 2**60")
     result = shape[:-n] + full
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 
 
-def _explicit(shape: Shape, default: Shape, stride: Shape, output_size: Shape, name: str) -> Shape:
+def _explicit(shape: Shape, default: Shape, stride: Shape, dilation: Shape, output_size: Shape, name: str) -> Shape:
     """The caller's output size, which has to lie strictly within one stride of the default."""
     n = len(default)
     if len(output_size) not in (n, n + 2, len(shape)):
         whole = f"{len(shape)}, with {'C' if len(shape) == n + 1 else 'N and C'} in front"
-        raise ValueError(f"{name} must have {n} entries, the spatial ones, or {whole}, got {output_size}")
+        raise ValueError(f"{name} must have {n} entries, the spatial ones, or {whole}, got {shown(output_size)}")
     sizes = output_size[-n:]
     if not all(d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)):
+        remedy = _remedies.for_an_output_size(default, stride, dilation) if name == "output_size" else ""
         raise ValueError(
-            f"{name} must lie within one stride {stride} of the default size {default}, exclusive, on every axis, "
-            f"got {sizes}"
+            f"{name} must lie within one stride {stride} of the default size {shown(default)}, exclusive, on every "
+            f"axis, got {shown(sizes)}{remedy}"
         )
     return sizes
 

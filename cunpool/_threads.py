@@ -7,6 +7,7 @@ from threading import Lock
 
 from cunpool import _cgroups, _say
 from cunpool._geometry import integer
+from cunpool._remedies import shown
 from cunpool._waiting import briefly
 
 with briefly():  # before any other module brings OpenMP's library in
@@ -56,7 +57,7 @@ SERIAL = "cunpool was built without OpenMP, so its calls use one thread: 'cunpoo
 def _positive(name: str, value: object) -> int:
     threads = integer(name, value)
     if threads < 1:
-        raise ValueError(f"{name} must be at least 1, got {threads}")
+        raise ValueError(f"{name} must be at least 1, got {shown(threads)}")
     # Where the system cannot start a thread, OpenMP ends the process, so nobody gets hundreds of them.
     return min(threads, MOST)
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from cunpool import _cgroups
 from cunpool._geometry import integer
 from cunpool._kernels import memory as _memory
+from cunpool._remedies import shown
 
 __all__ = ["CacheInfo", "cache_info", "empty_cache", "get_cache_limit", "set_cache_limit"]
 
@@ -123,9 +124,9 @@ def set_cache_limit(nbytes: int) -> None:
     """
     size = integer("nbytes", nbytes)
     if size < 0:
-        raise ValueError(f"nbytes must be at least 0, got {size}")
+        raise ValueError(f"nbytes must be at least 0, got {shown(size)}")
     if size > sys.maxsize:
-        raise OverflowError(f"nbytes must be at most sys.maxsize, {sys.maxsize}, got {size}")
+        raise OverflowError(f"nbytes must be at most sys.maxsize, {sys.maxsize}, got {shown(size)}")
     _memory.set_limit(size)
 
 
