@@ -23,11 +23,12 @@ array([[[0, 0, 0],
 `set_cache_limit`, `get_cache_limit`         how much memory of dropped results is kept for the next ones
 `cache_info`, `empty_cache`
 `openmp_enabled`                             whether this build has threads
+`LayoutWarning`                              what is said where the channels seem to come last
 ============================================ ========================================================
 
 Arrays are (N, C, *spatial) or (C, *spatial). Others are views of that, without a copy:
 
-- an image of H x W: ``image[None]``
+- an image of H x W: ``image[None]``; of Pillow, of xarray or a list: ``np.asarray(image)[None]``
 - an image of H x W x 3: ``np.moveaxis(image, -1, 0)``, and ``np.moveaxis(result, 0, -1)`` back
 - volumes of (x, y, z, t): ``np.moveaxis(volumes, -1, 0)[:, None]``, and ``np.moveaxis(result[:, 0], 0, -1)`` back
 
@@ -40,15 +41,18 @@ arguments to `_geometry`, which knows integers alone and answers for sizes; to `
 shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a kernel
 (`_kernels`; Cython). Kernels assume valid arguments, check
 the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel
-keeps no pointer beyond its call. `_advice` looks at indices that are legal and look wrong. `_signatures` says for type
-checkers what the functions return. `indices` converts between formats of indices, with `_geometry`, `_arrays` and no
-kernel. `torch` and `dask` hand their arrays to the front ends. All of it, down to the kernels' ways: ``docs/built.md``.
+keeps no pointer beyond its call. `_advice` looks at indices that are legal and look wrong, by the formats in
+`_formats`. `_remedies` has the last part of messages about sizes, `_calls` the messages for missing and unknown
+arguments. `_signatures` says for type checkers what the functions return. `indices` converts between formats of
+indices, with no kernel. `torch` and `dask` hand their arrays to the front ends. All of it, down to the kernels' ways:
+``docs/built.md``.
 """
 
 from cunpool import _checkout
 
 __path__ = _checkout.compiled(__path__)
 
+from cunpool._say import LayoutWarning
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
 from cunpool.indices import convert_indices
 from cunpool.memory import cache_info, empty_cache, get_cache_limit, set_cache_limit
@@ -81,6 +85,7 @@ from cunpool.unpooling import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "LayoutWarning",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",

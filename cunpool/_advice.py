@@ -8,13 +8,30 @@ from itertools import product
 
 import numpy as np
 
-from cunpool import _say
+from cunpool import _arrays, _formats, _geometry, _remedies, _say
 from cunpool._arrays import Array
 from cunpool._geometry import Shape, Sizes
 
-SAMPLE = 4096  # so many indices are looked at, from the first to the last
-FEW = 32  # and of each size so many at first
-CANDIDATES = 512  # sizes that are tried at most
+SAMPLE = 4096
+"""Indices that are compared with their windows before a warning, spread over the array (speed)."""
+
+CHECKED = 1 << 20
+"""The same where the call fails anyway."""
+
+FEW = 32
+"""Indices that are compared first, with each size of the output (speed)."""
+
+CANDIDATES = 512
+"""Sizes of the output that are tried at most (speed)."""
+
+NAMED = 3
+"""Sizes that are named at most, where only some combinations of heights and widths fit."""
+
+LEAST_COUNTED = 8
+"""Fewer indices than this may lie in their windows by another format by chance."""
+
+Window = tuple[int, int, int, int]
+"""kernel, stride, padding and dilation along one axis."""
 
 
 def _axes(n: int, sizes: Sizes) -> list[Shape]:
@@ -23,66 +40,202 @@ def _axes(n: int, sizes: Sizes) -> list[Shape]:
 
 
 def narrow(indices: Array, n: int, sizes: Sizes) -> None:
-    """Warn where the dtype of plane indices cannot count to the last window, so that its index must be wrong."""
-    full, pooled, _, stride, padding, _ = _axes(n, sizes)
+    """Warn where plane indices cannot be right by their dtype: it does not count to the last window, or says codes."""
     if indices.dtype.kind not in "iu" or not indices.size:
         return
     largest = int(np.iinfo(indices.dtype).max)
-    first = 0
-    for size, count, s, p in zip(full, pooled, stride, padding, strict=True):
-        first = first * size + max((count - 1) * s - p, 0)
+    first = _last_window(n, sizes)
     if first > largest:
         _say.warn(
             f"indices of {indices.dtype} count to {largest}, but the last window begins at the cell {first} of its "
             "plane: window codes need index_format='window', and places in the plane an integer of more bits"
         )
+    elif indices[(-1,) * indices.ndim] < first:
+        _warn_of_codes(indices, n, sizes)
 
 
-def strayed(indices: Array, n: int, sizes: Sizes) -> None:
-    """Warn where indices outside their windows would be inside them in an output of another size."""
-    other = other_size(indices, n, sizes)
-    if other is not None:
-        default, meant = (" x ".join(map(str, size)) for size in (_axes(n, sizes)[0], other))
+def _last_window(n: int, sizes: Sizes) -> int:
+    """The first cell of the last window of a plane."""
+    full, pooled, _, stride, padding, _ = _axes(n, sizes)
+    first = 0
+    for size, count, s, p in zip(full, pooled, stride, padding, strict=True):
+        first = first * size + max((count - 1) * s - p, 0)
+    return first
+
+
+def _warn_of_codes(indices: Array, n: int, sizes: Sizes) -> bool:
+    """Warn of indices that have the dtype of window codes and are as small, and return whether that was done.
+
+    Some of them lie outside their windows. Overlapping windows are left out: in small planes, places are as small.
+    """
+    _, _, kernel, stride, _, dilation = _axes(n, sizes)
+    cells = math.prod(kernel)
+    if (
+        any(s <= d * (k - 1) for k, s, d in zip(kernel, stride, dilation, strict=True))
+        or cells > 1 << 16
+        or indices.dtype != _arrays.CODES[_geometry.code_bytes(kernel)]
+        or int(indices.max()) >= cells
+    ):
+        return False
+    _say.warn(
+        f"the indices lie outside their windows, and are of {indices.dtype} and all below {cells}, as window codes of "
+        f"{' x '.join(map(str, kernel))} are: these need index_format='window'"
+    )
+    return True
+
+
+def strayed(given: Array, places: Array, n: int, sizes: Sizes, is_default: bool) -> None:
+    """Warn where indices outside their windows would be inside them as codes, in another size, or in another format.
+
+    `places` are the indices as the kernel takes them. `is_default` says that the output has its default size.
+    """
+    first = _last_window(n, sizes)
+    if given[(-1,) * given.ndim] >= first and _warn_of_codes(given, n, sizes):
+        return
+    if is_default:
+        others = other_sizes(places, n, sizes)
+        if others:
+            default = " x ".join(map(str, _axes(n, sizes)[0]))
+            _say.warn(
+                f"the indices lie outside their windows in an output of the default size, {default}, but inside them "
+                f"in one of {others}: give output_size, the shape of what was pooled"
+            )
+            return
+    meant = counted_as(places, n, sizes, SAMPLE) if places.size >= LEAST_COUNTED else None
+    if meant:
         _say.warn(
-            f"the indices lie outside their windows in an output of the default size, {default}, but inside them in "
-            f"one of {meant}: give output_size, the shape of what was pooled"
+            f"the indices lie outside their windows, but inside them as {_formats.MEANT[meant]}: "
+            f"see cunpool.convert_indices(indices, {meant!r}, 'plane', ...)"
         )
 
 
-def other_size(indices: Array, n: int, sizes: Sizes) -> Shape | None:
-    """Another legal size of the output in which the indices, or a sample, lie in their windows; or None."""
+def for_other_indices(n: int, shape: Shape, indices_shape: Shape, window: _geometry.Window) -> str:
+    """Return a hint for indices of another shape than that of the values, `shape`, or "".
+
+    An earlier unpooling by the same window, without `output_size`, may have given the values.
+    """
+    if len(shape) != len(indices_shape) or shape[:-n] != indices_shape[:-n]:
+        return ""
+    try:
+        kernel_size, stride, *_ = _geometry.window(*window)
+        steps = _geometry.per_axis(n, "stride", kernel_size if stride is None else stride, 1)
+    except (TypeError, ValueError, OverflowError):
+        return ""
+    if any(abs(a - b) >= step for a, b, step in zip(shape[-n:], indices_shape[-n:], steps, strict=True)):
+        return ""
+    return "; if input comes from another unpooling, that one needs output_size=indices.shape, of these indices"
+
+
+def for_a_bad_index(indices: Array, n: int, sizes: Sizes, with_sizes: bool = False) -> str:
+    """Return a hint for indices that leave their planes, or ""; `with_sizes` where `output_size` may be to blame."""
+    meant = counted_as(indices, n, sizes, CHECKED)
+    if meant:
+        return (
+            f"; they would be right as {_formats.MEANT[meant]}: "
+            f"see cunpool.convert_indices(indices, {meant!r}, 'plane', ...)"
+        )
+    moved = _channels_last(indices, n, sizes)
+    if moved:
+        return (
+            f"; as numpy.moveaxis(indices, -1, {indices.ndim - n - 1}), channels first, they would be right as "
+            f"{_formats.MEANT[moved]}: see cunpool.convert_indices(indices, {moved!r}, 'plane', ...)"
+        )
+    others = other_sizes(indices, n, sizes) if with_sizes else ""
+    if not others:
+        return ""
+    return f"; the indices would be right in an output of {others}: give output_size, the shape of what was pooled"
+
+
+def counted_as(indices: Array, n: int, sizes: Sizes, count: int) -> _formats.Format | None:
+    """The format of another library by which some `count` of the indices lie in their windows."""
+    full, _, kernel, stride, padding, dilation = _axes(n, sizes)
+    windows = list(zip(kernel, stride, padding, dilation, strict=True))
+    values, at = _sample(indices, n, count, whole=True)
+    lead = indices.shape[:-n]
+    for name in _formats.OTHERS:
+        first, step, _ = _formats.planes(name, lead, full)
+        if step == 1 and not first.any() and (name != "onnx_column_major" or sum(size > 1 for size in full) < 2):
+            continue  # here it is the same as "plane"
+        places, between = np.divmod(values - first.reshape(lead)[tuple(at[:-n])], step)
+        if between.any() or (places < 0).any() or (places >= math.prod(full)).any():
+            continue
+        if name == "onnx_column_major":
+            places = _formats.recounted(places, full)
+        if _within(places, at[-n:], full[1:], windows):
+            return name
+    return None
+
+
+def _channels_last(indices: Array, n: int, sizes: Sizes) -> _formats.Format | None:
+    """TensorFlow's format, if the indices are right in it once their last axis is taken for the channels."""
+    moved = np.moveaxis(indices, -1, -n - 1)
+    _, _, kernel, stride, padding, dilation = _axes(n, sizes)
+    pooled = moved.shape[-n:]
+    windows = zip(pooled, kernel, stride, padding, dilation, strict=True)
+    full = tuple((count - 1) * s - 2 * p + d * (k - 1) + 1 for count, k, s, p, d in windows)
+    if min(full) < 1:
+        return None
+    sizes = _geometry.flat_sizes(n, full, pooled, kernel, stride, padding, dilation)
+    meant = counted_as(moved, n, sizes, CHECKED)
+    return meant if meant in ("tf", "tf_batch") else None
+
+
+def other_sizes(indices: Array, n: int, sizes: Sizes) -> str:
+    """Other legal sizes of the output in which the indices, or a sample, lie in their windows; or ""."""
+    fitting = _other_sizes(indices, n, sizes)
+    if not fitting:
+        return ""
+    along = [sorted({size for sizes in fitting for size in sizes[axis]}) for axis in range(n)]
+    if sum(math.prod(map(len, sizes)) for sizes in fitting) == math.prod(map(len, along)):
+        return _named(along)
+    # Not every height fits with every width.
+    return _remedies.listed([*map(_named, fitting[:NAMED])])
+
+
+def _named(sizes: Sequence[Sequence[int]]) -> str:
+    """Sizes along each axis, with the axes' names."""
+    named = zip(_remedies.AXES[len(sizes)], sizes, strict=True)
+    return ", ".join(f"{name} {_remedies.numbers(along)}" for name, along in named)
+
+
+def _other_sizes(indices: Array, n: int, sizes: Sizes) -> list[list[range]]:
+    """The sizes that `other_sizes` names: for each fitting choice of the later axes, the range along the first."""
     full, pooled, kernel, stride, padding, dilation = _axes(n, sizes)
     if not indices.size:
-        return None
+        return []
     windows = list(zip(kernel, stride, padding, dilation, strict=True))
     default = [(count - 1) * s - 2 * p + d * (k - 1) + 1 for count, (k, s, p, d) in zip(pooled, windows, strict=True)]
     # Only the trailing sizes enter an index. The nearest are tried first, on a few of the last indices.
     legal = [range(max(size - s + 1, 1), size + s) for size, s in zip(default, stride, strict=True)]
     if math.prod(map(len, legal[1:])) > CANDIDATES:
-        return None
+        return []
     few, all_ = _sample(indices, n, FEW), None
+    fitting = []
     for trailing in product(*(sorted(legal[axis], key=_distance_from(default[axis])) for axis in range(1, n))):
         if not _within(*few, trailing, windows):
             continue
         all_ = all_ or _sample(indices, n, SAMPLE)
-        leading = max(full[0], int(indices.max()) // math.prod(trailing) + 1)
-        if (leading, *trailing) != full and leading in legal[0] and _within(*all_, trailing, windows):
-            return (leading, *trailing)
-    return None
+        leading = range(max(legal[0].start, int(indices.max()) // math.prod(trailing) + 1), legal[0].stop)
+        if leading and (full[0] not in leading or trailing != full[1:]) and _within(*all_, trailing, windows):
+            fitting.append([leading, *(range(size, size + 1) for size in trailing)])
+    return fitting
 
 
-def _sample(indices: Array, n: int, count: int) -> tuple[Array, Sequence[Array]]:
-    """Some `count` of the indices, from the last to the first, and which windows they belong to."""
+def _sample(indices: Array, n: int, count: int, whole: bool = False) -> tuple[Array, Sequence[Array]]:
+    """Some `count` of the indices, from the last to the first, and which windows they belong to.
+
+    With `whole` the positions are those of all axes, N and C as well.
+    """
     chosen = np.arange(indices.size - 1, -1, -max(indices.size // count, 1))
     at = np.unravel_index(chosen, indices.shape)
-    return indices[at].astype(np.int64), at[-n:]
+    return indices[at].astype(np.int64), at if whole else at[-n:]
 
 
 def _distance_from(size: int) -> Callable[[int], int]:
     return lambda other: abs(other - size)
 
 
-def _within(places: Array, at: Sequence[Array], trailing: Shape, windows: Sequence[tuple[int, int, int, int]]) -> bool:
+def _within(places: Array, at: Sequence[Array], trailing: Shape, windows: Sequence[Window]) -> bool:
     """Whether these places lie in the windows at these positions, where the axes after the first have these sizes."""
     for size, o, (k, s, p, d) in reversed([*zip((0, *trailing), at, windows, strict=True)]):
         places, cell = np.divmod(places, size) if size else (places, places)

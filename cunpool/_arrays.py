@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from numpy import ndarray
 
 from cunpool._kernels import memory as _memory
+from cunpool._remedies import shown, type_of
 
 Array = npt.NDArray[Any]
 
@@ -20,8 +22,12 @@ INT64, INT32 = np.dtype(np.int64), np.dtype(np.int32)
 CODES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 ITEM_SIZES = (1, 2, 4, 8, 16)
 NO_CHOICE = "index_dtype is for places in the plane: a window's size says how large its codes are"
+NO_INTEGERS = "indices must be of integers"
 # What stands for bfloat16 where ml_dtypes need not be installed.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
+
+# DLPack's types of devices whose memory the CPU reads: its own, and that which is pinned for CUDA and ROCm.
+DLPACK_CPU = (1, 3, 11)
 
 # How many candidates NumPy may go through to see whether memory is shared: milliseconds.
 SEARCHED = 100_000
@@ -46,9 +52,9 @@ def _number(dtype: np.dtype[Any]) -> str | None:
     return name if dtype.kind in "iu" or name in ("f4", "f8") else None
 
 
-def array_of(value: npt.ArrayLike, name: str) -> Array:
-    """`value` as an array, without a copy where there is memory to share."""
-    return value if type(value) is ndarray else _converted(value, name)
+def array_of(value: npt.ArrayLike, name: str, n: int = 0) -> Array:
+    """`value` as an array, without a copy where there is memory to share; with `n`, one with as many spatial axes."""
+    return value if type(value) is ndarray else _converted(value, name, n)
 
 
 def masked(name: str, remedy: str) -> str:
@@ -56,27 +62,53 @@ def masked(name: str, remedy: str) -> str:
     return f"{name} must not be a masked array, whose mask would be lost: give {remedy}"
 
 
-def _converted(value: Any, name: str) -> Array:
+def _converted(value: Any, name: str, n: int = 0) -> Array:
+    kind = type(value)
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(masked(name, f"{name}.filled(...)"))
+    if getattr(kind, "_fields", None) == ("values", "indices"):
+        raise TypeError(
+            f"{name} must be an array, got pooling's pair of values and indices: put a * before it, or give its values"
+        )
+    if hasattr(kind, "__dask_graph__") and value.__dask_graph__() is not None:
+        raise TypeError(
+            f"{name} must be an array, got one of Dask's ({kind.__name__}), which would be computed whole: use "
+            f"cunpool.dask, or give {name}.compute()"
+        )
     try:
         array = np.asarray(value)
     except (RuntimeError, TypeError, ValueError) as error:
-        if type(value).__module__.partition(".")[0] == "torch":
+        if type_of(value).startswith("torch."):
             raise TypeError(
                 f"{name} must be an array, got a torch.Tensor that NumPy cannot read: use cunpool.torch, which takes "
                 "tensors and knows gradients"
             ) from error
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"{name} must be an array, or what numpy.asarray makes one of: {error}") from error
+        wrong = ValueError if isinstance(error, ValueError) else TypeError
+        raise wrong(f"{name} must be an array, or what numpy.asarray makes one of: {error}") from error
+    if not array.ndim and array.dtype.kind == "O" and hasattr(value, "__dlpack__"):
+        array = _from_dlpack(value, name)
     if not array.ndim and array.dtype.kind in "OSU":  # of None, a string, a dictionary: anything will do for NumPy
-        raise TypeError(f"{name} must be an array, got {type(value).__name__}")
+        raise TypeError(f"{name} must be an array, got {kind.__name__}")
+    if n and array.ndim == n:
+        lazily = ", or da.from_zarr(...)[None] to cunpool.dask" if type_of(value).startswith("zarr.") else ""
+        raise ValueError(
+            f"{name} must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {array.shape} of type "
+            f"{type_of(value)}; give one plane alone its C: np.asarray({name})[None]{lazily}"
+        )
     return array
 
 
-def items(value: npt.ArrayLike, name: str = "input") -> Array:
-    """The input of an unpooling, or of its gradient."""
-    array = value if type(value) is ndarray else _converted(value, name)  # `array_of`, for small calls
+def _from_dlpack(value: Any, name: str) -> Array:
+    """What only speaks DLPack, the protocol of arrays on any device, as an array in the CPU's memory."""
+    device = int(value.__dlpack_device__()[0])
+    if device not in DLPACK_CPU:
+        raise TypeError(f"{name} must be an array in the CPU's memory, got one on a device of DLPack's type {device}")
+    return np.from_dlpack(value)
+
+
+def items(value: npt.ArrayLike, name: str = "input", n: int = 0) -> Array:
+    """The input of an unpooling, or of its gradient; with `n`, an array with as many spatial axes."""
+    array = value if type(value) is ndarray else _converted(value, name, n)  # `array_of`, for small calls
     if not _moves(array.dtype):
         raise TypeError(
             f"{name} must have a dtype of 1, 2, 4, 8 or 16 bytes that is not an object or a string, got {array.dtype}"
@@ -124,17 +156,36 @@ def codes(value: npt.ArrayLike, shape: tuple[int, ...], size: int, name: str = "
     return array
 
 
-def _bad_shape(array: Array, shape: tuple[int, ...], name: str) -> Exception:
+def _bad_shape(array: Array, shape: tuple[int, ...], name: str, hint: str = "") -> ValueError:
     """The error for indices of another shape than `shape`, that of the argument `name`."""
-    hint = ""
-    if name == "input" and array.ndim == len(shape) and array.shape[0] == shape[0]:
-        hint = "; if input comes from another unpooling, that one needs output_size=indices.shape, of these indices"
     return ValueError(f"indices must have the shape of {name}, {shape}, got {array.shape}{hint}")
+
+
+def better_error(
+    error: TypeError | ValueError,
+    indices: npt.ArrayLike,
+    like: Array,
+    name: str,
+    earlier: Callable[[tuple[int, ...]], str] | None = None,
+) -> TypeError | ValueError:
+    """The error to raise for `error`, if the indices do not belong to the array `like`, that of the argument `name`.
+
+    Sizes are looked at before the indices, but another shape of these tells more. `earlier` is told that shape, and
+    answers what to do about it.
+    """
+    given = array_of(indices, "indices")
+    if isinstance(error, ValueError):
+        if given.shape == like.shape:
+            return error
+        return _bad_shape(given, like.shape, name, earlier(given.shape) if earlier else "")
+    if str(error).startswith(NO_INTEGERS) and like.dtype.kind in "iu":
+        return TypeError(f"{error}, and {name} of {like.dtype}: the two look swapped")
+    return error
 
 
 def _check_integers(array: Array) -> None:
     if array.dtype.kind not in "iu" and (array.size or array.dtype.kind != "f"):  # an empty list is of floats
-        raise TypeError(f"indices must be of integers, got {array.dtype}")
+        raise TypeError(f"{NO_INTEGERS}, got {array.dtype}")
 
 
 def _as_signed(array: Array) -> Array:
@@ -150,8 +201,8 @@ def index_dtype(asked: npt.DTypeLike | None, cells: int, name: str = "index_dtyp
     """How to store places among so many `cells`: as int64, or as int32 where that is asked for."""
     try:
         dtype = INT64 if asked is None else np.dtype(asked)
-    except TypeError:
-        raise TypeError(f"{name} must be int64 or int32, got {asked!r}") from None
+    except (TypeError, ValueError):  # a ValueError for an integer with too many digits to be written
+        raise TypeError(f"{name} must be int64 or int32, got {shown(asked)}") from None
     if dtype == INT64:
         return INT64
     if dtype != INT32:
@@ -285,14 +336,13 @@ def position(at: tuple[int, ...], corner: tuple[int, ...] | None) -> tuple[int, 
 def bad_index(
     indices: npt.ArrayLike,
     full: tuple[int, ...],
-    other: tuple[int, ...] | None = None,
+    hint: str = "",
     corner: tuple[int, ...] | None = None,
     where: str = "the output",
 ) -> IndexError:
-    """The error for the first index, in raster order, that lies outside a plane of size `full`.
+    """The error for the first index, in raster order, that lies outside a plane of size `full`, and a hint.
 
-    Where they would all be right in a plane of the size `other`, that is said as well. `corner` is where they begin.
-    `where` says to which array the planes belong.
+    `corner` is where the indices begin, and `where` says to which array the planes belong.
     """
     array = array_of(indices, "indices")
     cells = int(np.prod(full, dtype=object))
@@ -301,15 +351,11 @@ def bad_index(
     if not wrong.any():
         return IndexError(f"indices were changed while they were read; they must lie in planes of {size} cells")
     at = tuple(map(int, np.unravel_index(int(np.argmax(wrong)), array.shape)))
-    hint = ""
-    if looks_like_onnx(array, len(full), full):
+    if not hint and looks_like_onnx(array, len(full), full):
         hint = (
             "; all of them would be right as ONNX indices, which count through the whole tensor: "
             "see cunpool.convert_indices(indices, 'onnx', 'plane', ...)"
         )
-    elif other is not None:
-        meant = " x ".join(map(str, other))
-        hint = f"; the indices would be right in an output of {meant}: give output_size, the shape of what was pooled"
     return IndexError(
         f"index {array[at]} at position {position(at, corner)} is outside {where}: "
         f"a plane of {size} has {f'the indices 0 to {cells - 1}' if cells else 'no elements'}{hint}"

@@ -315,6 +315,15 @@ def _astray(
         return _wrong(plan, indices, windows, block_id)
     where = _arrays.position(at, plan.corner(block_id) + tuple(first for first, _ in windows))
     corner = tuple(axis.start(window) for axis, window in zip(plan.axes, where[-n:], strict=True))
+    if (
+        indices.dtype.kind == "u"
+        and indices.itemsize < 4
+        and int(indices.max()) < math.prod(a.kernel for a in plan.axes)
+    ):
+        return IndexError(
+            f"index {indices[at]} at position {where} is outside its window: indices of {indices.dtype} that are all "
+            "below the number of a window's cells look like window codes, which need index_format='window'"
+        )
     if plan.where == "input":
         remedy = "For other indices, leave out kernel_size and"
     else:

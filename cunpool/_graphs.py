@@ -17,10 +17,11 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _blocks, _chunks, _geometry, _threads, pooling, taking
+from cunpool import _advice, _arrays, _blocks, _chunks, _geometry, _say, _threads, pooling, taking
 from cunpool._blocks import Plan
 from cunpool._chunks import Axis, Range
 from cunpool._geometry import Shape, Size, Window
+from cunpool._remedies import type_of
 
 try:
     import dask.array as da
@@ -33,9 +34,21 @@ Array: TypeAlias = "da.Array"
 Lazy: TypeAlias = "Array | npt.ArrayLike"
 
 
-def _known(name: str, value: Lazy) -> da.Array:
-    """`value` as a Dask array without masks, all of whose sizes are known."""
+def _known(name: str, value: Lazy, n: int = 0) -> da.Array:
+    """`value` as a Dask array without masks, all of whose sizes are known; with `n`, one with as many spatial axes."""
+    if isinstance(value, (tuple, list)) and any(isinstance(entry, da.Array) for entry in value):
+        raise TypeError(
+            f"{name} must be one array, got a {type(value).__name__} of some: a * before a pair makes two arguments"
+        )
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        value = _arrays.array_of(value, name)
     array = da.asarray(value)
+    if n and array.ndim == n and not isinstance(value, da.Array):
+        maker = "from_zarr" if type_of(value).startswith("zarr.") else "asarray"
+        raise ValueError(
+            f"{name} must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {array.shape} of type "
+            f"{type_of(value)}; give one plane alone its C: da.{maker}({name})[None]"
+        )
     if isinstance(array._meta, np.ma.MaskedArray):
         raise TypeError(_arrays.masked(name, f"da.ma.filled({name}, ...)"))
     if any(map(math.isnan, array.shape)):
@@ -63,11 +76,16 @@ def _runs(chunks: Iterable[Sequence[int]]) -> tuple[_chunks.Runs, ...]:
     return tuple(map(_chunks.runs, chunks))
 
 
-def _check_indices(places: da.Array, shape: Shape, name: str) -> None:
+def _check_indices(places: da.Array, like: da.Array, name: str, earlier: Callable[[Shape], str] | None = None) -> None:
+    """Refuse indices of the wrong kind, or that do not belong to the array `like`, that of the argument `name`."""
     # Two stand-ins: one entry of the dtype, which may be converted, and the whole shape, which takes no memory.
     entry = np.zeros(min(places.size, 1), places.dtype)
-    _arrays.integers(entry, entry.shape)
-    _arrays.integers(np.broadcast_to(np.zeros((), _arrays.INT64), places.shape), shape, name)
+    whole, beside = (np.broadcast_to(np.zeros((), array.dtype), array.shape) for array in (places, like))
+    try:
+        _arrays.integers(np.broadcast_to(np.zeros((), _arrays.INT64), places.shape), beside.shape, name)
+        _arrays.integers(entry, entry.shape)
+    except (TypeError, ValueError) as error:
+        raise _arrays.better_error(error, whole, beside, name, earlier) from None
 
 
 def _gathered(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.Array:
@@ -143,12 +161,14 @@ def pool(
     num_threads: int | None,
 ) -> Any:
     """Pooling by `function` over `n` spatial axes."""
-    array = _known("input", input)
+    array = _known("input", input, n)
     _arrays.numbers(np.empty(0, array.dtype))
-    codes = _geometry.is_window(index_format)
     ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
     return_indices = _geometry.flag("return_indices", return_indices)
-    _, _, sizes = _geometry.pooling(n, _shape(array), *_geometry.window(*window), ceil_mode, codes)
+    codes = _geometry.is_window(index_format) and return_indices
+    _, _, sizes, layout = _geometry.pooling_and_layout(n, _shape(array), *_geometry.window(*window), ceil_mode, codes)
+    if layout:
+        _say.warn(layout, _say.LayoutWarning)
     _threads.threads_for(0, num_threads)
     dtype = pooling.dtype_of_indices(index_dtype, None, codes, sizes, return_indices)
     options = ("ceil_mode", ceil_mode), ("return_indices", return_indices)
@@ -180,15 +200,15 @@ def unpool(
     num_threads: int | None,
 ) -> da.Array:
     """Unpooling by `function` over `n` spatial axes."""
-    array, places = _known("input", input), _known("indices", indices)
+    array, places = _known("input", input, n), _known("indices", indices)
     _arrays.items(np.empty(0, array.dtype))
     codes = _geometry.is_window(index_format)
     fixed = _geometry.window(*window)
+    _check_indices(places, array, "input", lambda shape: _advice.for_other_indices(n, _shape(array), shape, window))
     size = None if output_size is None else _geometry.entries("output_size", output_size)
     _, _, sizes = _geometry.unpooling(n, _shape(array), *fixed, size)
     if codes:
         _geometry.code_bytes(sizes[6:9])
-    _check_indices(places, _shape(array), "input")
     _threads.threads_for(0, num_threads)
     return _scattered(function, n, array, places, sizes, "output_size", size is not None, codes, num_threads)
 
@@ -204,8 +224,9 @@ def pool_backward(
     num_threads: int | None,
 ) -> da.Array:
     """The gradient of pooling by `function` over `n` spatial axes."""
-    array, places = _known("grad_output", grad_output), _known("indices", indices)
+    array, places = _known("grad_output", grad_output, n), _known("indices", indices)
     _arrays.reals(np.empty(0, array.dtype), "grad_output")
+    _check_indices(places, array, "grad_output")
     codes = _geometry.is_window(index_format)
     fixed = _geometry.window(*window)
     given = _shape(array)
@@ -215,7 +236,6 @@ def pool_backward(
     _, _, sizes = _geometry.pooled_from(n, shape, given, fixed)
     if codes:
         _geometry.code_bytes(sizes[6:9])
-    _check_indices(places, given, "grad_output")
     _threads.threads_for(0, num_threads)
     return _scattered(function, n, array, places, sizes, "input_size", True, codes, num_threads)
 
@@ -259,14 +279,14 @@ def unpool_backward(
     num_threads: int | None,
 ) -> da.Array:
     """The gradient of unpooling by `function` over `n` spatial axes."""
-    full, places = _known("grad_output", grad_output), _known("indices", indices)
+    full, places = _known("grad_output", grad_output, n), _known("indices", indices)
     _arrays.items(np.empty(0, full.dtype), "grad_output")
     codes = _geometry.is_window(index_format)
     shape, given = _shape(places), _shape(full)
     _, _, sizes = _geometry.unpooled_to(n, shape, given, _geometry.window(*window))
     if codes:
         _geometry.code_bytes(sizes[6:9])
-    _check_indices(places, shape, "indices")
+    _check_indices(places, places, "indices")
     _threads.threads_for(0, num_threads)
     places = _without_empty_chunks(places, n)
     lead, chunks = _runs(places.chunks[:-n]), _runs(places.chunks[-n:])
@@ -292,7 +312,7 @@ def take_at(
     num_threads: int | None,
 ) -> da.Array:
     """Taking by `function` over `n` spatial axes."""
-    array, places = _known("input", input), _known("indices", indices)
+    array, places = _known("input", input, n), _known("indices", indices)
     _arrays.items(np.empty(0, array.dtype))
     codes = _geometry.is_window(index_format)
     kernel_size, stride, padding, dilation = window
@@ -306,7 +326,7 @@ def take_at(
     sizes, inside = _geometry.taking(n, shape, given, fixed, codes or (located and not whole))
     if codes:
         _geometry.code_bytes(sizes[6:9])
-    _check_indices(places, given, "indices")
+    _check_indices(places, places, "indices")
     _threads.threads_for(0, num_threads)
     if not whole and not located and array.numblocks[-n:] != (1,) * n:
         raise ValueError(

@@ -6,9 +6,33 @@ import sys
 import warnings
 
 
-def warn(message: str) -> None:
+class LayoutWarning(UserWarning):
+    """The axes of an array seem to be in another order than (N, C, *spatial): the channels come last.
+
+    Pooling warns where the last axis has 1 to 4 elements, the window is wider than 1 there, and the axis that is taken
+    for the channels has more than 4: an image of height x width x 3 would be pooled across its colours. Small feature
+    maps, such as 512 channels of 4 x 4, look the same. Who pools these filters the warning out.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np, cunpool as cu
+    >>> image = np.zeros((48, 64, 3), np.uint8)
+    >>> cu.max_pool2d(np.moveaxis(image, -1, 0), 2).shape
+    (3, 24, 32)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", cu.LayoutWarning)
+    ...     cu.max_pool2d(np.zeros((512, 4, 4)), 2).shape
+    (512, 2, 2)
+    """
+
+
+LayoutWarning.__module__ = "cunpool"  # as it is imported, and named by ``python -W ignore::cunpool.LayoutWarning``
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line that is not cunpool's own."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "cunpool":
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -32,6 +32,7 @@ from typing import Any, SupportsIndex
 import numpy.typing as npt
 
 from cunpool import _graphs, pooling, taking, unpooling
+from cunpool._calls import explained
 from cunpool._docs import shares
 from cunpool._geometry import IndexFormat, Size
 from cunpool._graphs import Array, Lazy
@@ -55,6 +56,7 @@ __all__ = [
 ]
 
 
+@explained
 @shares
 def max_pool1d(
     input: Lazy,
@@ -86,6 +88,7 @@ def max_pool1d(
     )
 
 
+@explained
 @shares
 def max_pool2d(
     input: Lazy,
@@ -170,6 +173,7 @@ def max_pool2d(
     )
 
 
+@explained
 @shares
 def max_pool3d(
     input: Lazy,
@@ -202,6 +206,7 @@ def max_pool3d(
     )
 
 
+@explained
 @shares
 def max_unpool1d(
     input: Lazy,
@@ -230,6 +235,7 @@ def max_unpool1d(
     return _graphs.unpool(unpooling.max_unpool1d, 1, input, indices, window, output_size, index_format, num_threads)
 
 
+@explained
 @shares
 def max_unpool2d(
     input: Lazy,
@@ -315,6 +321,7 @@ def max_unpool2d(
     return _graphs.unpool(unpooling.max_unpool2d, 2, input, indices, window, output_size, index_format, num_threads)
 
 
+@explained
 @shares
 def max_unpool3d(
     input: Lazy,
@@ -343,6 +350,7 @@ def max_unpool3d(
     return _graphs.unpool(unpooling.max_unpool3d, 3, input, indices, window, output_size, index_format, num_threads)
 
 
+@explained
 @shares
 def max_pool1d_backward(
     grad_output: Lazy,
@@ -371,6 +379,7 @@ def max_pool1d_backward(
     )
 
 
+@explained
 @shares
 def max_pool2d_backward(
     grad_output: Lazy,
@@ -434,6 +443,7 @@ def max_pool2d_backward(
     )
 
 
+@explained
 @shares
 def max_pool3d_backward(
     grad_output: Lazy,
@@ -462,6 +472,7 @@ def max_pool3d_backward(
     )
 
 
+@explained
 @shares
 def max_unpool1d_backward(
     grad_output: Lazy,
@@ -489,6 +500,7 @@ def max_unpool1d_backward(
     )
 
 
+@explained
 @shares
 def max_unpool2d_backward(
     grad_output: Lazy,
@@ -542,6 +554,7 @@ def max_unpool2d_backward(
     )
 
 
+@explained
 @shares
 def max_unpool3d_backward(
     grad_output: Lazy,
@@ -569,6 +582,7 @@ def max_unpool3d_backward(
     )
 
 
+@explained
 @shares
 def take_at1d(
     input: Lazy,
@@ -594,6 +608,7 @@ def take_at1d(
     return _graphs.take_at(taking.take_at1d, 1, input, indices, window, index_format, num_threads)
 
 
+@explained
 @shares
 def take_at2d(
     input: Lazy,
@@ -676,6 +691,7 @@ def take_at2d(
     return _graphs.take_at(taking.take_at2d, 2, input, indices, window, index_format, num_threads)
 
 
+@explained
 @shares
 def take_at3d(
     input: Lazy,

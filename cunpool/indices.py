@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, SupportsIndex, get_args
+from typing import Any, NamedTuple, SupportsIndex, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _geometry
+from cunpool import _advice, _arrays, _formats, _geometry
 from cunpool._arrays import Array
 from cunpool._docs import shares
+from cunpool._formats import Format
 from cunpool._geometry import Shape, Size
+from cunpool._remedies import shown
 
 __all__ = ["convert_indices"]
-
-Format = Literal["plane", "window", "onnx", "tf", "tf_batch"]
-
-# What is counted, outermost first, in the formats that count through a tensor: N, C and the cells S of a plane.
-_ORDERS = {"plane": "S", "onnx": "NCS", "tf": "SC", "tf_batch": "NSC"}
 
 
 class _Windows(NamedTuple):
@@ -61,32 +58,24 @@ class _Windows(NamedTuple):
         return result, astray
 
 
-def _planes(name: str, lead: Shape, windows: _Windows) -> tuple[Array, int, int]:
-    """How format `name` counts: the first index of each plane, the step from cell to cell, and the end of all."""
-    sizes = dict(zip("NCS", (*(1, *lead)[-2:], math.prod(windows.full)), strict=True))
-    steps = dict.fromkeys("NCS", 0)
-    end = 1
-    for axis in reversed(_ORDERS[name]):
-        steps[axis] = end
-        end *= sizes[axis] or 1  # without planes, any step will do but 0
-    first = np.arange(sizes["N"])[:, None] * steps["N"] + np.arange(sizes["C"]) * steps["C"]
-    return first.reshape(lead + (1,) * len(windows.full)), steps["S"], end
-
-
-def _spatial_axes(shape: Shape, size: Shape, window: tuple[Any, ...]) -> int:
-    """Over how many axes was pooled, to give indices of `shape`."""
-    if len(size) == len(shape):
-        lengths = [len(entry) for entry in window if isinstance(entry, tuple)]
-        n = lengths[0] if lengths else max(len(shape) - 2, 1)
+def _axis_counts(shape: Shape, size: Shape, window: tuple[Any, ...]) -> list[int]:
+    """Over how many axes may have been pooled, to give indices of `shape`: the likeliest first."""
+    lengths = [len(entry) for entry in window if isinstance(entry, tuple)]
+    if len(size) != len(shape):
+        counts = [len(size)]
+    elif lengths:
+        counts = lengths[:1]
     else:
-        n = len(size)
-    if not 1 <= n <= 3 or len(shape) - n not in (1, 2):
+        counts = [len(shape) - 2, len(shape) - 1]
+    counts = [n for n in counts if 1 <= n <= 3 and len(shape) - n in (1, 2)]
+    if not counts:
+        n = len(size) if len(size) != len(shape) else max([*lengths[:1], len(shape) - 2])
         raise ValueError(
             "indices must be of shape (N, C, *spatial) or (C, *spatial) with 1 to 3 spatial axes, and input_size their "
-            f"sizes or the whole shape of what was pooled; got {shape}, with {n} spatial axes by input_size {size} and "
-            "the window"
+            f"sizes or the whole shape of what was pooled; got {shape}, with {n} spatial axes by input_size "
+            f"{shown(size)} and the window"
         )
-    return n
+    return counts
 
 
 def _pooled(n: int, whole: Shape, window: tuple[Any, ...]) -> tuple[Shape, Shape, _Windows]:
@@ -95,33 +84,37 @@ def _pooled(n: int, whole: Shape, window: tuple[Any, ...]) -> tuple[Shape, Shape
     return ceiled, floored, _Windows(*(sizes[3 * i - n : 3 * i] for i in range(1, 7)))
 
 
-def _may_be_2d(shape: Shape, whole: Shape, window: tuple[Any, ...]) -> bool:
-    """Whether pooling `whole` over two axes gives `shape` as well, of three axes."""
-    try:
-        return len(shape) == 3 and shape in _pooled(2, whole, window)[:2]
-    except (ValueError, OverflowError):
-        return False
-
-
 def _pooling(shape: Shape, size: Shape, window: tuple[Any, ...]) -> _Windows:
     """The pooling of `size` that gives indices of `shape`."""
-    n = _spatial_axes(shape, size, window)
-    whole = size if len(size) == len(shape) else shape[:-n] + size
-    ceiled, floored, windows = _pooled(n, whole, window)
-    if shape not in (ceiled, floored):
-        gives = _geometry.either(floored, ceiled)
-        raise ValueError(
-            f"indices of shape {shape} do not belong to input_size {size}: pooling {whole} over {n} axes gives {gives}"
-            + ("" if len(size) == n else "; the spatial sizes alone say how many axes are pooled over")
+    counts = _axis_counts(shape, size, window)
+    found: list[tuple[Shape, _Windows]] = []
+    given, refused = [], None
+    for n in counts:
+        whole = size if len(size) == len(shape) else shape[:-n] + size
+        try:
+            ceiled, floored, windows = _pooled(n, whole, window)
+        except (ValueError, OverflowError) as error:
+            refused = refused or error
+            continue
+        given.append(
+            f"pooling {shown(whole)} over {n} {'axis' if n == 1 else 'axes'} gives {_geometry.either(floored, ceiled)}"
         )
-    if n == 1 and len(size) > 1 and not any(isinstance(e, tuple) for e in window) and _may_be_2d(shape, whole, window):
+        if shape in (ceiled, floored):
+            found.append((whole, windows))
+    if not given and refused:
+        raise refused
+    if not found:
+        raise ValueError(f"indices of shape {shape} do not belong to input_size {shown(size)}: {', '.join(given)}")
+    whole, windows = found[0]
+    # Of four axes (N, C, H, W) is meant and not (C, D, H, W); of three either may be.
+    if len(found) > 1 and len(shape) == 3:
         raise ValueError(
             f"input_size must be the spatial sizes alone where indices may be (N, C, L) or (C, H, W), got {size} for "
-            f"indices of shape {shape}"
+            f"indices of shape {shape}: give input_size={size[2:]} for windows over one axis, {size[1:]} for two"
         )
-    if math.prod(windows.full) * (math.prod(whole[:-n]) or 1) > _geometry.LARGEST:
-        raise OverflowError(f"what was pooled must have at most 2**60 cells, got {whole}")
-    return windows._replace(pooled=shape[-n:])
+    if math.prod(windows.full) * (math.prod(whole[: -len(windows.full)]) or 1) > _geometry.LARGEST:
+        raise OverflowError(f"what was pooled must have at most 2**60 cells, got {shown(whole)}")
+    return windows._replace(pooled=shape[-len(windows.full) :])
 
 
 @shares
@@ -153,15 +146,17 @@ def convert_indices(
           input. One byte each where the window has at most 256 positions, two where it has at most 65536, and no more
           are possible.
         - ``"onnx"``: places in the whole input, ``(N, C, *spatial)``, in raster order; those of ONNX's MaxPool.
+        - ``"onnx_column_major"``: the same with each plane in column-major order, ``(n * C + c) * H * W + w * H + h``;
+          those of ONNX's MaxPool with ``storage_order=1``.
         - ``"tf"``: places in one item of a batch with its channels last, ``(h * W + w) * C + c``; those of
           ``tf.nn.max_pool_with_argmax``.
         - ``"tf_batch"``: places in the whole input with its channels last, ``((n * H + h) * W + w) * C + c``; those of
           the same function with ``include_batch_in_index=True``.
     input_size : sequence of int
         What was pooled: its spatial sizes, or its whole shape. The spatial sizes alone say how many axes were pooled
-        over. A whole shape does not, (N, C, L) and (C, H, W) being alike: then it is as many as `kernel_size`,
-        `stride`, `padding` or `dilation` have entries, and if all are integers, ``(N, C, *spatial)`` is assumed (of two
-        axes, (C, L)); three axes that might as well be (C, H, W) are refused.
+        over. With a whole shape it is as many as `kernel_size`, `stride`, `padding` or `dilation` have entries, or if
+        all are integers as many as give the shape of `indices`. Where that leaves a choice, four axes are
+        ``(N, C, H, W)``, and three are refused.
     {window}
         At most half of `kernel_size`.
     dilation : int or sequence of int
@@ -217,7 +212,7 @@ def convert_indices(
     for name, value in (("source", source), ("target", target)):
         if not isinstance(value, str) or value not in get_args(Format):
             known = ", ".join(map(repr, get_args(Format)))
-            raise ValueError(f"{name} must be among {known}, got {_geometry.shown(value)}")
+            raise ValueError(f"{name} must be among {known}, got {shown(value)}")
     if target == "window" and index_dtype is not None:
         raise TypeError(_arrays.NO_CHOICE)
     given = _arrays.array_of(indices, "indices")
@@ -230,10 +225,10 @@ def convert_indices(
     if "window" in (source, target):
         code = _arrays.CODES[_geometry.code_bytes(kernel)]
     if target != "window":
-        dtype = _arrays.index_dtype(index_dtype, _planes(target, lead, windows)[2])
+        dtype = _arrays.index_dtype(index_dtype, _formats.planes(target, lead, full)[2])
 
     # From the source to places in a plane. What is wrong becomes 0 on the way, so that the next step can take it.
-    first, step, end = (0, 1, count) if source == "window" else _planes(source, lead, windows)
+    first, step, end = (0, 1, count) if source == "window" else _formats.planes(source, lead, full)
     outside = (values < 0) | (values >= end)
     values[outside] = 0
     if source == "window":
@@ -242,6 +237,8 @@ def convert_indices(
         places, between = np.divmod(values - first, step)
         elsewhere = (between != 0) | (places < 0) | (places >= math.prod(full))
     places[elsewhere] = 0
+    if source == "onnx_column_major":
+        places = _formats.recounted(places, full)
     positions, astray = windows.positions(places)
 
     wrong = outside | elsewhere | astray
@@ -255,10 +252,15 @@ def convert_indices(
             cell = tuple(map(int, np.unravel_index(places[at], full)))
             corner = tuple(int(start.flat[o]) for o, start in zip(at[len(lead) :], windows.starts(), strict=True))
             what = f"is the cell {cell}, outside its window: {kernel} from {corner}, dilation {windows.dilation}"
-        raise IndexError(f"index {given[at]} at position {at} {what}")
+        sizes = _geometry.flat_sizes(len(full), *windows)
+        meant = None if source == "window" else _advice.counted_as(given, len(full), sizes, _advice.CHECKED)
+        hint = f"; they would be right as {_formats.MEANT[meant]}: give source={meant!r}" if meant else ""
+        raise IndexError(f"index {given[at]} at position {at} {what}{hint}")
 
     # And from there to the target.
     if target == "window":
         return np.ascontiguousarray(positions, code)
-    first, step, _ = _planes(target, lead, windows)
+    if target == "onnx_column_major":
+        places = _formats.recounted(places, full[::-1])
+    first, step, _ = _formats.planes(target, lead, full)
     return np.ascontiguousarray(places * step + first, dtype)

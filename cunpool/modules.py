@@ -7,10 +7,11 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _geometry, pooling, unpooling
+from cunpool import _calls, _geometry, pooling, unpooling
 from cunpool._arrays import Array
 from cunpool._docs import complete
 from cunpool._geometry import IndexFormat, Size
+from cunpool._remedies import shown
 from cunpool._signatures import Pair
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
@@ -61,8 +62,8 @@ class _MaxPool:
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode})"
+            f"{type(self).__name__}(kernel_size={shown(self.kernel_size)}, stride={shown(self.stride)}, "
+            f"padding={shown(self.padding)}, dilation={shown(self.dilation)}, ceil_mode={shown(self.ceil_mode)})"
         )
 
 
@@ -118,6 +119,9 @@ class _MaxUnpool:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding})"
+
+
+_calls.told_if_missing(_MaxUnpool.__call__)
 
 
 class MaxPool1d(_MaxPool):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _arrays, _geometry, _threads, unpooling
+from cunpool import _advice, _arrays, _calls, _geometry, _say, _threads, unpooling
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
@@ -41,16 +41,22 @@ def _max_pool(
     index_dtype: npt.DTypeLike | None,
     out: Array | Pair | None,
     num_threads: int | None,
+    is_layout_told: bool = True,
 ) -> Array | MaxPoolResult:
-    """Pooling over `n` spatial axes."""
-    given = input if type(input) is ndarray else _arrays.array_of(input, "input")
+    """Pooling over `n` spatial axes; `is_layout_told` says whether channels that look misplaced are warned about."""
+    given = input if type(input) is ndarray else _arrays.array_of(input, "input", n)
     cells, kind = _arrays.numbers(given)
-    codes = index_format != "plane" and _geometry.is_window(index_format)
+    codes = index_format != "plane" and _geometry.is_window(index_format) and return_indices is not False
     if ceil_mode is not False:
         ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
     if return_indices is not False and return_indices is not True:
         return_indices = _geometry.flag("return_indices", return_indices)
-    shape, count, sizes = _geometry.pooling(n, cells.shape, *_geometry.window(*window), ceil_mode, codes)
+        codes = codes and return_indices
+    shape, count, sizes, layout = _geometry.pooling_and_layout(
+        n, cells.shape, *_geometry.window(*window), ceil_mode, codes
+    )
+    if layout and is_layout_told:
+        _say.warn(layout, _say.LayoutWarning)
     pair = (None, None) if out is None else _pair(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
     if index_dtype is not None or out is not None:
@@ -144,14 +150,22 @@ def _max_pool_backward(
     num_threads: int | None,
 ) -> Array:
     """The gradient of pooling over `n` spatial axes: unpooling, but that values that meet are added."""
-    given = _arrays.array_of(grad_output, "grad_output")
+    given = _arrays.array_of(grad_output, "grad_output", n)
     values, kind = _arrays.reals(given, "grad_output")
     codes = _geometry.is_window(index_format)
-    shape = _geometry.entries("input_size", input_size)
-    if len(shape) == n:
-        shape = values.shape[:-n] + shape
-    _, _, sizes = _geometry.pooled_from(n, shape, values.shape, _geometry.window(*window))
-    places = unpooling.places_of(indices, values.shape, codes, n, sizes, "grad_output")
+    try:
+        shape = _geometry.entries("input_size", input_size)
+        if len(shape) == n:
+            shape = values.shape[:-n] + shape
+        _, _, sizes = _geometry.pooled_from(n, shape, values.shape, _geometry.window(*window))
+        places = unpooling.places_of(indices, values.shape, codes, n, sizes, "grad_output")
+    except (TypeError, ValueError) as error:
+        if window[0] is _calls.MISSING:
+            raise _calls.without_kernel_size(f"max_pool{n}d_backward", grad_output, indices, input_size) from None
+        better = _arrays.better_error(error, indices, values, "grad_output")
+        if better is error:
+            raise
+        raise better from None
     count = math.prod(shape)
     swapped = given is not values  # in another byte order
     if swapped and out is not None:
@@ -159,7 +173,9 @@ def _max_pool_backward(
     result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, values, indices)
     threads = _threads.threads_for(count * values.itemsize, num_threads)
     if not _unpool.unpool(values, places, result, sizes, n, _ADDED[kind], codes, threads):
-        raise _arrays.bad_code(indices, n, sizes) if codes else _arrays.bad_index(indices, shape[-n:])
+        if codes:
+            raise _arrays.bad_code(indices, n, sizes)
+        raise _arrays.bad_index(indices, shape[-n:], _advice.for_a_bad_index(places, n, sizes))
     if swapped:
         result = result.astype(given.dtype)
     return _arrays.delivered(result, out)
@@ -225,7 +241,8 @@ def max_pool2d(
     ceil_mode : bool
         Whether a last window that overhangs the end is kept, as long as it starts before the end.
     return_indices : bool
-        Whether to return the indices too.
+        Whether to return the indices too. Without them the values of `index_format` and `index_dtype` are checked, and
+        have no effect: a window may have any number of cells.
     {index_format}
     {index_dtype}
     out : numpy.ndarray, or with `return_indices` a tuple of two, optional
@@ -254,6 +271,11 @@ def max_pool2d(
     OverflowError
         If `indices` are to be int32, and a plane has more than 2**31 cells; or if a window has or spans more than 2**60
         cells.
+
+    Warns
+    -----
+    LayoutWarning
+        If the channels seem to come last, where the window would reach across them.
 
     See Also
     --------
@@ -437,5 +459,6 @@ def max_pool3d_backward(
     return _max_pool_backward(3, grad_output, indices, input_size, window, index_format, out, num_threads)
 
 
+_calls.told_if_missing(max_pool1d_backward, max_pool2d_backward, max_pool3d_backward)
 complete(max_pool1d, max_pool3d, max_pool2d)
 complete(max_pool1d_backward, max_pool3d_backward, max_pool2d_backward)

@@ -35,7 +35,7 @@ def _take_at(
     num_threads: int | None,
 ) -> Array:
     """Taking over `n` spatial axes."""
-    values = _arrays.items(input)
+    values = _arrays.items(input, n=n)
     given = _arrays.array_of(indices, "indices")
     codes = _geometry.is_window(index_format)
     kernel_size, stride, padding, dilation = window

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _geometry, _threads
+from cunpool import _advice, _arrays, _calls, _geometry, _threads
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
@@ -39,15 +39,21 @@ def _max_unpool(
     num_threads: int | None,
 ) -> Array:
     """Unpooling over `n` spatial axes."""
-    values = _arrays.items(input)
+    values = _arrays.items(input, "input", n)
     codes = index_format != "plane" and _geometry.is_window(index_format)
-    shape, count, sizes = _geometry.unpooling(
-        n,
-        values.shape,
-        *_geometry.window(*window),
-        None if output_size is None else _geometry.entries("output_size", output_size),
-    )
-    places = places_of(indices, values.shape, codes, n, sizes, "input")
+    try:
+        shape, count, sizes = _geometry.unpooling(
+            n,
+            values.shape,
+            *_geometry.window(*window),
+            None if output_size is None else _geometry.entries("output_size", output_size),
+        )
+        places = places_of(indices, values.shape, codes, n, sizes, "input")
+    except (TypeError, ValueError) as error:
+        better = _better_error(error, n, input, indices, values, window)
+        if better is error:
+            raise
+        raise better from None
     if out is None:  # a short cut for small calls
         result = _arrays.new(values, shape, values.dtype)
     else:
@@ -60,10 +66,26 @@ def _max_unpool(
     if not ways:
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(indices, shape[-n:], _advice.other_size(places, n, sizes))
-    if ways & _STRAYED and output_size is None and not codes:
-        _advice.strayed(places, n, sizes)
+        raise _arrays.bad_index(indices, shape[-n:], _advice.for_a_bad_index(places, n, sizes, True))
+    if ways & _STRAYED and not codes:
+        _advice.strayed(_arrays.array_of(indices, "indices"), places, n, sizes, output_size is None)
     return result if out is None else _arrays.delivered(result, out)
+
+
+def _better_error(
+    error: TypeError | ValueError,
+    n: int,
+    input: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    values: Array,
+    window: Window,
+) -> TypeError | ValueError:
+    """The error to raise for `error`: of what is missing, or of the shapes, if one of these is to blame."""
+    if window[0] is _calls.MISSING or indices is _calls.MISSING:
+        return _calls.without_kernel_size(f"max_unpool{n}d", input, indices)
+    return _arrays.better_error(
+        error, indices, values, "input", lambda shape: _advice.for_other_indices(n, values.shape, shape, window)
+    )
 
 
 def places_of(
@@ -92,7 +114,9 @@ def _max_unpool_backward(
     num_threads: int | None,
 ) -> Array:
     """The gradient of unpooling over `n` spatial axes."""
-    full = _arrays.items(grad_output, "grad_output")
+    if window[0] is _calls.MISSING:
+        raise _calls.without_kernel_size(f"max_unpool{n}d_backward", grad_output, indices)
+    full = _arrays.items(grad_output, "grad_output", n)
     codes = _geometry.is_window(index_format)
     given = _arrays.array_of(indices, "indices")
     shape = given.shape
@@ -101,7 +125,9 @@ def _max_unpool_backward(
     result = _arrays.result_for(out, full, shape, full.dtype, full, given)
     threads = _threads.threads_for(full.nbytes, num_threads)
     if not _backward.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
-        raise _arrays.bad_code(given, n, sizes) if codes else _arrays.bad_index(given, full.shape[-n:])
+        if codes:
+            raise _arrays.bad_code(given, n, sizes)
+        raise _arrays.bad_index(given, full.shape[-n:], _advice.for_a_bad_index(places, n, sizes))
     return _arrays.delivered(result, out)
 
 
@@ -193,7 +219,8 @@ def max_unpool2d(
     -----
     UserWarning
         If the indices lie outside their windows in the default size, where that was noticed, and would lie inside them
-        in another that `output_size` may ask for; or if their dtype cannot count to the last window.
+        in another that `output_size` may ask for, or as window codes, or in another format of `convert_indices`; or if
+        their dtype cannot count to the last window.
 
     See Also
     --------
@@ -364,5 +391,7 @@ def max_unpool3d_backward(
     return _max_unpool_backward(3, grad_output, indices, window, index_format, out, num_threads)
 
 
+_calls.told_if_missing(max_unpool1d, max_unpool2d, max_unpool3d)
+_calls.told_if_missing(max_unpool1d_backward, max_unpool2d_backward, max_unpool3d_backward)
 complete(max_unpool1d, max_unpool3d, max_unpool2d)
 complete(max_unpool1d_backward, max_unpool3d_backward, max_unpool2d_backward)

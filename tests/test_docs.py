@@ -50,6 +50,12 @@ def test_docstring_examples(name):
     assert result.failed == 0
 
 
+def test_docstring_examples_of_warnings():
+    space = {"cu": cu}
+    test = doctest.DocTestParser().get_doctest(cu.LayoutWarning.__doc__, space, "LayoutWarning", None, 0)
+    assert doctest.DocTestRunner().run(test) == (5, 0)[::-1]
+
+
 def test_every_public_name_has_an_example_and_no_gap():
     for name in cu.__all__:
         if name != "__version__":
@@ -95,7 +101,7 @@ def test_every_public_module_says_what_is_public():
         module = importlib.import_module(f"cunpool.{name}")
         assert {getattr(module, public).__module__ for public in module.__all__} == {module.__name__}
         everything |= set(module.__all__)
-    others = {"__version__", "get_num_threads", "openmp_enabled", "set_num_threads"}
+    others = {"LayoutWarning", "__version__", "get_num_threads", "openmp_enabled", "set_num_threads"}
     assert everything - {"CacheInfo"} | others == set(cu.__all__)
 
 

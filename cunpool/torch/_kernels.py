@@ -35,7 +35,7 @@ def max_pool(
     dtype = getattr(input, "dtype", None)
     array = array_of(input, "input", dtype)
     # Past the public function, for small calls: neither a dtype of indices nor a result is given.
-    options = index_format, None, None, num_threads(array)
+    options = index_format, None, None, num_threads(array), False  # of tensors the layout is a promise
     result: Any = pooling._max_pool(n, array, window, ceil_mode, return_indices, *options)
     if not return_indices:
         return tensor_of(result, dtype)
