@@ -3,7 +3,9 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import inspect
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -284,7 +286,7 @@ def test_an_output_size_that_was_forgotten_is_said(chunks):
     check(lazy.max_unpool2d(*pooled, 2, output_size=photograph.shape), eager)
     forgotten = lazy.max_unpool2d(*pooled, 2)
     if chunks == -1:
-        with pytest.warns(UserWarning, match=r"inside them in one of 342 x 511: give output_size"):
+        with pytest.warns(UserWarning, match=r"inside them in one of height 341 to 343, width 511: give output_size"):
             forgotten.compute()
     else:
         with pytest.raises(
@@ -582,3 +584,150 @@ def test_masked_arrays_are_refused_before_a_mask_is_lost():
     unknown = da.map_blocks(lambda block: np.ma.masked_greater(block, 3), x, meta=np.empty((0, 0)))
     with pytest.raises(TypeError, match="must not be a masked array"):
         lazy.max_pool1d(unknown, 3, 2, 1).compute()
+
+
+# --- what is refused, and what helps
+
+
+def refused(error, call, *arguments, **keywords) -> str:
+    with pytest.raises(error) as caught:
+        call(*arguments, **keywords)
+    return str(caught.value)
+
+
+def test_arguments_of_other_libraries_are_told_what_there_is_instead():
+    x = da.ones((2, 8, 8))
+    y, indices = lazy.max_pool2d(x, 2, return_indices=True)
+    remedies = {
+        "out": "dask.array.store(result, out)",
+        "axis": "numpy.moveaxis puts others there",
+        "keepdims": "results keep all axes",
+        "dtype": "result.astype(...)",
+        "data_format": "numpy.moveaxis(input, -1, 1)",
+    }
+    for call, arguments in (
+        (lazy.max_pool2d, (x, 2)),
+        (lazy.max_unpool2d, (y, indices, 2)),
+        (lazy.max_pool2d_backward, (y, indices, (8, 8), 2)),
+        (lazy.max_unpool2d_backward, (x, indices, 2)),
+    ):
+        for keyword, remedy in remedies.items():
+            said = refused(TypeError, call, *arguments, **{keyword: 1})
+            assert said.startswith(f"cunpool.dask.{call.__name__} takes no '{keyword}': ")
+            assert remedy in said
+        assert (
+            refused(TypeError, call, *arguments, kernel=2).endswith("index_format, num_threads")
+            or call is lazy.max_pool2d
+        )
+    assert refused(TypeError, lazy.max_pool1d, x, 2, axes=1) == (
+        "cunpool.dask.max_pool1d takes no 'axes': it takes input, kernel_size, stride, padding, dilation, ceil_mode, "
+        "return_indices, index_format, index_dtype, num_threads"
+    )
+    assert "kernel_size" in inspect.signature(lazy.max_pool2d).parameters
+    assert pickle.loads(pickle.dumps(lazy.max_pool2d)) is lazy.max_pool2d
+
+
+def test_what_is_missing_is_named():
+    x = da.ones((2, 8, 8), chunks=4)
+    y, indices = pair = lazy.max_pool2d(x, 2, return_indices=True)
+    assert refused(TypeError, lazy.max_unpool2d, y, 2).endswith(
+        "needs the indices that pooling gives, got 2 in their place"
+    )
+    assert refused(TypeError, lazy.max_unpool2d, pair, 2).endswith("put a * before it, as in max_unpool2d(*pair, 2)")
+    assert refused(TypeError, lazy.max_unpool2d, y, indices).endswith(
+        "needs the kernel_size of the pooling, got nothing"
+    )
+    assert refused(TypeError, lazy.max_pool2d_backward, y, indices, 2).endswith("what was pooled, got 2 in its place")
+    for call in (lambda: lazy.max_unpool2d(pair, 2, 2), lambda: lazy.max_pool2d(pair, 2)):
+        assert (
+            refused(TypeError, call)
+            == "input must be one array, got a tuple of some: a * before a pair makes two arguments"
+        )
+    assert "missing" in refused(TypeError, lazy.max_unpool2d, y)
+    assert "missing" in refused(TypeError, lazy.max_pool2d, x)
+    assert lazy.max_unpool2d(*pair, kernel_size=2).shape == x.shape
+    assert lazy.max_unpool2d(input=y, indices=indices, kernel_size=2).shape == x.shape
+
+
+def test_shapes_are_compared_before_sizes_and_swapped_arrays_are_noticed():
+    y, indices = da.ones((1, 1, 49, 49)), da.zeros((1, 1, 50, 50), dtype=int)
+    hint = "; if input comes from another unpooling, that one needs output_size=indices.shape, of these indices"
+    said = refused(ValueError, lazy.max_unpool2d, y, indices, 2, output_size=(100, 100))
+    assert said == f"indices must have the shape of input, (1, 1, 49, 49), got (1, 1, 50, 50){hint}"
+    said = refused(ValueError, lazy.max_unpool2d, y[..., :12, :12], indices[..., :24, :24], 2, output_size=(48, 48))
+    assert said.endswith("got (1, 1, 24, 24)")
+    said = refused(ValueError, lazy.max_pool2d_backward, y, indices, (100, 100), 2)
+    assert said == "indices must have the shape of grad_output, (1, 1, 49, 49), got (1, 1, 50, 50)"
+    said = refused(TypeError, lazy.max_unpool2d, indices, da.ones(indices.shape), 2)
+    assert said == "indices must be of integers, got float64, and input of int64: the two look swapped"
+
+
+def test_a_plane_is_told_how_to_add_a_channel(tmp_path):
+    plane = np.arange(12.0).reshape(3, 4)
+    said = refused(ValueError, lazy.max_pool2d, da.from_array(plane), 2)
+    assert said.endswith("got (3, 4); give one plane alone its C: input[None]")
+    said = refused(ValueError, lazy.max_pool2d, plane, 2)
+    assert said.endswith("got (3, 4) of type numpy.ndarray; give one plane alone its C: da.asarray(input)[None]")
+    zarr = pytest.importorskip("zarr")
+    stored = zarr.open(tmp_path / "plane.zarr", mode="w", shape=plane.shape, chunks=(2, 2), dtype="f8")
+    stored[:] = plane
+    said = refused(ValueError, lazy.max_pool2d, stored, 2)
+    assert said.endswith("of type zarr.Array; give one plane alone its C: da.from_zarr(input)[None]")
+    assert lazy.max_pool2d(da.from_zarr(stored)[None], 2).compute().tolist() == [[[5, 7]]]
+    said = refused(ValueError, cu.max_pool2d, stored, 2)
+    assert said.endswith(
+        "give one plane alone its C: np.asarray(input)[None], or da.from_zarr(...)[None] to cunpool.dask"
+    )
+    assert cu.max_pool2d(np.asarray(stored)[None], 2).tolist() == [[[5, 7]]]
+
+
+def test_numpys_functions_refuse_what_they_would_compute_whole():
+    x = da.ones((2, 8, 8, 8), chunks=4)
+    ones = np.ones((2, 4, 4, 4))
+    calls = [
+        ("input", lambda: cu.max_pool3d(x, 2)),
+        ("input", lambda: cu.MaxPool3d(2)(x)),
+        ("input", lambda: cu.max_unpool3d(x, ones.astype(int), 2)),
+        ("indices", lambda: cu.max_unpool3d(ones, x.astype(int), 2)),
+        ("grad_output", lambda: cu.max_pool3d_backward(x, ones.astype(int), (16, 16, 16), 2)),
+        ("grad_output", lambda: cu.max_unpool3d_backward(x, ones.astype(int), 2)),
+        ("indices", lambda: cu.convert_indices(x, "plane", "onnx", input_size=(8, 8, 8), kernel_size=2)),
+    ]
+    with nothing_computes():
+        for name, call in calls:
+            assert refused(TypeError, call) == (
+                f"{name} must be an array, got one of Dask's (Array), which would be computed whole: use cunpool.dask, "
+                f"or give {name}.compute()"
+            )
+        xarray = pytest.importorskip("xarray")
+        assert "(DataArray)" in refused(TypeError, cu.max_pool3d, xarray.DataArray(x), 2)
+    assert cu.max_pool3d(xarray.DataArray(ones), 2).shape == (2, 2, 2, 2)
+
+
+def test_layouts_and_codes_are_told():
+    image = da.zeros((34, 51, 3), np.uint8)
+    with pytest.warns(cu.LayoutWarning, match=r"give numpy.moveaxis\(input, -1, 0\)$") as said:
+        lazy.max_pool2d(image, 2)
+    assert [warning.filename for warning in said] == [__file__]
+    assert isinstance(np.moveaxis(image, -1, 0), da.Array)
+    x = da.random.default_rng(0).random((1, 301, 301), chunks=(1, 160, 301))
+    for kernel in (300, 2):
+        expected = lazy.max_pool2d(x, kernel).compute()
+        ours = lazy.max_pool2d(x, kernel, index_format="window", index_dtype=np.int32).compute()
+        assert np.array_equal(ours, expected)
+    y, codes = lazy.max_pool2d(x, 2, return_indices=True, index_format="window")
+    with pytest.raises(
+        IndexError, match=r"is outside its window: indices of uint8 that are all below .* need index_format"
+    ):
+        lazy.max_unpool2d(y, codes, 2).compute()
+    with pytest.raises(IndexError, match="is the cell"):
+        lazy.max_unpool2d(y, da.zeros(y.shape, dtype=int, chunks=y.chunks), 2).compute()
+
+
+def test_what_only_speaks_dlpack_is_taken():
+    class Exchanged:
+        def __init__(self, array):
+            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    x = np.random.default_rng(0).random((2, 6, 8))
+    assert np.array_equal(lazy.max_pool2d(Exchanged(x), 2).compute(), cu.max_pool2d(x, 2))

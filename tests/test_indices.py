@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
 
 import numpy as np
 import pytest
@@ -173,8 +175,6 @@ def test_a_whole_shape_and_integers_alone_mean_a_batch():
         _, indices = POOL[n](np.zeros(shape), 2, return_indices=True)
         short = cu.convert_indices(indices, "plane", "onnx", input_size=shape[-n:], kernel_size=2)
         assert np.array_equal(cu.convert_indices(indices, "plane", "onnx", input_size=shape, kernel_size=2), short)
-    with pytest.raises(ValueError, match="the spatial sizes alone say how many axes"):
-        cu.convert_indices(np.zeros((3, 2, 2), int), "plane", "onnx", input_size=(3, 4, 4), kernel_size=2)
 
 
 def test_three_axes_that_may_be_a_batch_or_a_plane_are_refused(rng):
@@ -207,7 +207,9 @@ GOOD = np.array([[[[0, 2], [8, 10]], [[5, 7], [13, 15]]]])
 
 @pytest.mark.parametrize(("source", "target"), [("torch", "plane"), ("plane", "Window"), ("", "tf"), (None, "tf")])
 def test_unknown_formats(source, target):
-    with pytest.raises(ValueError, match="must be among 'plane', 'window', 'onnx', 'tf', 'tf_batch', got"):
+    with pytest.raises(
+        ValueError, match=r"must be among 'plane', 'window', 'onnx', 'onnx_column_major', 'tf', .*, got"
+    ):
         cu.convert_indices(GOOD, source, target, **WHERE)
 
 
@@ -222,7 +224,7 @@ def test_indices_that_are_not_integers(dtype):
     ("changed", "error"),
     [
         ({"input_size": (2, 2, 4, 4)}, ValueError),  # another batch
-        ({"input_size": (1, 3, 4, 4)}, ValueError),  # other channels
+        ({"input_size": (1, 6, 4, 4)}, ValueError),  # other channels
         ({"input_size": (1, 2, 6, 4)}, ValueError),
         ({"input_size": (1, 2, 4, 3)}, None),  # in ceil mode
         ({"input_size": (1, 2, 4, 2)}, ValueError),
@@ -447,3 +449,82 @@ def test_conversions_of_many_planes_one_wide(rng):
     codes = cu.convert_indices(indices, "plane", "window", **window)
     assert bits(codes) == bits(cu.max_pool2d(x, 2, return_indices=True, index_format="window")[1])
     assert bits(cu.convert_indices(codes, "window", "plane", **window)) == bits(indices)
+
+
+# --- ONNX's storage_order=1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_column_major_indices_are_counted_one_by_one(rng, n):
+    for _ in range(20):
+        shape, indices, window = random_case(rng, n, ceil=False)
+        full = shape[-n:]
+        theirs = cu.convert_indices(indices, "plane", "onnx_column_major", input_size=full, **window)
+        planes = np.arange(math.prod(indices.shape[:-n])).reshape(indices.shape[:-n] + (1,) * n)
+        order = np.arange(math.prod(full)).reshape(full[::-1]).transpose().ravel()  # by place: where columns count it
+        assert np.array_equal(theirs, order[indices] + planes * math.prod(full))
+        assert np.array_equal(
+            cu.convert_indices(theirs, "onnx_column_major", "plane", input_size=full, **window), indices
+        )
+        small = cu.convert_indices(theirs, "onnx_column_major", "onnx", input_size=full, **window)
+        assert np.array_equal(small, cu.convert_indices(indices, "plane", "onnx", input_size=full, **window))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_onnx_runtimes_column_major_indices(rng, n):
+    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    shape = (2, 3, 9, 7, 5)[: n + 2]
+    node = onnx.helper.make_node(
+        "MaxPool", ["x"], ["y", "indices"], kernel_shape=[2] * n, strides=[2] * n, storage_order=1
+    )
+    tensor = onnx.helper.make_tensor_value_info
+    outputs = [tensor("y", onnx.TensorProto.FLOAT, None), tensor("indices", onnx.TensorProto.INT64, None)]
+    graph = onnx.helper.make_graph([node], "pool", [tensor("x", onnx.TensorProto.FLOAT, shape)], outputs)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 12)], ir_version=8)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    x = rng.permutation(math.prod(shape)).reshape(shape).astype(np.float32)
+    values, theirs = session.run(None, {"x": x})
+    ours, indices = POOL[n](x, 2, return_indices=True)
+    assert np.array_equal(values, ours)
+    where = {"input_size": shape, "kernel_size": 2}
+    assert np.array_equal(cu.convert_indices(theirs, "onnx_column_major", "plane", **where), indices)
+    assert np.array_equal(cu.convert_indices(indices, "plane", "onnx_column_major", **where), theirs)
+
+
+# --- a whole shape
+
+
+def test_a_whole_shape_is_taken_wherever_it_decides(rng):
+    for shape, n in (
+        ((3, 12, 10), 2),
+        ((3, 12, 10), 1),
+        ((3, 8, 12, 10), 2),
+        ((3, 8, 12, 10), 3),
+        ((2, 3, 8, 12, 10), 3),
+    ):
+        for window in ({"kernel_size": 2}, {"kernel_size": 3, "stride": 2}, {"kernel_size": (3,) * n, "stride": 1}):
+            _, indices = POOL[n](rng.random(shape), **window, return_indices=True)
+            expected = cu.convert_indices(indices, "plane", "onnx", input_size=shape[-n:], **window)
+            assert np.array_equal(cu.convert_indices(indices, "plane", "onnx", input_size=shape, **window), expected)
+    # Windows that leave the sizes as they are fit (C, D, H, W) too: that is not what is meant.
+    same = {"kernel_size": 3, "stride": 1, "padding": 1}
+    _, indices = cu.max_pool2d(rng.random((2, 3, 6, 5)), **same, return_indices=True)
+    expected = cu.convert_indices(indices, "plane", "window", input_size=(6, 5), **same)
+    assert np.array_equal(cu.convert_indices(indices, "plane", "window", input_size=(2, 3, 6, 5), **same), expected)
+
+
+def test_a_whole_shape_that_does_not_decide_is_named():
+    with pytest.raises(ValueError, match=re.escape(
+        "may be (N, C, L) or (C, H, W), got (3, 6, 5) for indices of shape (3, 6, 5): give input_size=(5,) for windows "
+        "over one axis, (6, 5) for two"
+    )):  # fmt: skip
+        cu.convert_indices(np.zeros((3, 6, 5), int), "plane", "onnx", input_size=(3, 6, 5), kernel_size=1)
+    with pytest.raises(ValueError, match=re.escape(
+        "indices of shape (3, 4, 4) do not belong to input_size (3, 6, 5): pooling (3, 6, 5) over 1 axis gives (3, 6, "
+        "2), or (3, 6, 3) in ceil mode, pooling (3, 6, 5) over 2 axes gives (3, 3, 2), or (3, 3, 3) in ceil mode"
+    )):  # fmt: skip
+        cu.convert_indices(np.zeros((3, 4, 4), int), "plane", "onnx", input_size=(3, 6, 5), kernel_size=2)
+    with pytest.raises(ValueError, match="kernel_size must be at least 1"):  # which fits over no number of axes
+        cu.convert_indices(np.zeros((3, 4, 4), int), "plane", "onnx", input_size=(3, 6, 5), kernel_size=0)
