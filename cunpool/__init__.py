@@ -18,6 +18,7 @@ array([[[0, 0, 0],
 `take_at1d`, `2d`, `3d`                      the values of any array at the indices of maxima
 `MaxPool1d`, `2d`, `3d`                      the same as objects that keep their arguments
 `MaxUnpool1d`, `2d`, `3d`
+`MaxPoolResult`                              what pooling gives with indices: a pair with names
 `convert_indices`                            indices of ONNX and TensorFlow, and of one byte each
 `set_num_threads`, `get_num_threads`         how many threads a call may use
 `set_cache_limit`, `get_cache_limit`         how much memory of dropped results is kept for the next ones
@@ -53,6 +54,7 @@ from cunpool import _checkout
 __path__ = _checkout.compiled(__path__)
 
 from cunpool._say import LayoutWarning
+from cunpool._signatures import MaxPoolResult
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
 from cunpool.indices import convert_indices
 from cunpool.memory import cache_info, empty_cache, get_cache_limit, set_cache_limit
@@ -89,6 +91,7 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxPoolResult",
     "MaxUnpool1d",
     "MaxUnpool2d",
     "MaxUnpool3d",

@@ -159,7 +159,7 @@ def pool(
     index_format: str,
     index_dtype: npt.DTypeLike | None,
     num_threads: int | None,
-) -> Any:
+) -> da.Array | tuple[da.Array, da.Array]:
     """Pooling by `function` over `n` spatial axes."""
     array = _known("input", input, n)
     _arrays.numbers(np.empty(0, array.dtype))

@@ -27,7 +27,7 @@ slabs of the same size have a larger surface.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy.typing as npt
 
@@ -36,6 +36,7 @@ from cunpool._calls import explained
 from cunpool._docs import shares
 from cunpool._geometry import IndexFormat, Size
 from cunpool._graphs import Array, Lazy
+from cunpool._lazy_signatures import typed_pool
 
 __all__ = [
     "max_pool1d",
@@ -56,6 +57,7 @@ __all__ = [
 ]
 
 
+@typed_pool
 @explained
 @shares
 def max_pool1d(
@@ -67,10 +69,10 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     num_threads: int | None = 1,
-) -> Any:  # an array, or two: `return_indices` says
+) -> Array | tuple[Array, Array]:
     """The maxima of sliding windows along one axis of a Dask array, and where they were.
 
     See `max_pool2d`, of which this is the case of one spatial axis: shapes are (N, C, L) or (C, L).
@@ -88,6 +90,7 @@ def max_pool1d(
     )
 
 
+@typed_pool
 @explained
 @shares
 def max_pool2d(
@@ -99,10 +102,10 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     num_threads: int | None = 1,
-) -> Any:  # an array, or two: `return_indices` says
+) -> Array | tuple[Array, Array]:
     """The maxima of sliding windows over two axes of a Dask array, and where they were.
 
     Lazy: nothing is computed here. Shape, chunks and dtype of the results are known, and what `cunpool.max_pool2d`
@@ -173,6 +176,7 @@ def max_pool2d(
     )
 
 
+@typed_pool
 @explained
 @shares
 def max_pool3d(
@@ -184,10 +188,10 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     num_threads: int | None = 1,
-) -> Any:  # an array, or two: `return_indices` says
+) -> Array | tuple[Array, Array]:
     """The maxima of sliding windows over three axes of a Dask array, and where they were.
 
     See `max_pool2d`, of which this is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
@@ -217,7 +221,7 @@ def max_unpool1d(
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Put the maxima of a 1d pooling back where they came from, and zeros everywhere else.
@@ -246,7 +250,7 @@ def max_unpool2d(
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Put the maxima of a 2d pooling back where they came from, and zeros everywhere else.
@@ -332,7 +336,7 @@ def max_unpool3d(
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Put the maxima of a 3d pooling back where they came from, and zeros everywhere else.
@@ -361,7 +365,7 @@ def max_pool1d_backward(
     padding: Size = 0,
     dilation: Size = 1,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_pool1d` with respect to its input; see `max_pool2d_backward`.
@@ -390,7 +394,7 @@ def max_pool2d_backward(
     padding: Size = 0,
     dilation: Size = 1,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_pool2d` with respect to its input.
@@ -454,7 +458,7 @@ def max_pool3d_backward(
     padding: Size = 0,
     dilation: Size = 1,
     *,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_pool3d` with respect to its input; see `max_pool2d_backward`.
@@ -482,7 +486,7 @@ def max_unpool1d_backward(
     padding: Size = 0,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_unpool1d` with respect to its input; see `max_unpool2d_backward`.
@@ -510,7 +514,7 @@ def max_unpool2d_backward(
     padding: Size = 0,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_unpool2d` with respect to its input.
@@ -564,7 +568,7 @@ def max_unpool3d_backward(
     padding: Size = 0,
     *,
     dilation: Size = 1,
-    index_format: str = "plane",
+    index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_unpool3d` with respect to its input; see `max_unpool2d_backward`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, SupportsIndex, overload
 
 import numpy.typing as npt
 
@@ -12,12 +12,12 @@ from cunpool._arrays import Array
 from cunpool._docs import complete
 from cunpool._geometry import IndexFormat, Size
 from cunpool._remedies import shown
-from cunpool._signatures import Pair
+from cunpool._signatures import Element, Indices, MaxPoolResult, Pair
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
 
 
-class _MaxPool:
+class _MaxPool(Generic[Indices]):
     """What the pooling modules share."""
 
     _function: ClassVar[Callable[..., Any]]
@@ -44,6 +44,40 @@ class _MaxPool:
         self.index_dtype = index_dtype
         _geometry.is_window(index_format)
 
+    @overload
+    def __call__(
+        self: _MaxPool[Literal[False]],
+        input: npt.NDArray[Element],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> npt.NDArray[Element]: ...
+    @overload
+    def __call__(
+        self: _MaxPool[Literal[False]],
+        input: npt.ArrayLike,
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self: _MaxPool[Literal[True]],
+        input: npt.NDArray[Element],
+        *,
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> MaxPoolResult[Element]: ...
+    @overload
+    def __call__(
+        self: _MaxPool[Literal[True]],
+        input: npt.ArrayLike,
+        *,
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> MaxPoolResult: ...
+    @overload
+    def __call__(self, input: npt.ArrayLike, *, out: None = None, num_threads: int | None = None) -> Any: ...
     def __call__(self, input: npt.ArrayLike, *, out: Array | Pair | None = None, num_threads: int | None = None) -> Any:
         """Pool `input`; an array, or with `return_indices` a pair of them."""
         return type(self)._function(
@@ -94,6 +128,26 @@ class _MaxUnpool:
         self.index_format = index_format
         _geometry.is_window(index_format)
 
+    @overload
+    def __call__(
+        self,
+        input: npt.NDArray[Element],
+        indices: npt.ArrayLike,
+        output_size: Sequence[SupportsIndex] | None = None,
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> npt.NDArray[Element]: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        output_size: Sequence[SupportsIndex] | None = None,
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array: ...
     def __call__(
         self,
         input: npt.ArrayLike,
@@ -124,7 +178,7 @@ class _MaxUnpool:
 _calls.told_if_missing(_MaxUnpool.__call__)
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPool[Indices]):
     """`cunpool.max_pool1d` with its arguments kept, like ``torch.nn.MaxPool1d``; see `MaxPool2d`.
 
     Examples
@@ -136,8 +190,51 @@ class MaxPool1d(_MaxPool):
 
     _function = staticmethod(pooling.max_pool1d)
 
+    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
 
-class MaxPool2d(_MaxPool):
+        @overload
+        def __init__(
+            self: MaxPool1d[Literal[True]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            *,
+            return_indices: Literal[True],
+            ceil_mode: bool = False,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: MaxPool1d[Literal[False]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: Literal[False] = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: bool = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class MaxPool2d(_MaxPool[Indices]):
     """`cunpool.max_pool2d` with its arguments kept, like ``torch.nn.MaxPool2d`` [1]_.
 
     Parameters
@@ -162,8 +259,51 @@ class MaxPool2d(_MaxPool):
 
     _function = staticmethod(pooling.max_pool2d)
 
+    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
 
-class MaxPool3d(_MaxPool):
+        @overload
+        def __init__(
+            self: MaxPool2d[Literal[True]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            *,
+            return_indices: Literal[True],
+            ceil_mode: bool = False,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: MaxPool2d[Literal[False]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: Literal[False] = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: bool = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class MaxPool3d(_MaxPool[Indices]):
     """`cunpool.max_pool3d` with its arguments kept, like ``torch.nn.MaxPool3d``; see `MaxPool2d`.
 
     Examples
@@ -174,6 +314,49 @@ class MaxPool3d(_MaxPool):
     """
 
     _function = staticmethod(pooling.max_pool3d)
+
+    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
+
+        @overload
+        def __init__(
+            self: MaxPool3d[Literal[True]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            *,
+            return_indices: Literal[True],
+            ceil_mode: bool = False,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: MaxPool3d[Literal[False]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: Literal[False] = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: bool = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
 class MaxUnpool1d(_MaxUnpool):

@@ -16,7 +16,7 @@ from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
 from cunpool._kernels import pool as _pool
 from cunpool._kernels import unpool as _unpool
-from cunpool._signatures import MaxPoolResult, Pair, overloaded
+from cunpool._signatures import MaxPoolResult, Pair, typed_pool, typed_pool_backward
 
 __all__ = [
     "max_pool1d",
@@ -181,7 +181,7 @@ def _max_pool_backward(
     return _arrays.delivered(result, out)
 
 
-@overloaded
+@typed_pool
 @shares
 def max_pool1d(
     input: npt.ArrayLike,
@@ -211,7 +211,7 @@ def max_pool1d(
     return _max_pool(1, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
 
 
-@overloaded
+@typed_pool
 @shares
 def max_pool2d(
     input: npt.ArrayLike,
@@ -313,7 +313,7 @@ def max_pool2d(
     return _max_pool(2, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
 
 
-@overloaded
+@typed_pool
 @shares
 def max_pool3d(
     input: npt.ArrayLike,
@@ -343,6 +343,7 @@ def max_pool3d(
     return _max_pool(3, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
 
 
+@typed_pool_backward
 @shares
 def max_pool1d_backward(
     grad_output: npt.ArrayLike,
@@ -369,6 +370,7 @@ def max_pool1d_backward(
     return _max_pool_backward(1, grad_output, indices, input_size, window, index_format, out, num_threads)
 
 
+@typed_pool_backward
 @shares
 def max_pool2d_backward(
     grad_output: npt.ArrayLike,
@@ -433,6 +435,7 @@ def max_pool2d_backward(
     return _max_pool_backward(2, grad_output, indices, input_size, window, index_format, out, num_threads)
 
 
+@typed_pool_backward
 @shares
 def max_pool3d_backward(
     grad_output: npt.ArrayLike,

@@ -12,6 +12,7 @@ from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size
 from cunpool._kernels import backward as _backward
+from cunpool._signatures import typed_take
 
 __all__ = ["take_at1d", "take_at2d", "take_at3d"]
 
@@ -72,6 +73,7 @@ def _warn_of_codes(indices: Array, cells: int) -> None:
         )
 
 
+@typed_take
 @shares
 def take_at1d(
     input: npt.ArrayLike,
@@ -101,6 +103,7 @@ def take_at1d(
     return _take_at(1, input, indices, window, index_format, out, num_threads)
 
 
+@typed_take
 @shares
 def take_at2d(
     input: npt.ArrayLike,
@@ -204,6 +207,7 @@ def take_at2d(
     return _take_at(2, input, indices, window, index_format, out, num_threads)
 
 
+@typed_take
 @shares
 def take_at3d(
     input: npt.ArrayLike,

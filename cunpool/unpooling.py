@@ -14,6 +14,7 @@ from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
 from cunpool._kernels import backward as _backward
 from cunpool._kernels import unpool as _unpool
+from cunpool._signatures import typed_unpool, typed_unpool_backward
 
 __all__ = [
     "max_unpool1d",
@@ -131,6 +132,7 @@ def _max_unpool_backward(
     return _arrays.delivered(result, out)
 
 
+@typed_unpool
 @shares
 def max_unpool1d(
     input: npt.ArrayLike,
@@ -163,6 +165,7 @@ def max_unpool1d(
     return _max_unpool(1, input, indices, window, output_size, index_format, out, num_threads)
 
 
+@typed_unpool
 @shares
 def max_unpool2d(
     input: npt.ArrayLike,
@@ -252,6 +255,7 @@ def max_unpool2d(
     return _max_unpool(2, input, indices, window, output_size, index_format, out, num_threads)
 
 
+@typed_unpool
 @shares
 def max_unpool3d(
     input: npt.ArrayLike,
@@ -282,6 +286,7 @@ def max_unpool3d(
     return _max_unpool(3, input, indices, window, output_size, index_format, out, num_threads)
 
 
+@typed_unpool_backward
 @shares
 def max_unpool1d_backward(
     grad_output: npt.ArrayLike,
@@ -307,6 +312,7 @@ def max_unpool1d_backward(
     return _max_unpool_backward(1, grad_output, indices, window, index_format, out, num_threads)
 
 
+@typed_unpool_backward
 @shares
 def max_unpool2d_backward(
     grad_output: npt.ArrayLike,
@@ -366,6 +372,7 @@ def max_unpool2d_backward(
     return _max_unpool_backward(2, grad_output, indices, window, index_format, out, num_threads)
 
 
+@typed_unpool_backward
 @shares
 def max_unpool3d_backward(
     grad_output: npt.ArrayLike,

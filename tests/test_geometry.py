@@ -61,7 +61,8 @@ def test_the_layers_import_downwards_alone():
         "_threads": {"_geometry", "_remedies", "_kernels", "_cgroups", "_say", "_waiting"},
         "_waiting": set(),
         "memory": {"_geometry", "_kernels", "_cgroups", "_remedies"},
-        "unpooling": {"_advice", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_docs"},
+        "unpooling": {"_advice", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_docs", "_signatures"},
+        "taking": {"_geometry", "_arrays", "_say", "_threads", "_kernels", "_docs", "_signatures"},
         "_signatures": {"_geometry", "_arrays"},
         "pooling": {
             "_advice", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_say", "unpooling", "_docs",

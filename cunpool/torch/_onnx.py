@@ -25,7 +25,7 @@ Ints = Sequence[int]
 
 def export_onnx(
     model: torch.nn.Module, args: tuple[Any, ...], path: str | os.PathLike[str] | None = None, **options: Any
-) -> Any:
+) -> torch.onnx.ONNXProgram | None:
     """Write a network as an ONNX file that has its max pooling and unpooling as what they are.
 
     Parameters

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import torch
 
 from cunpool._geometry import IndexFormat, Size
 from cunpool.torch import _traced
 from cunpool.torch._eager import max_pool, max_unpool
+from cunpool.torch._signatures import typed_pool
 from cunpool.torch._taking import take_at
 
 
+@typed_pool
 def max_pool1d(
     input: torch.Tensor,
     kernel_size: Size,
@@ -23,7 +25,7 @@ def max_pool1d(
     return_indices: bool = False,
     *,
     index_format: IndexFormat = "plane",
-) -> Any:  # a tensor, or two: `return_indices` says
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """``torch.nn.functional.max_pool1d``, by cunpool; see `max_pool2d`.
 
     Examples
@@ -35,6 +37,7 @@ def max_pool1d(
     return max_pool(1, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices, index_format)
 
 
+@typed_pool
 def max_pool2d(
     input: torch.Tensor,
     kernel_size: Size,
@@ -45,7 +48,7 @@ def max_pool2d(
     return_indices: bool = False,
     *,
     index_format: IndexFormat = "plane",
-) -> Any:  # a tensor, or two: `return_indices` says
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """``torch.nn.functional.max_pool2d`` [1]_, by cunpool.
 
     Parameters
@@ -104,6 +107,7 @@ def max_pool2d(
     return max_pool(2, input, (kernel_size, stride, padding, dilation), ceil_mode, return_indices, index_format)
 
 
+@typed_pool
 def max_pool3d(
     input: torch.Tensor,
     kernel_size: Size,
@@ -114,7 +118,7 @@ def max_pool3d(
     return_indices: bool = False,
     *,
     index_format: IndexFormat = "plane",
-) -> Any:  # a tensor, or two: `return_indices` says
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """``torch.nn.functional.max_pool3d``, by cunpool; see `max_pool2d`.
 
     Examples
@@ -321,10 +325,13 @@ def take_at3d(
 
 
 _traced.PUBLIC.update(
-    (function.__name__, function)
-    for function in (
-        *(max_pool1d, max_pool2d, max_pool3d),
-        *(max_unpool1d, max_unpool2d, max_unpool3d),
-        *(take_at1d, take_at2d, take_at3d),
-    )
+    max_pool1d=max_pool1d,
+    max_pool2d=max_pool2d,
+    max_pool3d=max_pool3d,
+    max_unpool1d=max_unpool1d,
+    max_unpool2d=max_unpool2d,
+    max_unpool3d=max_unpool3d,
+    take_at1d=take_at1d,
+    take_at2d=take_at2d,
+    take_at3d=take_at3d,
 )

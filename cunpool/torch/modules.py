@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Generic, Literal, SupportsIndex, overload
 
 import torch
 
 from cunpool import _geometry
 from cunpool._geometry import IndexFormat, Size
+from cunpool._signatures import Indices
 from cunpool.torch import _eager
 
 
@@ -26,7 +27,17 @@ class _Formatted(torch.nn.Module):
         return text if self.index_format == "plane" else f"{text}, index_format={self.index_format!r}"
 
 
-class _Pool(_Formatted):
+class _Pool(_Formatted, Generic[Indices]):
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self: _Pool[Literal[False]], input: torch.Tensor) -> torch.Tensor: ...
+        @overload
+        def __call__(self: _Pool[Literal[True]], input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]: ...
+        @overload
+        def __call__(self, input: torch.Tensor) -> Any: ...
+        def __call__(self, input: torch.Tensor) -> Any: ...
+
     def __init__(
         self,
         kernel_size: Size,
@@ -43,6 +54,12 @@ class _Pool(_Formatted):
 
 
 class _Unpool(_Formatted):
+    if TYPE_CHECKING:  # of what PyTorch's own modules return it knows nothing
+
+        def __call__(
+            self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
+        ) -> torch.Tensor: ...
+
     def __init__(
         self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, *, index_format: IndexFormat = "plane"
     ) -> None:
@@ -70,7 +87,7 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor]:
     return forward
 
 
-class MaxPool1d(_Pool, torch.nn.MaxPool1d):
+class MaxPool1d(_Pool[Indices], torch.nn.MaxPool1d):
     """``torch.nn.MaxPool1d``, by cunpool; see `MaxPool2d`.
 
     Examples
@@ -82,8 +99,48 @@ class MaxPool1d(_Pool, torch.nn.MaxPool1d):
 
     forward = _pooling(1)
 
+    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
 
-class MaxPool2d(_Pool, torch.nn.MaxPool2d):
+        @overload
+        def __init__(
+            self: MaxPool1d[Literal[True]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            *,
+            return_indices: Literal[True],
+            ceil_mode: bool = False,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: MaxPool1d[Literal[False]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: Literal[False] = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: bool = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class MaxPool2d(_Pool[Indices], torch.nn.MaxPool2d):
     """``torch.nn.MaxPool2d`` in every respect, but that cunpool computes it, and `index_format`: see `max_pool2d`.
 
     Examples
@@ -98,8 +155,48 @@ class MaxPool2d(_Pool, torch.nn.MaxPool2d):
 
     forward = _pooling(2)
 
+    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
 
-class MaxPool3d(_Pool, torch.nn.MaxPool3d):
+        @overload
+        def __init__(
+            self: MaxPool2d[Literal[True]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            *,
+            return_indices: Literal[True],
+            ceil_mode: bool = False,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: MaxPool2d[Literal[False]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: Literal[False] = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: bool = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class MaxPool3d(_Pool[Indices], torch.nn.MaxPool3d):
     """``torch.nn.MaxPool3d``, by cunpool; see `MaxPool2d`.
 
     Examples
@@ -110,6 +207,46 @@ class MaxPool3d(_Pool, torch.nn.MaxPool3d):
     """
 
     forward = _pooling(3)
+
+    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
+
+        @overload
+        def __init__(
+            self: MaxPool3d[Literal[True]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            *,
+            return_indices: Literal[True],
+            ceil_mode: bool = False,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: MaxPool3d[Literal[False]],
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: Literal[False] = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            return_indices: bool = False,
+            ceil_mode: bool = False,
+            *,
+            index_format: IndexFormat = "plane",
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
 class MaxUnpool1d(_Unpool, torch.nn.MaxUnpool1d):

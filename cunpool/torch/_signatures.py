@@ -1,0 +1,72 @@
+"""What type checkers are told of pooling tensors: whether one tensor comes back, or two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, cast, overload
+
+import torch
+
+from cunpool._geometry import IndexFormat, Size
+
+
+class MaxPool(Protocol):
+    """The signature of pooling: `return_indices` is left out or False, True by name, True in its place, or unknown."""
+
+    @overload
+    def __call__(
+        self,
+        input: torch.Tensor,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        ceil_mode: bool = False,
+        return_indices: Literal[False] = False,
+        *,
+        index_format: IndexFormat = "plane",
+    ) -> torch.Tensor: ...
+    @overload
+    def __call__(
+        self,
+        input: torch.Tensor,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        ceil_mode: bool = False,
+        *,
+        return_indices: Literal[True],
+        index_format: IndexFormat = "plane",
+    ) -> tuple[torch.Tensor, torch.Tensor]: ...
+    @overload
+    def __call__(
+        self,
+        input: torch.Tensor,
+        kernel_size: Size,
+        stride: Size | None,
+        padding: Size,
+        dilation: Size,
+        ceil_mode: bool,
+        return_indices: Literal[True],
+        *,
+        index_format: IndexFormat = "plane",
+    ) -> tuple[torch.Tensor, torch.Tensor]: ...
+    @overload
+    def __call__(
+        self,
+        input: torch.Tensor,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+        *,
+        index_format: IndexFormat = "plane",
+    ) -> Any: ...
+
+
+def typed_pool(function: Callable[..., Any]) -> MaxPool:
+    """`function` itself, which type checkers take for one of that signature."""
+    return cast(MaxPool, function)

@@ -1,0 +1,34 @@
+"""Typical code with tensors, which type checkers read and nobody runs."""
+
+from __future__ import annotations
+
+import torch
+from typing_extensions import assert_type
+
+import cunpool.torch as ct
+
+x = torch.zeros(1, 1, 4, 4)
+
+assert_type(ct.max_pool2d(x, 2), torch.Tensor)
+values, indices = ct.max_pool2d(x, 2, return_indices=True)
+assert_type(values, torch.Tensor)
+assert_type(ct.max_unpool2d(values, indices, 2, output_size=x.shape), torch.Tensor)
+assert_type(ct.max_unpool2d(*ct.max_pool2d(x, 2, None, 0, 1, False, True), 2, output_size=x.shape), torch.Tensor)
+assert_type(ct.take_at2d(x, indices), torch.Tensor)
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = ct.MaxPool2d(2, return_indices=True)
+        self.unpool = ct.MaxUnpool2d(2)
+        self.once_more = ct.MaxPool2d(3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        assert_type(self.once_more(x), torch.Tensor)
+        return self.unpool(*self.pool(x), output_size=x.shape)
+
+
+net = ct.accelerate(Net(), index_format="window", verbose=True)
+assert_type(net, Net)
+assert_type(ct.restore(net), Net)
