@@ -14,6 +14,7 @@ TAKE = {n: getattr(cu, f"take_at{n}d") for n in (1, 2, 3)}
 INDICES = [np.dtype(code) for code in ("b", "B", "h", "H", "i", "I", "q", "Q", ">i4", ">u8")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_it_takes_what_pooling_found(rng, n):
     """The maxima themselves, and the labels that lie where they do: indices and codes of any pooling."""
@@ -212,6 +213,7 @@ def test_poolings_gradient_is_its_gradient(rng, n, dtype):
         assert np.vdot(TAKE[n](x, indices), grad) == pytest.approx(np.vdot(x, result))
 
 
+@pytest.mark.slow
 def test_large_arrays_and_threads(rng):
     """Out of cache, where memory is read ahead, windows side by side in the raster order and random places."""
     x = rng.random((3, 2000, 1500), dtype=np.float32)

@@ -67,6 +67,7 @@ def test_the_layout_is_that_of_the_indices():
     assert torch.equal(result, gathered(x, indices))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize(
     "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex128], ids=str
@@ -122,6 +123,7 @@ def test_no_gradient_for_what_needs_none():
     assert not ct.take_at2d(x.to(torch.int32), indices).requires_grad
 
 
+@pytest.mark.slow
 def test_derivatives_of_any_order():
     x, indices = some()
     leaf = x.requires_grad_()
@@ -165,6 +167,7 @@ def _tangent_of_gradient(f, x):
         return forward_ad.unpack_dual(grad).tangent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONTEXTS)
 @pytest.mark.parametrize("compiled", [None, "eager", "aot_eager"])
 def test_transforms_are_those_of_gather(name, compiled):
@@ -191,6 +194,7 @@ def test_indices_may_be_batched():
     assert torch.equal(torch.vmap(ct.take_at2d, in_dims=(None, 0))(x, many), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [False, True])
 def test_what_pytorch_traces_follows_its_input(codes):
     window = (3, 2, 1) if codes else ()

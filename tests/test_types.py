@@ -36,6 +36,7 @@ def files(request, tmp_path):
     return tmp_path, names
 
 
+@pytest.mark.slow
 def test_mypy_accepts_typical_code_and_finds_mistakes(files):
     """A comment `ignore` without need is an error to it too."""
     pytest.importorskip("mypy")
@@ -50,6 +51,7 @@ def test_mypy_accepts_typical_code_and_finds_mistakes(files):
     assert run.stdout == "Success: no issues found in 2 source files\n", run.stdout + run.stderr
 
 
+@pytest.mark.slow
 def test_pyright_accepts_typical_code_and_finds_mistakes(files):
     pytest.importorskip("pyright")
     folder, names = files
