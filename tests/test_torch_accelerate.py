@@ -289,6 +289,27 @@ def test_modules_of_cunpools_own(index_format):
     assert torch.equal(net[1](*net[0](x)), expected)
 
 
+def test_symbolic_traces_of_cunpools_modules_hand_codes():
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pool, self.unpool = ct.MaxPool2d(2, return_indices=True), ct.MaxUnpool2d(2)
+
+        def forward(self, x):
+            return self.unpool(*self.pool(x), output_size=x.shape[-2:])
+
+    net = Both()
+    trace = torch.fx.symbolic_trace(ct.accelerate(copy.deepcopy(net), index_format="window"))
+    for x in (torch.rand(1, 2, 9, 8), torch.rand(1, 2, 6, 7)):
+        assert torch.equal(trace(x), net(x))
+
+
+@pytest.mark.slow
+def test_transforms_may_ask_for_the_name_of_a_module():
+    net, x = ct.accelerate(nn.Sequential(nn.MaxPool2d(2))), torch.rand(2, 1, 8, 8)
+    assert torch.equal(torch.compile(lambda x: torch.vmap(net)(x), backend="eager", fullgraph=True)(x), net(x))
+
+
 def copies(net):
     yield copy.deepcopy(net)
     yield pickle.loads(pickle.dumps(net))

@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any, NoReturn, SupportsIndex
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from cunpool import _geometry
 from cunpool.torch import _eager, _operators
@@ -59,6 +60,8 @@ class Forward:
         vars(self.module).update(zip(ATTRIBUTES, (self, self.describe, self.refuse_to_be_scripted), strict=True))
 
     def describe(self) -> str:
+        if is_dynamo_compiling():  # which cannot trace PyTorch's; `torch.vmap` asks for a name there
+            return "by cunpool"
         return f"{type(self.module).extra_repr(self.module)}, by cunpool"
 
     def refuse_to_be_scripted(self) -> NoReturn:
