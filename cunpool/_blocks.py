@@ -24,7 +24,7 @@ from cunpool._kernels import memory as _memory
 # How many places are moved at a time, so that they stay in the caches meanwhile.
 SLAB = 1 << 14
 
-# The share of a worker's limit that the memory of dropped results may take.
+# The share of a worker's limit that the memory kept for the next calls may take.
 SHARE = 8
 
 
@@ -76,15 +76,19 @@ class Plan(NamedTuple):
 
 
 def bound_the_cache() -> None:
-    """Let dropped results take no more than a share of the memory that this worker may use, if it is one of Dask's."""
+    """Keep no more memory for the next calls than a share of what this worker may use, if it is one of Dask's.
+
+    Only a worker with a nanny is sure to have its process for itself. A limit that a user has set stays.
+    """
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return
     try:
-        limit = distributed.get_worker().memory_manager.memory_limit
+        worker = distributed.get_worker()
     except ValueError:  # in no worker
         return
-    if limit:
+    limit = worker.memory_manager.memory_limit
+    if limit and worker.nanny is not None:
         _memory.lower_limit(limit // SHARE)
 
 

@@ -158,8 +158,8 @@ def max_pool2d(
     -----
     The result is that of `cunpool.max_pool2d` for the whole array, bit for bit, whatever the chunks.
 
-    In one of Dask's workers, the memory of dropped results that is kept for the next ones (see
-    `cunpool.set_cache_limit`) is at most an eighth of what the worker may use.
+    In one of Dask's workers that has a process of its own, the memory that is kept for the next calls is at most an
+    eighth of what the worker may use, unless somebody has set the limit (see `cunpool.set_cache_limit`).
 
     Examples
     --------

@@ -9,12 +9,14 @@ import pickle
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cases import POOL, UNPOOL, bits
 
 import cunpool as cu
+from cunpool._kernels import memory as _memory
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
@@ -522,13 +524,40 @@ def test_two_workers(rng, cluster, processes):
         with cluster(memory_limit=limit, **options) as client:
             assert len(client.scheduler_info()["workers"]) == 2
             assert [*map(bits, client.gather(client.compute(lazily)))] == [*map(bits, expected)]
-            assert set(client.run(cu.get_cache_limit).values()) == {limit // 8}
-            cu.set_cache_limit(1 << 20)
-            client.run(cu.set_cache_limit, 1 << 20)
+            # A process that is more than a worker keeps its own limit, and one that was set stays, though it is larger.
+            assert set(client.run(cu.get_cache_limit).values()) == {limit // 8 if processes else before}
+            client.run(cu.set_cache_limit, limit // 4)
             client.gather(client.compute(lazily[0] + 1))
-            assert set(client.run(cu.get_cache_limit).values()) == {1 << 20}  # what was set stays
+            assert set(client.run(cu.get_cache_limit).values()) == {limit // 4}
+        assert processes or cu.get_cache_limit() == limit // 4
     finally:
-        cu.set_cache_limit(before)
+        _memory.set_limit(before, False)
+
+
+@pytest.mark.parametrize(
+    ("worker", "limit"),
+    [("without memory", 4 << 30), ("in this process", 4 << 30), ("by itself", 1 << 20), (None, 4 << 30)],
+)
+def test_only_a_worker_with_a_process_of_its_own_lowers_the_limit(monkeypatch, worker, limit):
+    def get_worker():
+        if worker is None:
+            raise ValueError("no worker found")
+        return SimpleNamespace(
+            memory_manager=SimpleNamespace(memory_limit=None if worker == "without memory" else 8 << 20),
+            nanny=None if worker == "in this process" else "tcp://127.0.0.1:1",
+        )
+
+    before = cu.get_cache_limit()
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(get_worker=get_worker))
+    try:
+        _memory.set_limit(4 << 30, False)
+        lazy.max_pool1d(da.ones((1, 8), chunks=4), 2).compute(scheduler="sync")
+        assert cu.get_cache_limit() == limit
+        cu.set_cache_limit(4 << 30)
+        lazy.max_pool1d(da.ones((1, 8), chunks=4), 2).compute(scheduler="sync")
+        assert cu.get_cache_limit() == 4 << 30
+    finally:
+        _memory.set_limit(before, False)
 
 
 def test_workers_without_a_limit_keep_what_others_do(rng, cluster):
