@@ -21,7 +21,7 @@ array([[[0, 0, 0],
 `MaxPoolResult`                              what pooling gives with indices: a pair with names
 `convert_indices`                            indices of ONNX and TensorFlow, and of one byte each
 `set_num_threads`, `get_num_threads`         how many threads a call may use
-`set_cache_limit`, `get_cache_limit`         how much memory of dropped results is kept for the next ones
+`set_cache_limit`, `get_cache_limit`         how much memory is kept for the next calls
 `cache_info`, `empty_cache`
 `openmp_enabled`                             whether this build has threads
 `LayoutWarning`                              what is said where the channels seem to come last

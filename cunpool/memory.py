@@ -1,4 +1,4 @@
-"""How much memory of dropped results is kept for the next ones.
+"""How much memory of dropped results, and of memory that calls worked in, is kept for the next ones.
 
 NumPy keeps its allocation hooks per context (``contextvars``), that is for each thread and each task of asyncio by
 itself. cunpool sets its own for the one call that makes a large result, in the caller's context, and puts back what
@@ -25,6 +25,7 @@ __all__ = ["CacheInfo", "cache_info", "empty_cache", "get_cache_limit", "set_cac
 # Enough for the results of a large network's layers; where there is little memory, a sixteenth of it.
 MOST = 1 << 28
 SHARE = 16
+TEXT_SHOWN = 60  # characters of a wrong limit that the warning repeats
 UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
@@ -61,9 +62,12 @@ def _default() -> int:
 def _from_environment() -> int | None:
     """``CUNPOOL_CACHE_LIMIT``, in bytes; None where it is not set, or nonsense."""
     text = os.environ.get("CUNPOOL_CACHE_LIMIT", "").strip()
-    found = re.fullmatch(r"([0-9]+)\s*([KMG]?)(?:i?B)?", text, re.ASCII | re.IGNORECASE)
+    # More than 19 digits are more than `sys.maxsize`, and more than some thousands are refused by `int`.
+    found = re.fullmatch(r"0*([0-9]{1,19})\s*([KMG]?)(?:i?B)?", text, re.ASCII | re.IGNORECASE)
     if found and int(found[1]) << UNITS[found[2].upper()] <= sys.maxsize:
         return int(found[1]) << UNITS[found[2].upper()]
+    if len(text) > TEXT_SHOWN:
+        text = f"{text[:TEXT_SHOWN]}..."
     if text:
         warnings.warn(
             f"CUNPOOL_CACHE_LIMIT must be a number of bytes, such as 1000000, 64M or 1G, got {text!r}: "
@@ -76,7 +80,7 @@ def _from_environment() -> int | None:
 def _start() -> None:
     """What holds from the import on."""
     chosen = _from_environment()
-    _memory.set_limit(_default() if chosen is None else chosen)
+    _memory.set_limit(_default() if chosen is None else chosen, chosen is not None)
     # A container that takes too much is killed, so there the system may have back what is kept. It is not free.
     container = _cgroups.memory()
     _memory.offer(container is not None and container <= min(_memories()))
@@ -86,7 +90,7 @@ _start()
 
 
 def set_cache_limit(nbytes: int) -> None:
-    """Set how many bytes of dropped results' memory are kept for the next results.
+    """Set how many bytes of memory are kept, of dropped results and of what calls worked in, for the next calls.
 
     Parameters
     ----------
@@ -106,9 +110,13 @@ def set_cache_limit(nbytes: int) -> None:
 
     Notes
     -----
-    Results of a megabyte and more lie in memory that is handed on once NumPy has freed it, which it does when neither
-    the array nor any view of it is left. The system has to find and zero every page of new memory, and that takes
-    longer than unpooling does. The arrays are ordinary ones that own their data (NEP 49).
+    Results of 64 KiB and more lie in memory that is handed on once NumPy has freed it, which it does when neither the
+    array nor any view of it is left. So does the memory that pooling works in, which no other call uses meanwhile. The
+    system has to find and zero every page of new memory, and that takes longer than unpooling does. The arrays are
+    ordinary ones that own their data (NEP 49).
+
+    One of Dask's workers that has a process of its own lowers the limit to an eighth of its memory, unless this
+    function or the environment variable has set it.
 
     Each process keeps its own: eight workers keep up to eight times as much. In a container with a limit on memory, the
     system may take the pages of large kept blocks back when it is short of memory, where it can (Linux).
@@ -127,11 +135,11 @@ def set_cache_limit(nbytes: int) -> None:
         raise ValueError(f"nbytes must be at least 0, got {shown(size)}")
     if size > sys.maxsize:
         raise OverflowError(f"nbytes must be at most sys.maxsize, {sys.maxsize}, got {shown(size)}")
-    _memory.set_limit(size)
+    _memory.set_limit(size, True)
 
 
 def get_cache_limit() -> int:
-    """Return how many bytes of dropped results' memory are kept at most, in this process.
+    """Return how many bytes of memory are kept at most for the next calls, in this process.
 
     Examples
     --------
@@ -143,13 +151,14 @@ def get_cache_limit() -> int:
 
 
 def cache_info() -> CacheInfo:
-    """Return what is kept of dropped results' memory in this process, and how often it was of use.
+    """Return how much memory is kept for the next calls in this process, and how often it was of use.
 
     Returns
     -------
     CacheInfo
-        A named tuple: `kept` and `limit`, in bytes, now and at most; `hits` and `misses`, how many results of a
-        megabyte and more got memory that had been kept, and how many got new memory, since cunpool was imported.
+        A named tuple: `kept` and `limit`, in bytes, now and at most; `hits` and `misses`, how often a result of 64 KiB
+        and more, or a call that needs memory to work in, got memory that had been kept, and how often new memory, since
+        cunpool was imported. What results and calls use at the moment is not kept, and not counted.
 
     Examples
     --------
@@ -164,7 +173,7 @@ def cache_info() -> CacheInfo:
 
 
 def empty_cache() -> None:
-    """Give all memory that is kept for results back to the system.
+    """Give all memory that is kept for the next calls back to the system.
 
     Examples
     --------

@@ -17,15 +17,17 @@ from cunpool import _cgroups, memory
 from cunpool._kernels import memory as _memory
 
 MB = 1 << 20
+WIDE = {"kernel_size": 5, "stride": 1, "padding": 2}  # windows that pooling needs memory to work in for
 
 
 @pytest.fixture(autouse=True)
 def as_before():
     limit = cu.get_cache_limit()
+    exact = _memory.allocate_exactly(False)  # sanitized builds keep nothing, unless told to
     cu.empty_cache()
     yield
-    cu.set_cache_limit(limit)
-    cu.empty_cache()
+    _memory.set_limit(limit, False)
+    _memory.allocate_exactly(exact)
 
 
 @pytest.fixture
@@ -51,8 +53,8 @@ def test_the_memory_of_a_dropped_result_is_used_again(pooled):
 
 
 @pytest.mark.parametrize("lead", [(1,), (64,), (8, 8)])
-def test_only_results_of_a_megabyte_are_recycled(lead):
-    for count, recycled in ((1 << 18, True), ((1 << 18) - 64, False)):
+def test_only_results_of_64_kib_are_recycled(lead):
+    for count, recycled in ((1 << 14, True), ((1 << 14) - 64, False)):
         values = np.zeros((*lead, count // np.prod(lead)), np.float32)
         before = cu.cache_info()
         cu.max_unpool1d(values, np.zeros(values.shape, np.int64), 1)
@@ -112,9 +114,9 @@ def test_no_more_is_kept_than_the_limit(rng, pooled):
 
 def test_many_sizes_do_not_pile_up(rng):
     cu.set_cache_limit(1 << 40)
-    for size in range(600, 700):
+    for size in range(100, 400):
         cu.max_unpool1d(np.ones((1, size * 1000), np.float32), np.zeros((1, size * 1000), np.int32), 1)
-    assert cu.cache_info().kept < 64 * 3 * MB + 1
+    assert cu.cache_info().kept == 4000 * sum(range(400 - 256, 400))
 
 
 def block(size: int) -> np.ndarray:
@@ -170,9 +172,9 @@ def test_the_oldest_memory_goes_first():
     assert kept() == 3 * MB
 
 
-def test_no_more_than_64_are_kept_and_the_oldest_goes():
+def test_no_more_than_256_are_kept_and_the_oldest_goes():
     cu.set_cache_limit(1 << 30)
-    sizes = [MB + 300_000 * i for i in range(4)] + [MB] * 61
+    sizes = [MB + 300_000 * i for i in range(4)] + [MB] * 253
     held = [block(size) for size in sizes]
     while held:
         del held[0]
@@ -221,6 +223,90 @@ def test_hits_and_misses(pooled):
     assert cu.cache_info().misses == before.misses + 1
 
 
+@pytest.fixture
+def wide(rng):
+    """An image whose pooled values are the C library's, and what pooling it gives."""
+    x = rng.standard_normal((1, 2, 60, 60)).astype(np.float32)
+    return x, cu.max_pool2d(x, **WIDE, num_threads=1)
+
+
+def test_memory_that_calls_work_in_is_counted_and_used_again(wide):
+    x, expected = wide
+    cu.empty_cache()
+    before = cu.cache_info()
+    for call in range(3):
+        assert np.array_equal(cu.max_pool2d(x, **WIDE, num_threads=1), expected)
+        now = cu.cache_info()
+        assert (now.hits - before.hits, now.misses - before.misses) == (call, 1)
+        assert 1 << 12 <= now.kept <= 1 << 20
+    cu.empty_cache()
+    assert kept() == 0
+    assert np.array_equal(cu.max_pool2d(x, **WIDE, num_threads=1), expected)
+    assert kept() == now.kept
+
+
+def test_memory_that_calls_work_in_keeps_to_the_limit(wide):
+    x, expected = wide
+    size = kept()
+    assert size
+    for limit, left in ((size - 1, 0), (size, size), (0, 0)):
+        cu.set_cache_limit(limit)
+        cu.empty_cache()
+        assert np.array_equal(cu.max_pool2d(x, **WIDE, num_threads=1), expected)
+        assert kept() == left
+
+
+def test_calls_of_similar_sizes_work_in_the_same_memory(rng):
+    before = cu.cache_info()
+    for width in range(40, 50):
+        cu.max_pool2d(rng.random((1, 1, 30, width), np.float32), **WIDE, num_threads=1)
+    assert cu.cache_info().misses - before.misses <= 2
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_way_that_takes_memory_to_work_in(rng, threads):
+    """Filtering, reaching, its table for windows of many cells, and planes that are copied first."""
+    x = rng.integers(-9, 9, (3, 5, 40, 50)).astype(np.float32)
+    turned = x.transpose(0, 1, 3, 2)
+    gaps = np.repeat(x, 2, -1)[..., ::2]
+    calls = [
+        lambda: cu.max_pool2d(x, 5, 1, 2, num_threads=threads),
+        lambda: cu.max_pool2d(x, 5, 1, 2, return_indices=True, num_threads=threads),
+        lambda: cu.max_pool2d(x, 17, 1, 8, return_indices=True, num_threads=threads),
+        lambda: cu.max_pool2d(gaps, 2, num_threads=threads),
+        lambda: cu.max_pool2d(gaps, 5, 1, 2, num_threads=threads),
+        lambda: cu.max_pool2d(turned[:, :, ::-1], 17, 1, 8, return_indices=True, num_threads=threads),
+    ]
+    for number, call in enumerate(calls):
+        cu.empty_cache()
+        fresh = call()
+        assert kept(), number
+        again = call()
+        for one, other in zip(fresh, again, strict=True):
+            assert np.array_equal(one, other), number
+
+
+def test_eight_threads_work_in_memory_of_their_own(rng):
+    images = [rng.integers(-99, 99, (1, 4, 60, 60 + number)).astype(np.float32) for number in range(8)]
+    expected = [cu.max_pool2d(x, **WIDE, num_threads=1) for x in images]
+
+    def work(number):
+        wrong = 0
+        for turn in range(150):
+            result = cu.max_pool2d(images[number], **WIDE, num_threads=1 + turn % 2)
+            wrong += not np.array_equal(result, expected[number])
+            if turn % 10 == number:
+                cu.empty_cache()
+            elif turn % 50 == number:
+                cu.set_cache_limit((turn % 3) * MB)
+        return wrong
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(work, range(8))) == 0
+    cu.empty_cache()
+    assert kept() == 0
+
+
 def lazily_free() -> int:
     """Bytes that the system may take back."""
     lines = Path("/proc/self/smaps").read_text().splitlines()
@@ -265,6 +351,17 @@ def limits(code: str = "", **environment: str) -> str:
 def test_the_limit_in_the_environment(monkeypatch, text, expected):
     monkeypatch.setenv("CUNPOOL_CACHE_LIMIT", text)
     assert memory._from_environment() == expected
+
+
+def test_leading_zeros_of_a_limit(monkeypatch):
+    monkeypatch.setenv("CUNPOOL_CACHE_LIMIT", "0" * 5000 + "64M")
+    assert memory._from_environment() == 64 * MB
+
+
+def test_a_limit_of_more_digits_than_python_reads():
+    said = limits(CUNPOOL_CACHE_LIMIT="7" * 5000)
+    assert said.startswith(limits(CUNPOOL_CACHE_LIMIT=""))
+    assert f"such as 1000000, 64M or 1G, got '{'7' * 60}...': the default" in said
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "1.5G", "64 T", "9" * 30, "8589934592G"])
@@ -334,7 +431,7 @@ def test_a_negative_limit(bad):
 
 
 def test_the_limit_is_lowered_and_not_raised(rng):
-    cu.set_cache_limit(1 << 24)
+    _memory.set_limit(1 << 24, False)
     for _ in range(2):
         cu.max_pool2d(rng.random((1, 4, 1024, 1024)), 2)
     assert cu.cache_info().kept > 1 << 22
@@ -342,6 +439,17 @@ def test_the_limit_is_lowered_and_not_raised(rng):
         _memory.lower_limit(size)
         assert cu.get_cache_limit() == limit
         assert cu.cache_info().kept <= limit
+
+
+def test_a_limit_that_was_set_is_not_lowered(monkeypatch):
+    cu.set_cache_limit(1 << 24)
+    _memory.lower_limit(1 << 20)
+    assert cu.get_cache_limit() == 1 << 24
+    for text, limit in (("32M", 32 * MB), ("", MB)):
+        monkeypatch.setenv("CUNPOOL_CACHE_LIMIT", text)
+        memory._start()
+        _memory.lower_limit(MB)
+        assert cu.get_cache_limit() == limit
 
 
 def test_the_largest_limit():

@@ -124,6 +124,35 @@ def test_without_memory_there_is_an_error_and_the_next_call_works():
 
 @LINUX
 @SANITIZED
+@pytest.mark.parametrize("threads", [1, 2])
+def test_without_memory_to_work_in_there_is_an_error_and_the_next_call_works(threads):
+    code = f"""
+        y, indices, expected = case(1, 4, 64, 64)
+        wide = np.zeros((1, 2, 700, 700))  # of which a single window is worked on in 12 MB
+        out = np.empty((1, 2, 1, 1)), np.empty((1, 2, 1, 1), np.int64)
+        window = dict(kernel_size=700, return_indices=True, out=out, num_threads={threads})
+        cu.max_pool2d(wide, **window)
+        cu.empty_cache()
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        used = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 20), limits[1]))
+        errors = 0
+        for _ in range(3):
+            try:
+                cu.max_pool2d(wide, **window)
+            except MemoryError as error:
+                errors += "to work in" in str(error)
+            assert cu.max_unpool2d(y, indices, 2, num_threads=1).tobytes() == expected
+            assert cu.max_pool2d(wide[..., :90, :90], 5, 1, 2, num_threads=1).shape == (1, 2, 90, 90)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        cu.max_pool2d(wide, **window)
+        print(errors)
+    """
+    assert python(code) == "3"
+
+
+@LINUX
+@SANITIZED
 def test_what_is_kept_makes_room_for_a_new_result():
     code = """
         cu.set_cache_limit(1 << 30)
@@ -138,6 +167,45 @@ def test_what_is_kept_makes_room_for_a_new_result():
 
 
 @pytest.mark.slow
+@POSIX
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_fork_while_another_thread_works_in_memory_of_its_own(threads):
+    """What is kept is the child's, and what the other thread had taken is in nobody's way."""
+    code = f"""
+        import warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from cunpool._kernels import memory as _memory
+        _memory.allocate_exactly(False)  # sanitized builds keep nothing, unless told to
+        x = rng.random((2, 16, 100, 100), np.float32)
+        expected = cu.max_pool2d(x, 5, 1, 2, num_threads=1).tobytes()
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                cu.max_pool2d(x, 5, 1, 2, num_threads={threads})
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        failed = 0
+        for _ in range(15):
+            time.sleep(0.01)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                right = cu.max_pool2d(x, 5, 1, 2, num_threads=1).tobytes() == expected
+                held = cu.cache_info().kept
+                cu.empty_cache()
+                right &= held > 0 and cu.cache_info().kept == 0
+                right &= cu.max_pool2d(x, 5, 1, 2, num_threads=1).tobytes() == expected
+                os._exit(0 if right else 1)
+            failed += os.waitpid(child, 0)[1] != 0
+        stop.set()
+        worker.join()
+        print(failed)
+    """
+    assert python(code) == "0"
+
+
 @POSIX
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_fork_in_the_middle_of_another_threads_call(threads):

@@ -1,12 +1,15 @@
-"""Memory of results that were dropped, kept for the next results.
+"""Memory of results that were dropped, and that calls worked in, kept for the next ones.
 
 The pages of a new array cost more than the work on it: the system has to find and zero each one. So large results get
 their memory from here, through NumPy's allocation hooks (NEP 49). An array gives its memory back when NumPy frees it:
 when nothing refers to it any more, no view either. A lock guards what is kept, in whatever thread an array is made or
 freed. No Python code runs under it, and the system is given nothing back: that can take milliseconds.
+
+Kernels work in memory from here too. A call takes one block for all its threads before its first task, and gives it
+back after the last, both with the GIL where there is one. While it is taken it is in no list, so no other thread can
+use or free it, and in a forked child it is lost, but in nobody's way.
 """
 from libc.stdint cimport uint8_t, uintptr_t
-from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 cimport cython
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
@@ -41,11 +44,13 @@ cdef enum:
     ALIGNMENT = 64          # a cache line, and the widest vector
     COLOUR = 512            # arrays that are worked on together should not begin at the same place in a page:
     COLOURS = 7             # a processor takes a load for a match of a store whose last 12 bits are the same
-    BLOCKS = 64             # how many blocks are kept at most
+    BLOCKS = 256            # how many blocks are kept at most: twice the arrays of a network of 64 layers
     OFFERED = 1 << 24       # offering a block of so many bytes takes some hundredths of filling it; of fewer, more
+    ROUNDED = 1 << 20       # bytes of scratch memory that are rounded up to a power of two, so that calls share blocks
 
-# From so many bytes on, results lie in recycled memory; below, the C library recycles well enough.
-RECYCLED = 1 << 20
+# From so many bytes on, results lie in recycled memory (speed: benchmarks/default_calls.py). Below, the C library
+# recycles well enough: glibc gives memory back to the system where 128 KiB and more are free at the end of the heap.
+RECYCLED = 1 << 16
 
 cdef struct Block:          # lies in front of the array's memory
     void *start             # what the C library gave
@@ -54,13 +59,16 @@ cdef struct Block:          # lies in front of the array's memory
 
 cdef cython.pymutex lock    # for all that follows; no two functions of this module take it in turn
 cdef Block *kept[BLOCKS]    # the oldest first
+cdef size_t sizes[BLOCKS]   # their capacities
 cdef int count = 0
 cdef size_t total = 0       # bytes in these
 cdef size_t limit = 0
+cdef bint chosen = False    # whether a user has set it
 cdef bint offering = False  # whether the system may take what is kept, see `cunpool_offer`
 cdef size_t hits = 0
 cdef size_t misses = 0
 cdef int colour = 0
+cdef bint exact = SANITIZED     # whether blocks end where their arrays do, and none is kept, see `allocate_exactly`
 
 cunpool_outlive_forks(&lock)
 
@@ -82,6 +90,7 @@ cdef Block *forget(int position) noexcept:
     total -= block.capacity
     for i in range(position, count):
         kept[i] = kept[i + 1]
+        sizes[i] = sizes[i + 1]
     return block
 
 
@@ -114,17 +123,36 @@ cdef void shrink(size_t size) noexcept:
 
 
 cdef Block *reuse(size_t size) noexcept:
-    """The tightest of the kept blocks for `size` bytes that wastes no more than a quarter, or NULL."""
+    """The tightest of the kept blocks for `size` bytes that wastes no more than a quarter, or NULL; of several as tight
+    the latest, which may still be in a cache."""
     global hits, misses
     cdef int best = -1, i
-    for i in range(count):
-        if size <= kept[i].capacity <= size + size // 4 and (best < 0 or kept[i].capacity < kept[best].capacity):
+    for i in range(count - 1, -1, -1):
+        if size <= sizes[i] <= size + size // 4 and (best < 0 or sizes[i] < sizes[best]):
             best = i
+            if sizes[i] == size:
+                break
     if best < 0:
         misses += 1
         return NULL
     hits += 1
     return forget(best)
+
+
+cdef void *take_exactly(size_t size) noexcept:
+    """New memory that ends after `size` bytes, so that a sanitizer reports what is written behind them."""
+    global misses
+    cdef Block *block
+    if size > <size_t> -1 - ALIGNMENT:
+        return NULL  # unreached: NumPy has refused such sizes before
+    block = <Block *> PyMem_RawMalloc(ALIGNMENT + size)
+    if block == NULL:
+        return NULL
+    with lock:
+        misses += 1
+    block.start = block
+    block.capacity = size
+    return data_of(block)
 
 
 cdef void *take(void *_, size_t size) noexcept:
@@ -134,6 +162,8 @@ cdef void *take(void *_, size_t size) noexcept:
     cdef void *start
     cdef size_t room = size + (COLOURS + 1) * COLOUR
     cdef int shift
+    if exact:
+        return take_exactly(size)
     with lock:
         block = reuse(size)
         if block == NULL:
@@ -176,6 +206,9 @@ cdef void give_back(void *_, void *data, size_t size) noexcept:
         return  # unreached: NumPy gives back what it got
     block = block_of(data)
     block.next = NULL
+    if exact:
+        free_all(block)
+        return
     if block.capacity >= OFFERED:
         with lock:
             wanted = offering and block.capacity <= limit
@@ -187,6 +220,7 @@ cdef void give_back(void *_, void *data, size_t size) noexcept:
         else:
             old = give_up(limit - block.capacity, BLOCKS - 1)
             kept[count] = block
+            sizes[count] = block.capacity
             count += 1
             total += block.capacity
     free_all(old)
@@ -201,6 +235,25 @@ cdef void *resize(void *_, void *data, size_t size) noexcept:
     return other
 
 
+cdef void *take_scratch(size_t size) noexcept:
+    """Memory for a call to work in, or NULL where the system refuses it."""
+    cdef size_t rounded = 1
+    if exact or size > ROUNDED:
+        return take(NULL, size)
+    while rounded < size:
+        rounded *= 2
+    return take(NULL, rounded)
+
+
+cdef void give_scratch(void *data) noexcept:
+    """Keep what `take_scratch` gave; NULL is nothing."""
+    cdef Block *block
+    if data != NULL:
+        block = block_of(data)
+        allow(data, block.capacity)
+        give_back(NULL, data, block.capacity)
+
+
 cdef PyDataMem_Handler handler
 memset(&handler, 0, sizeof(handler))
 memcpy(handler.name, b"cunpool", 7)
@@ -213,12 +266,12 @@ cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 
 def empty(make, *arguments):
-    """`make(*arguments)`, an array, in recycled memory."""
-    cdef object before = PyDataMem_SetHandler(capsule)
+    """For the tests: `make(*arguments)`, an array, in recycled memory."""
+    cdef object usual = PyDataMem_SetHandler(capsule)
     try:
         return make(*arguments)
     finally:
-        PyDataMem_SetHandler(before)
+        PyDataMem_SetHandler(usual)
 
 
 cdef object in_any_order(cnp.ndarray like, tuple shape, cnp.dtype dtype):
@@ -243,27 +296,36 @@ cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
 def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not None):
     """The same, in recycled memory if it is large."""
     cdef double size = dtype.itemsize
+    cdef object before
     for entries in shape:
         size *= <double> entries
     if size < <double> RECYCLED:
         return laid_out(like, shape, dtype)
-    return empty(laid_out, like, shape, dtype)
+    before = PyDataMem_SetHandler(capsule)
+    try:
+        return laid_out(like, shape, dtype)
+    finally:
+        PyDataMem_SetHandler(before)
 
 
-def set_limit(size_t size):
-    """How many bytes are kept at most; what is beyond goes back to the system now."""
-    global limit
+def set_limit(size_t size, bint by_user):
+    """How many bytes are kept at most; what is beyond goes back to the system now. What a user sets is not lowered."""
+    global limit, chosen
     with lock:
         limit = size
+        chosen = by_user
     shrink(size)
 
 
 def lower_limit(size_t size):
-    """The same, unless less is kept already."""
+    """The same, unless a user has set a limit, or less is kept already."""
     global limit
+    cdef size_t now
     with lock:
-        limit = min(limit, size)
-    shrink(size)
+        if not chosen:
+            limit = min(limit, size)
+        now = limit
+    shrink(now)
 
 
 def offer(bint wanted):
@@ -271,6 +333,16 @@ def offer(bint wanted):
     global offering
     with lock:
         offering = wanted
+
+
+def allocate_exactly(bint wanted):
+    """For the tests: whether blocks end where their arrays do and none is kept, as sanitized builds begin. Returns what
+    held before."""
+    global exact
+    cdef bint before = exact
+    exact = wanted
+    shrink(0)
+    return before
 
 
 def info():

@@ -7,15 +7,15 @@ windows are dealt out, with indices along any axis, and those of few interleaved
 and taken. What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked
 at cell by cell.
 """
-from libc.stdint cimport int32_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.string cimport memset
 cimport numpy as cnp
 
 from cunpool._kernels.common.job cimport (
     aligned, bhalf, CACHE_LINE, cells_of, conditions_met, count_planes, fill_memory, float4, float8, Geometry,
-    geometry_of, GIL_BYTES, half, item1, item2, item4, item8, Job, met, plane_of, size_of, STREAM, view_of)
-from cunpool._kernels.common.tasks cimport Found, Kernel, run
+    geometry_of, GIL_BYTES, half, item1, item2, item4, item8, Job, met, must, plane_of, size_of, STREAM, view_of)
+from cunpool._kernels.common.tasks cimport Found, Kernel, run, shares_of
+from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
 from cunpool._kernels.pooling.across cimport pool_channels, pool_large
 from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number, spans_far, TAPS
 from cunpool._kernels.pooling.deal cimport Block, blocks, CELLS_ROOM, dealt_cells, over_of, pool_block, Rows
@@ -27,7 +27,7 @@ from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, Copied, COPIED_TAKEN, copy_planes, DEALT, FILTERED_TAKEN, foldable, join, JOINED_TAKEN, LARGE_TAKEN,
     MANY, Plan, plan_dealt, plan_filtered, planes_copied, REACHED_TAKEN, STREAMED_TAKEN, turn_to_channels,
     TURNED_TAKEN, TWOS_TAKEN, UNITS_TAKEN, WHOLE_TAKEN)
-from cunpool._kernels.pooling.reach cimport plan_offsets, plan_reach, reach_all
+from cunpool._kernels.pooling.reach cimport plan_offsets, plan_reach, reach_all, table_bytes
 from cunpool._kernels.pooling.take cimport take
 from cunpool._kernels.pooling.twos cimport begin_rows, pool_twos, rows_together, twos, twos_together
 from cunpool._kernels.pooling.write cimport LINE, VECTOR
@@ -138,12 +138,18 @@ cdef void reach_numbers(const Job *job, const Reach *reach, Run *run, number *_)
         reach_all(job, reach, run, <float4 *> NULL, <item4 *> NULL)
 
 
+cdef Py_ssize_t buffers_bytes(const Reach *reach) noexcept nogil:
+    """Bytes that `pool_reached` works in: two buffers for values and two for codes, or those of filtering."""
+    return max(2 * ((reach.cells + SPARE) * (reach.item_size + reach.code_size) + 2 * COLOUR), filter_room(reach))
+
+
 cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some blocks, filtered, or else packed, reached and taken."""
     cdef const Reach *reach = <const Reach *> job.way
     cdef Py_ssize_t blocks = job.batch, block, image, room = (reach.cells + SPARE) * reach.item_size + COLOUR
     cdef Py_ssize_t code_room = (reach.cells + SPARE) * reach.code_size + COLOUR
-    cdef char *buffers
+    cdef char *rest = found.scratch
+    cdef char *buffers = next_part(&rest, buffers_bytes(reach))
     cdef Run run
     cdef int axis
     cdef bint odd
@@ -151,13 +157,9 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
     numbers = numbers_of(full)
     for axis in range(AXES):
         blocks *= reach.parts[axis]
-    buffers = <char *> malloc(max(2 * (room + code_room), filter_room(reach)) + CACHE_LINE)
-    if buffers == NULL:
-        found.failed += 1  # unreached: blocks are too small to be refused first
-        return  # unreached: the same
     for block in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         image = find_run(job, reach, block, &run)
-        run.values = <char *> aligned(buffers)
+        run.values = buffers
         if reach.filter.unit:
             odd = False
             filter_block(job, &run, &reach.filter, &numbers, image, run.values, &odd)
@@ -170,10 +172,9 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
         lay_out(&run, reach)
         pack(job, reach, image, &run, full)
         if reach.code_size:
-            memset(run.codes, 0, run.length * reach.code_size)
+            memset(run.codes, 0, run.length * reach.code_size)  # fault: codes cleared past the end of their memory
         reach_numbers(job, reach, &run, full)
         take(job, reach, image, &run, full)
-    free(buffers)
 
 
 cdef Kernel[12] ROWS = [
@@ -206,9 +207,16 @@ TURNED = TURNED_TAKEN
 UNITS = UNITS_TAKEN
 
 
-cdef bint plan_places(const Job *job, Plan *plan) noexcept nogil:
-    """How codes become places, if the way asks for that; False where there is no memory for a table."""
-    return not plan.reach.places or plan_offsets(job, &plan.reach.offsets)
+cdef Py_ssize_t places_bytes(const Job *job, const Plan *plan) noexcept nogil:
+    """Bytes of the table by which codes become places, if the way asks for that and takes one, else 0."""
+    return table_bytes(job) if plan.reach.places else 0
+
+
+cdef void plan_places(const Job *job, Plan *plan, char **rest) noexcept nogil:
+    """How codes become places, if the way asks for that, with a table from what is left of scratch memory."""
+    cdef Py_ssize_t size = places_bytes(job, plan)
+    if plan.reach.places:
+        plan_offsets(job, &plan.reach.offsets, <int64_t *> next_part(rest, size) if size else NULL)
 
 
 cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_ssize_t planes, char *cells, Job *copy,
@@ -231,28 +239,44 @@ cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_s
     plan_pool(copy, plan, copied.kind, copied.item_size, 1)
 
 
+cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
+    """Bytes of scratch memory that each share of a job takes, tables apart."""
+    return part_bytes(buffers_bytes(&plan.reach)) if plan.ways & REACHED_TAKEN else 0
+
+
+cdef Py_ssize_t lot_bytes(const Job *copy, const Plan *plan) noexcept nogil:
+    """Bytes of scratch memory that pooling a lot takes beside the copy."""
+    cdef Py_ssize_t table = places_bytes(copy, plan)
+    return share_bytes(plan) + (part_bytes(table) if table else 0)
+
+
+cdef Py_ssize_t copied_bytes(const Job *job, const Copied *copied) noexcept nogil:
+    """Bytes of the copy of a lot."""
+    return copied.planes * cells_of(job.g.full) * copied.item_size
+
+
 cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some planes at a time, copied to C order and pooled like any others."""
     cdef const Copied *copied = <const Copied *> job.way
     cdef Py_ssize_t planes = job.batch * job.channels, lot, first, some
     cdef Job copy
     cdef Plan plan
-    cdef char *buffer = <char *> malloc(copied.planes * cells_of(job.g.full) * copied.item_size + CACHE_LINE)
-    if buffer == NULL:
-        found.failed += 1  # unreached: blocks are too small to be refused first
-        return  # unreached: the same
+    cdef char *scratch = found.scratch
+    cdef char *begin = scratch
+    cdef char *cells = next_part(&begin, copied_bytes(job, copied))
+    cdef char *rest
     for lot in range(copied.lots * task // job.tasks, copied.lots * (task + 1) // job.tasks):
         first = lot * copied.planes
         some = min(copied.planes, planes - first)
-        copy_planes(job, first, some, copied.item_size, <char *> aligned(buffer))
-        plan_copy(job, copied, first, some, <char *> aligned(buffer), &copy, &plan)
+        copy_planes(job, first, some, copied.item_size, cells)
+        plan_copy(job, copied, first, some, cells, &copy, &plan)
         # The last lot, with fewer planes, may go a way that has a table.
-        if plan_places(&copy, &plan):
-            plan.kernel(&copy, 0, found, copy.full.data, copy.indices.data)
-        else:
-            found.failed += 1  # unreached: so small a table is not refused first
-        free(plan.reach.offsets.table)
-    free(buffer)
+        must(lot_bytes(&copy, &plan) <= copied.scratch_bytes)
+        rest = begin
+        plan_places(&copy, &plan, &rest)
+        found.scratch = rest
+        plan.kernel(&copy, 0, found, copy.full.data, copy.indices.data)
+    found.scratch = scratch
 
 
 cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
@@ -318,6 +342,8 @@ cdef void plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     """Small planes that aren't contiguous are copied first, unless the copy would only be packed again. How the copy is
     pooled, or else the planes where they lie, `plan_pool` says."""
     cdef Job copy
+    cdef Plan last
+    cdef Py_ssize_t planes
     plan.copied.planes = planes_copied(job, item_size, threads)
     plan.copied.item_size = item_size
     plan.copied.kind = kind
@@ -329,9 +355,17 @@ cdef void plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
             job.tasks = min(job.tasks, plan.copied.lots)
             job.way = &plan.copied
             plan.kernel = <Kernel> pool_copied
+            plan.copied.scratch_bytes = lot_bytes(&copy, plan)
+            # The last lot may have fewer planes, and go another way.
+            planes = job.batch * job.channels - (plan.copied.lots - 1) * plan.copied.planes
+            if planes < plan.copied.planes:
+                plan_copy(job, &plan.copied, 0, planes, job.full.data, &copy, &last)
+                plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, lot_bytes(&copy, &last))
+            job.scratch_bytes = part_bytes(copied_bytes(job, &plan.copied)) + plan.copied.scratch_bytes
             plan.ways += COPIED_TAKEN
             return
     plan_pool(job, plan, kind, item_size, threads)
+    job.scratch_bytes = share_bytes(plan)
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
@@ -341,7 +375,9 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     cdef Plan plan
     cdef Found found
     cdef Py_ssize_t index_size = 0 if indices is None else cnp.PyArray_ITEMSIZE(indices)
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), width
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), width, size
+    cdef void *scratch = NULL
+    cdef char *rest
     cdef int axis
     job.g = geometry_of(sizes)
     job.full = view_of(full, spatial)
@@ -366,17 +402,23 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
                      + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
     plan_call(&job, &plan, kind, item_size, threads)
-    if not plan_places(&job, &plan):
-        raise MemoryError("no memory for the places of a window")  # unreached: the same
+    # One block for the table of places and all threads' shares: nobody has to wait for a lock in between, or to fail.
+    size = places_bytes(&job, &plan)
+    size = (part_bytes(size) if size else 0) + shares_of(&job, threads) * job.scratch_bytes
+    if size:
+        scratch = take_scratch(size + PART_ALIGNMENT)
+        if scratch == NULL:
+            raise MemoryError(f"no memory for {size} bytes to work in")
+    rest = <char *> scratch
+    plan_places(&job, &plan, &rest)
+    job.scratch = rest + (-<uintptr_t> rest & PART_ALIGNMENT - 1)
     if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
             <= GIL_BYTES // item_size):
         found = run(plan.kernel, &job, threads)
     else:
         with nogil:
             found = run(plan.kernel, &job, threads)
-    free(plan.reach.offsets.table)
-    if found.failed:
-        raise MemoryError("no memory for a block of cells")  # unreached: the same
+    give_scratch(scratch)
     return plan.ways
 
 

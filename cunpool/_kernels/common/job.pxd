@@ -121,6 +121,8 @@ cdef struct Job:
     bint wide               # by whether places have 64 bits
     const void *codes       # how window codes are decoded, where indices are that,
     const void *way         # and what belongs to the way taken alone
+    char *scratch           # memory for tasks to work in: each share of them has a part of its own
+    Py_ssize_t scratch_bytes    # of a share
 
 cdef inline Geometry geometry_of(tuple sizes):
     cdef Geometry g
@@ -179,6 +181,8 @@ cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
     cdef int count = 3 if job.indices.data != NULL else 2, lead = cnp.PyArray_NDIM(full) - spatial, k
     cdef bint even = True, neighbours
+    job.scratch = NULL
+    job.scratch_bytes = 0
     job.batch = cnp.PyArray_DIM(full, 0) if lead == 2 else 1
     job.channels = cnp.PyArray_DIM(full, lead - 1)
     neighbours = job.batch > 1 and job.full.n == item_size

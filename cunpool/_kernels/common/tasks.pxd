@@ -16,7 +16,7 @@ cdef struct Found:
     # What a task met. Nobody raises inside a parallel region.
     Py_ssize_t wrong        # indices outside their planes
     Py_ssize_t strays       # indices outside their windows, where the kernel counted on windows
-    Py_ssize_t failed       # tasks that got no memory
+    char *scratch           # memory of this share's own, see `Job`
 
 cdef struct Next:
     # Which task of a share is next, far from the other shares', for two threads write to one cache line by turns.
@@ -32,11 +32,16 @@ cdef struct Share:
 ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexcept nogil
 
 
+cdef inline int shares_of(const Job *job, int threads) noexcept nogil:
+    """How many shares the tasks make, each for one thread."""
+    return <int> max(min(min(threads, MOST_SHARES), job.tasks), 1)
+
+
 cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
     """Every task of the job."""
     cdef Next[MOST_SHARES] next
     cdef Found found
-    cdef int share, shares = <int> max(min(min(threads, MOST_SHARES), job.tasks), 1)
+    cdef int share, shares = shares_of(job, threads)
     for share in range(shares):
         next[share].task = job.tasks * share // shares
     begun()
@@ -50,7 +55,7 @@ cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil
 
 cdef inline Found run_together(Kernel kernel, const Job *job, int threads, Next *next) noexcept nogil:
     """The only parallel region there is, and what it lost."""
-    cdef Py_ssize_t wrong = 0, strays = 0, failed = 0
+    cdef Py_ssize_t wrong = 0, strays = 0
     cdef int share, callers = processor()
     cdef double start = now(), elapsed, alone
     cdef Share own
@@ -61,10 +66,8 @@ cdef inline Found run_together(Kernel kernel, const Job *job, int threads, Next 
         found = run_share(kernel, job, share, threads, next, &own if share == 0 else NULL)
         wrong += found.wrong
         strays += found.strays
-        failed += found.failed
     found.wrong = wrong
     found.strays = strays
-    found.failed = failed
     elapsed = now() - start
     # Alone, the calling thread would have done all tasks as fast as its own; no team gains more than it has threads.
     # If it had none, a thread that was woken took its processor, and nothing was gained: half of the time is lost.
@@ -80,7 +83,8 @@ cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares
     cdef int i, whose
     cdef unsigned control = cunpool_exact()
     cdef Found found
-    found.wrong = found.strays = found.failed = 0
+    found.wrong = found.strays = 0
+    found.scratch = job.scratch + share * job.scratch_bytes
     if own:
         own.begin = now()
     for i in range(shares):

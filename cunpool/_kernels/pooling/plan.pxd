@@ -47,6 +47,7 @@ cdef struct Copied:
     # Planes that are copied to C order first.
     Py_ssize_t planes       # of a lot: these are copied, and pooled, together
     Py_ssize_t lots
+    Py_ssize_t scratch_bytes    # that pooling a lot takes beside the copy
     Py_ssize_t item_size    # what `plan_pool` is told again, for each lot has a plan of its own
     int kind
 

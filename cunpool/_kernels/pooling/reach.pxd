@@ -11,7 +11,6 @@
 # number, moves to the first cell of the array in its window; codes become places where places are asked for.
 
 from libc.stdint cimport int64_t, uint32_t
-from libc.stdlib cimport malloc
 from cunpool._kernels.common.job cimport cells_of, clamp, cloned, Geometry, inlined, Job, met, must, size_of
 from cunpool._kernels.pooling.compare cimport beats, first_tap, inside, lowest, spans_far
 from cunpool._kernels.pooling.filter cimport FILTERED_MORE, plan_filter
@@ -329,8 +328,15 @@ cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nog
     return (kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2] + kw * g.dilation[2]
 
 
-cdef inline bint plan_offsets(const Job *job, Offsets *offsets) noexcept nogil:
-    """How codes become places; False where there is no memory for a table."""
+cdef inline Py_ssize_t table_bytes(const Job *job) noexcept nogil:
+    """Bytes of the table by which codes become places, 0 where there is none."""
+    if met("a window whose codes need a table", cells_of(job.g.kernel) > SMALL) or spans_far(job):
+        return cells_of(job.g.kernel) * sizeof(int64_t)
+    return 0
+
+
+cdef inline void plan_offsets(const Job *job, Offsets *offsets, int64_t *table) noexcept nogil:
+    """How codes become places, by a table if there is one: it has room for a window's cells."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = g.kernel[2], layer = g.kernel[1] * g.kernel[2], place
     offsets.cell = <uint32_t> g.dilation[2]
@@ -338,11 +344,7 @@ cdef inline bint plan_offsets(const Job *job, Offsets *offsets) noexcept nogil:
     offsets.layer = <uint32_t> (g.dilation[0] * g.full[1] * g.full[2] - g.kernel[1] * g.dilation[1] * g.full[2])
     offsets.per_row = <uint32_t> (65536 // row + 1)
     offsets.per_layer = <uint32_t> (65536 // layer + 1)
-    offsets.table = NULL
-    if met("a window whose codes need a table", cells_of(g.kernel) > SMALL) or spans_far(job):
-        offsets.table = <int64_t *> malloc(cells_of(g.kernel) * sizeof(int64_t))
-        if offsets.table == NULL:
-            return False  # unreached: so small a table is not refused first
+    offsets.table = table
+    if table != NULL:
         for place in range(cells_of(g.kernel)):
-            offsets.table[place] = relative(g, place)
-    return True
+            table[place] = relative(g, place)

@@ -1,0 +1,27 @@
+# For kernels: memory that a call works in, taken from what is kept before its first task and given back after the last.
+from libc.stdint cimport uintptr_t
+
+cdef extern from "_kernels/scratch.h":
+    enum:
+        SANITIZED "CUNPOOL_EXACT"
+    void forbid "ASAN_POISON_MEMORY_REGION"(void *start, size_t size) noexcept nogil
+    void allow "ASAN_UNPOISON_MEMORY_REGION"(void *start, size_t size) noexcept nogil
+
+cdef enum:
+    PART_ALIGNMENT = 64     # bytes: a cache line, and the widest vector
+
+cdef void *take_scratch(size_t size) noexcept
+cdef void give_scratch(void *data) noexcept
+
+
+cdef inline Py_ssize_t part_bytes(Py_ssize_t size) noexcept nogil:
+    """Bytes that a part of `size` bytes takes of a block, of which the parts begin at multiples of PART_ALIGNMENT."""
+    return (size + PART_ALIGNMENT - 1) // PART_ALIGNMENT * PART_ALIGNMENT + SANITIZED * PART_ALIGNMENT
+
+
+cdef inline char *next_part(char **rest, Py_ssize_t size) noexcept nogil:
+    """The next `size` bytes of a block, whose parts before `rest` are taken."""
+    cdef char *part = rest[0] + (-<uintptr_t> rest[0] & PART_ALIGNMENT - 1)
+    rest[0] = part + part_bytes(size)
+    forbid(part + size, part_bytes(size) - size)
+    return part
