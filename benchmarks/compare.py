@@ -1,6 +1,6 @@
 """cunpool beside its peers: ``python benchmarks/compare.py``.
 
-Every lane and size of what ``cunpool bench`` measures ten shapes of, by the same clock: round after round each
+Every lane and size of what ``cunpool bench`` measures twelve cases of, by the same clock: round after round each
 contestant that is installed times a short block of calls, in an order that changes. What is reported is the median of
 the rounds' ratios to cunpool at the same number of threads, with their quartiles. Times of a shared machine move;
 ratios within a round move less.

@@ -46,7 +46,7 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
         "--output",
         help="the picture's file, by its suffix (default: cunpool-demo.png, with --volume cunpool-demo-volume.png)",
     )
-    about = "measure ten cases beside the other libraries that are installed"
+    about = "measure twelve cases beside the other libraries that are installed"
     benchmark = commands.add_parser(
         "bench",
         help=about,

@@ -52,8 +52,8 @@ def test_every_contestant_answers_as_cunpool_does(name, least, monkeypatch):
     assert compared == least
 
 
-def test_ten_cells_of_which_somebody_knows_each():
-    assert len(_bench.CELLS) == 10
+def test_twelve_cells_of_which_somebody_knows_each():
+    assert len(_bench.CELLS) == 12
     assert {(cell.op, cell.index) for cell in _bench.CELLS} == set(_bench.TITLES)
     assert _bench.CELLS[-1].name == "pool 1x1x1080x1920 15/1 pad 7 no indices"
 
@@ -158,7 +158,7 @@ def test_the_table_of_everybody_has_at_most_100_columns(capsys):
     ]
     widths = command.CELL_WIDTH + command.TIME_WIDTH
     rows = [line[widths:] for line in lines if line.startswith("  ") and "ONNX" not in line]
-    assert len(rows) == 10 + 3
+    assert len(rows) == 12 + 3
     for row in rows:  # each entry in its own column
         assert row.split() == [row[i : i + 8].strip() for i in range(0, len(row), command.RATIO_WIDTH)]
         assert len(row.split()) == len(others)

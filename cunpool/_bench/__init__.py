@@ -1,4 +1,4 @@
-"""``cunpool bench``: ten cases beside the other libraries that are installed.
+"""``cunpool bench``: twelve cases beside the other libraries that are installed.
 
 cells.py        what is measured
 contestants.py  how each library is called

@@ -1,4 +1,4 @@
-"""What is measured: ten cells, the arrays that each one is given, and the check of what comes of it."""
+"""What is measured: twelve cells, the arrays that each one is given, and the check of what comes of it."""
 
 from __future__ import annotations
 
@@ -72,6 +72,8 @@ CELLS = [
     Cell("pool", (8, 64, 112, 112), 3, 2, 1),
     Cell("pool", (1, 1, 128, 256, 256)),
     Cell("pool", (1, 1, 1080, 1920), index="none"),
+    Cell("pool", (1, 1, 1080, 1920), 5, 1, 2, index="none"),
+    Cell("pool", (1, 1, 1080, 1920), 9, 1, 4, index="none"),
     Cell("pool", (1, 1, 1080, 1920), 15, 1, 7, index="none"),
 ]
 

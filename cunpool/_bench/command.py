@@ -31,7 +31,7 @@ Ratios = dict[tuple[Cell, str], "float | None"]
 
 
 def bench(asked: int | None, plot: str | None) -> None:
-    """Measure the ten cells, and print and draw what came of it."""
+    """Measure the twelve cells, and print and draw what came of it."""
     if plot is not None:
         try:
             import matplotlib  # noqa: F401
