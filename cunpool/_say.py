@@ -7,7 +7,7 @@ import warnings
 
 
 class LayoutWarning(UserWarning):
-    """The axes of an array seem to be in another order than (N, C, *spatial): the channels come last.
+    """The axes of an array seem to be in another order than ``(N, C, *spatial)``: the channels come last.
 
     Pooling warns where the last axis has 1 to 4 elements, the window is wider than 1 there, and the axis that is taken
     for the channels has more than 4: an image of height x width x 3 would be pooled across its colours. Small feature
