@@ -288,6 +288,7 @@ def test_who_has_used_up_its_share_has_no_further_turn(monkeypatch):
         assert times == {"slow 1": [1.0] * turns, "quick 1": [1.0] * 5}
     times["slow 1"] = [3.0]
     assert _bench.ratio(times, "slow 1", "quick 1") == 3.0
+    assert _bench.ratio(times, "none 1", "quick 1") is None
 
 
 def test_everybody_has_a_turn():
