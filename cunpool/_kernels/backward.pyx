@@ -9,7 +9,7 @@ from cunpool._kernels.common.job cimport (
     AHEAD, CACHE_LINE, cell_of, cells_of, cloned, conditions_met, cunpool_keep, fetch, flat_stride, Geometry,
     GIL_BYTES, index, index4, index8, inlined, item, item1, item16, item2, item4, item8, Job, LONG_ROW, met, plane_of,
     STREAM, unlikely)
-from cunpool._kernels.common.tasks cimport Found, run
+from cunpool._kernels.common.tasks cimport Found, run_tasks
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare
 from cunpool._kernels.unpooling.window_codes cimport (
     Block, blocks_of, Codes, codes_in, decode, DECODED, expect_codes, find_block, next_block, PLANES, row_of, rows_in,
@@ -288,10 +288,10 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
                                     <Py_ssize_t> LONG_ROW)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= GIL_BYTES:
-        found = run(gather, &job, threads)
+        found = run_tasks(gather, &job, threads)
     else:
         with nogil:
-            found = run(gather, &job, threads)
+            found = run_tasks(gather, &job, threads)
     return 0 if found.wrong else 1 + FETCHED * (job.ahead > 0)
 
 

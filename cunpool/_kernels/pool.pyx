@@ -14,13 +14,13 @@ cimport numpy as cnp
 from cunpool._kernels.common.job cimport (
     aligned, bhalf, CACHE_LINE, cells_of, conditions_met, count_planes, fill_memory, float4, float8, Geometry,
     geometry_of, GIL_BYTES, half, item1, item2, item4, item8, Job, met, must, plane_of, size_of, STREAM, view_of)
-from cunpool._kernels.common.tasks cimport Found, Kernel, run, shares_of
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
 from cunpool._kernels.pooling.across cimport pool_channels, pool_large
 from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number, spans_far, TAPS
-from cunpool._kernels.pooling.deal cimport Block, blocks, CELLS_ROOM, dealt_cells, over_of, pool_block, Rows
+from cunpool._kernels.pooling.deal cimport Block, CELLS_ROOM, dealt_cells, over_of, pool_block, Rows
 from cunpool._kernels.pooling.filter cimport filter_block, filter_room
-from cunpool._kernels.pooling.floats cimport cunpool_lanes, cunpool_most_lanes
+from cunpool._kernels.pooling.floats cimport cunpool_use_lanes
 from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
 from cunpool._kernels.pooling.pack cimport AXES, lay_out, pack, Reach, Run, span_of, SPARE
 from cunpool._kernels.pooling.plan cimport (
@@ -36,7 +36,7 @@ cdef extern from "_kernels/pool.h":
     object cunpool_pair(object, object, object)
 
 cnp.import_array()
-cunpool_lanes = cunpool_most_lanes()
+cunpool_use_lanes(16)  # the longest vectors that the processor has
 
 cdef enum:
     HALF = 8                # the kinds of numbers in half precision, see KINDS
@@ -414,10 +414,10 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.scratch = rest + (-<uintptr_t> rest & PART_ALIGNMENT - 1)
     if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
             <= GIL_BYTES // item_size):
-        found = run(plan.kernel, &job, threads)
+        found = run_tasks(plan.kernel, &job, threads)
     else:
         with nogil:
-            found = run(plan.kernel, &job, threads)
+            found = run_tasks(plan.kernel, &job, threads)
     give_scratch(scratch)
     return plan.ways
 
@@ -430,9 +430,7 @@ def named(type pair not None, values, indices):
 def use_lanes(int lanes):
     """For the tests: compare so many floats in a vector from now on, 16, 8, or 0, which leaves that to the compiler; at
     most as many as the processor can, which is how it begins. Returns how many they are."""
-    global cunpool_lanes
-    cunpool_lanes = min(lanes, cunpool_most_lanes())
-    return cunpool_lanes
+    return cunpool_use_lanes(lanes)
 
 
 def conditions():

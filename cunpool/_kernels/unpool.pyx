@@ -13,13 +13,13 @@ cimport numpy as cnp
 from cunpool._kernels.common.job cimport (
     AHEAD, bhalf, cell_of, cells_of, conditions_met, entry, flat_stride, float4, float8, full_planes_follow, Geometry,
     GIL_BYTES, half, index, index4, index8, item1, item16, item2, item4, item8, Job, met, must, plane_of, STREAM)
-from cunpool._kernels.common.tasks cimport Found, Kernel, run
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
 from cunpool._kernels.unpooling.elements cimport cunpool_see_whether_it_converts
 from cunpool._kernels.unpooling.fill cimport spread
 from cunpool._kernels.unpooling.fill_plan cimport Spread, spreadable
 from cunpool._kernels.unpooling.fill_window2 cimport select_rows, selectable
 from cunpool._kernels.unpooling.indices cimport band_of, clear, cut, dense, prepare, split
-from cunpool._kernels.unpooling.scatter cimport fetch_inputs, Put, put, putting
+from cunpool._kernels.unpooling.scatter cimport fetch_inputs, Put, putting
 from cunpool._kernels.unpooling.window_codes cimport (
     Block, Codes, codes_in, decode, DECODED, expect_codes, first_block, next_block, PLANES, row_block, row_of, rows_in,
     step_of, WIDTH)
@@ -316,16 +316,16 @@ cdef Found scatter_all(Job *job, Py_ssize_t item_size, int threads) noexcept nog
                    and met("planes that share their cache lines", dense(job, item_size, job.batch, job.channels)))
     if job.cleared:
         memset(job.full.data, 0, job.batch * job.channels * cells_of(job.g.full) * item_size)
-    return run(scatter, job, threads)
+    return run_tasks(scatter, job, threads)
 
 
 cdef Found unpool_job(Job *job, int ways, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
     """Go this way, and scatter without any expectation if that meets a stray that it cannot see to itself."""
     cdef Found found
     if ways & SELECTED_TAKEN:
-        found = run(SELECT[kind][job.wide], job, threads)
+        found = run_tasks(SELECT[kind][job.wide], job, threads)
     elif ways & SPREAD_TAKEN:
-        found = run(<Kernel> spread, job, threads)
+        found = run_tasks(<Kernel> spread, job, threads)
     else:
         found = scatter_all(job, item_size, threads)
     if not found.strays or (ways & SELECTED_TAKEN and job.splits == 1):

@@ -37,7 +37,7 @@ cdef inline int shares_of(const Job *job, int threads) noexcept nogil:
     return <int> max(min(min(threads, MOST_SHARES), job.tasks), 1)
 
 
-cdef inline Found run(Kernel kernel, const Job *job, int threads) noexcept nogil:
+cdef inline Found run_tasks(Kernel kernel, const Job *job, int threads) noexcept nogil:
     """Every task of the job."""
     cdef Next[MOST_SHARES] next
     cdef Found found

@@ -256,4 +256,10 @@ static int cunpool_lanes = 0;
 #define cunpool_held_twos(size, rows, placed, row, step, places, lines, pitch, count, best, place) 0
 #endif
 
+/* Floats of a vector from now on: `lanes`, or as many as the processor has, if these are fewer. Returns that number. */
+static inline int cunpool_use_lanes(int lanes) {
+    int most = cunpool_most_lanes();
+    return cunpool_lanes = lanes < most ? lanes : most;
+}
+
 #endif

@@ -321,10 +321,10 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     return True
 
 
-cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t code) noexcept nogil:
+cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t cell) noexcept nogil:
     """How far a window's cell is from its first one in raster order."""
-    cdef Py_ssize_t kw = code % g.kernel[2], kh = code // g.kernel[2] % g.kernel[1]
-    cdef Py_ssize_t kd = code // g.kernel[2] // g.kernel[1]
+    cdef Py_ssize_t kw = cell % g.kernel[2], kh = cell // g.kernel[2] % g.kernel[1]
+    cdef Py_ssize_t kd = cell // g.kernel[2] // g.kernel[1]
     return (kd * g.dilation[0] * g.full[1] + kh * g.dilation[1]) * g.full[2] + kw * g.dilation[2]
 
 
