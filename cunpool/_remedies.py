@@ -84,7 +84,7 @@ def for_a_count(n: int, name: str, sizes: Shape) -> str:
             if others == (neutral, neutral):  # TensorFlow's, with N and C
                 return f"; N and C are not pooled over: give {name}={shown(inner)}"
     if count == 1:
-        return f"; give {name}={shown(sizes[0])} for all axes"
+        return f"; give {shown(sizes[0])} for all axes"
     return f"; for {count} axes there are the functions with {count}d in their names" if count in (2, 3) else ""
 
 

@@ -104,7 +104,7 @@ def test_what_has_no_order_or_is_bytes_is_no_size(value):
         ("padding", (1, 1, 0, 0), r"both ends of an axis share one entry: give padding=\(0, 1\)"),
         ("padding", (1, 0, 0, 0), "both ends of an axis have the same padding: numpy.pad with the lowest value"),
         ("padding", (0, 1, 1, 0), "both ends of an axis have the same padding: numpy.pad with the lowest value"),
-        ("padding", (1,), "give padding=1 for all axes"),
+        ("padding", (1,), "give 1 for all axes"),
         ("padding", -1, "to crop, give a slice of the array"),
         ("padding", 3, "numpy.pad with the lowest value of the dtype makes other borders"),
         ("kernel_size", (1, 2, 2, 1), r"N and C are not pooled over: give kernel_size=\(2, 2\)"),

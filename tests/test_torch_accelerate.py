@@ -114,7 +114,7 @@ def test_what_accelerate_leaves_alone(capsys):
         "replaced: 1 MaxPool2d",
         "left: 0 (Mine): a subclass",
         "left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,); "
-        "give kernel_size=2 for all axes",
+        "give 2 for all axes",
     ]
     with pytest.warns(UserWarning, match=r"replaced nothing in Mine: the model itself \(Mine\): a subclass"):
         ct.accelerate(Mine(2), verbose=True)

@@ -80,7 +80,7 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     >>> net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.MaxPool2d(2), torch.nn.MaxPool2d((2,)))
     >>> cunpool.torch.accelerate(net, verbose=True) is net
     replaced: 1 MaxPool2d
-    left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,)
+    left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,); give 2 for all axes
     True
     >>> net[1]
     MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False, by cunpool)
