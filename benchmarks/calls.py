@@ -25,7 +25,6 @@ RUNS, LEAST_ROUNDS = 2, 15
 SLOWER = 0.95  # a ratio whose upper quartile is below it, in both runs, is slower
 SMALL = 20e-6  # seconds: calls that take less are reported apart, for they measure Python
 KINDS = ("pool, indices", {}), ("pool, values", {"index": "none"}), ("unpool", {})
-LAST = {"layout": "channels last"}
 
 
 def drawn(rng: np.random.Generator, n: int, kinds: Any, dtypes: tuple[str, ...], style: dict[str, str]) -> Cell:
@@ -58,7 +57,7 @@ def channels_last(rng: np.random.Generator) -> Cell:
     """For oneDNN and XNNPACK, which have window codes, of floats."""
     codes = {"format": "window"}
     kinds = (KINDS[0][0], codes), KINDS[1], ("unpool", {**codes})
-    cell = drawn(rng, 2, kinds, ("float32", "float32", "uint8"), {**LAST, "group": "channels last"})
+    cell = drawn(rng, 2, kinds, ("float32", "float32", "uint8"), dict.fromkeys(("layout", "group"), "channels last"))
     if cell.format == "window":
         cell = replace(cell, dtype="float32")
     return replace(cell, stride=cell.kernel, padding=0) if cell.op == "unpool" else cell
@@ -95,7 +94,7 @@ def measured(cells: list[Cell], names: dict[str, Any], options: Namespace) -> di
     """What each contestant's time is by ours, in two runs. `names` says how each is started; the first one is ours."""
     found = {cell.name: {"op": op_of(cell), "group": cell.group, "us": [], "ratios": {}} for cell in cells}
     for run in range(RUNS):
-        contestants, ours = [], ""
+        contestants: list[Any] = []
         try:
             for title, start in names.items():
                 one = start(options.threads)
@@ -103,14 +102,13 @@ def measured(cells: list[Cell], names: dict[str, Any], options: Namespace) -> di
                     print(f"{title} is left out: {one.status}", file=sys.stderr)
                     continue
                 contestants.append(one)
-            ours = contestants[0].key
             for number, cell in enumerate(cells, 1):
                 print(f"run {run + 1}, {number}/{len(cells)} {cell.name}", file=sys.stderr, flush=True)
                 try:
                     times = bench.measure(cell, data(cell), contestants, options.rounds, options.block)
                 except bench.Refusal as error:  # the answers differ
                     raise SystemExit(str(error)) from None
-                entry = found[cell.name]
+                entry, ours = found[cell.name], contestants[0].key
                 entry["us"].append(float(f"{1e6 * np.median(times[ours]):.4g}"))
                 for key, theirs in times.items():
                     if key != ours:
@@ -119,7 +117,7 @@ def measured(cells: list[Cell], names: dict[str, Any], options: Namespace) -> di
         finally:
             for one in contestants:
                 one.end()
-    head = {"seed": options.seed, "threads": options.threads, "rounds": options.rounds}
+    head = {key: getattr(options, key) for key in ("seed", "threads", "rounds", "count")}
     return {"machine": machine(), "versions": versions(), **head, "calls": found}
 
 

@@ -35,6 +35,7 @@ def test_random_calls_find_no_difference():
     assert all(int(count) for count, _ in counts), "some kind of case was never tried"
 
 
+@pytest.mark.slow
 def test_the_corpus_finds_no_difference():
     """What fuzzing guided by coverage has kept, each input a call."""
     run = subprocess.run(
