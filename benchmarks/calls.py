@@ -23,7 +23,7 @@ from shared import bench
 ELEMENTS = 10_000, 3_000_000  # of the full side
 RUNS, LEAST_ROUNDS = 2, 15
 SLOWER = 0.95  # a ratio whose upper quartile is below it, in both runs, is slower
-SMALL = 20e-6  # seconds: calls that take less are reported apart, for they measure Python
+SMALL = 20e-6  # seconds: calls below it are reported apart, because they measure Python
 KINDS = ("pool, indices", {}), ("pool, values", {"index": "none"}), ("unpool", {})
 
 
@@ -64,7 +64,7 @@ def channels_last(rng: np.random.Generator) -> Cell:
 
 
 def some(seed: int, count: int, draws: tuple[Callable[[np.random.Generator], Cell], ...]) -> list[Cell]:
-    """As many different calls of each kind, by turns."""
+    """`count` different calls, the kinds alternating."""
     rng = np.random.default_rng(seed)
     found: dict[str, Cell] = {}
     while len(found) < count:
@@ -74,14 +74,14 @@ def some(seed: int, count: int, draws: tuple[Callable[[np.random.Generator], Cel
 
 
 def quartiles(theirs: list[float], ours: list[float]) -> list[float]:
-    """Of the ratio of times, round by round."""
+    """25, 50 and 75 % of the ratios of times of the same round."""
     rounds = min(len(theirs), len(ours))
     ratios = np.divide(theirs[:rounds], ours[:rounds])
     return [float(f"{value:.4g}") for value in np.percentile(ratios, [25, 50, 75])]
 
 
 def is_ahead(runs: list[list[float]]) -> bool:
-    """Whether somebody with these quartiles of time by ours is faster, by the rule."""
+    """Whether a contestant with these quartiles of ratios is faster than ours, by the rule."""
     return len(runs) == RUNS and all(high < SLOWER for _, _, high in runs)
 
 
@@ -91,7 +91,7 @@ def middle(runs: list[list[float]]) -> float:
 
 
 def measured(cells: list[Cell], names: dict[str, Any], options: Namespace) -> dict[str, Any]:
-    """What each contestant's time is by ours, in two runs. `names` says how each is started; the first one is ours."""
+    """Each contestant's time by ours, in two runs. `names` has the function that starts each; the first is ours."""
     found = {cell.name: {"op": op_of(cell), "group": cell.group, "us": [], "ratios": {}} for cell in cells}
     for run in range(RUNS):
         contestants: list[Any] = []

@@ -1,11 +1,11 @@
 """Random calls beside the other libraries, or beside calls of our own that do as much: cliffs.
 
-    python benchmarks/random_calls.py --seed 1 --count 300             # beside whoever is installed
+    python benchmarks/random_calls.py --seed 1 --count 300             # beside the installed libraries
     python benchmarks/random_calls.py --seed 1 --count 300 --cliffs    # beside our own neighbouring calls
 
 In C order beside PyTorch, ONNX Runtime and PaddlePaddle, channels last beside oneDNN and XNNPACK: pooling with indices
-(channels last: window codes), pooling for values, unpooling. The ratio is the best peer's time by ours; somebody is
-ahead of us by the rule of two runs that README.md has. A cliff is a call that takes more than 1.5 times as long as a
+(channels last: window codes), pooling for values, unpooling. The ratio is the best peer's time by ours. A peer is
+ahead by the rule of two runs in README.md. A cliff is a call that takes more than 1.5 times as long as a
 neighbour: the same call copied to C order first, in float32, at the next width that is a multiple of 64, with int64
 indices for codes, or with indices for none.
 """
@@ -117,7 +117,7 @@ def cliffs(options: Any) -> dict[str, Any]:
         us, *first = ratios(cell, beside, options.threads, 5, options.block)
         runs = {name: [quartiles] for (name, *_), quartiles in zip(beside, first, strict=True)}
         suspects = [entry for entry in beside if runs[entry[0]][0][1] > LIMIT]
-        if suspects:  # once more, at greater length: what was held up is not slow
+        if suspects:  # once more, at greater length: a call that was held up is not slow
             _, *again = ratios(cell, suspects, options.threads, options.rounds, 2 * options.block)
             for (name, *_), quartiles in zip(suspects, again, strict=True):
                 runs[name].append(quartiles)

@@ -7,13 +7,13 @@
     python tests/mutants.py --planted --check                  # whether each can still be planted; nothing is built
 
 A mutant is a random line of `cunpool/` with one operator, number, condition or statement changed. It is planted in a
-copy of the checkout, of which setup.py builds what depends on it, with -O1 and without the loops for wider vectors.
-What runs then, until something fails: for kernels the first random calls that CI makes; the tests that killed other
-mutants; those that are not marked slow; the slow ones. A mutant that does not compile, or compiles to the same machine
+copy of the checkout. There setup.py builds the modules that depend on it, with -O1 and without the loops for wider
+vectors. These run until one fails: CI's first random calls, for kernels; the tests that killed other mutants; all tests
+that are not marked slow; the slow tests. A mutant that does not compile, or compiles to the same machine
 code, is replaced by another.
 
-A survivor is a test that is missing or a change that has no effect (a threshold chosen for speed, for example): say
-which, and write the test. It needs Linux, GCC or Clang and what the suite needs; planted.toml needs Python 3.11.
+A survivor is a test that is missing, or a change without effect (of a threshold chosen for speed, for example). Explain
+which of the two in the commit, and write the test. It needs Linux, GCC or Clang and what the suite needs; planted.toml needs Python 3.11.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ HIDDEN_C = re.compile(r'(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"')
 
 @dataclass
 class Change:
-    """`old` becomes `new` where it begins, in a file; `name` says what it is."""
+    """`old` becomes `new` where it begins, in a file; `name` describes a planted bug."""
 
     file: str
     begin: int
@@ -181,7 +181,7 @@ def planted(only: str) -> list[Change]:
 
 
 def run(command: list[str], folder: Path, seconds: float = LIMIT) -> tuple[int, str]:
-    """The exit code and all that was printed. What the command has started ends with it."""
+    """The exit code and all output. Processes that the command has started end with it."""
     path = str(folder.parent if folder.name == "tests" else folder)
     environment = {"CFLAGS": QUICK, **os.environ, "PYTHONPATH": path}
     environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_WAIT_POLICY": "passive"}
@@ -189,7 +189,7 @@ def run(command: list[str], folder: Path, seconds: float = LIMIT) -> tuple[int, 
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
                                    start_new_session=True)  # fmt: skip
         try:
-            # What allocates without end is the first process that the system ends.
+            # A process that allocates without end is the first that the system ends.
             Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000")
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -203,7 +203,7 @@ def run(command: list[str], folder: Path, seconds: float = LIMIT) -> tuple[int, 
 
 
 def build(folder: Path) -> str:
-    """What the compiler says if it fails."""
+    """The compiler's last lines if it fails, else nothing."""
     status, said = run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], folder)
     return said[-3000:] or "failed" if status else ""
 
@@ -239,7 +239,7 @@ def first_failure(folder: Path, tests: list[str], options: list[str]) -> str | N
 
 
 def attempt(change: Change, built: Path, kills: Counter[str]) -> str | None:
-    """What became of it: the test that killed it, why it does not count, or None if it survives."""
+    """The test that killed it, the reason why it does not count, or None if it survives."""
     with tempfile.TemporaryDirectory(prefix="mutant") as temporary:
         folder = Path(temporary, "copy")
         shutil.copytree(built, folder)
@@ -254,7 +254,7 @@ def attempt(change: Change, built: Path, kills: Counter[str]) -> str | None:
         killers = [test for test, _ in kills.most_common(12)]
         files = Counter(re.split("::", test)[0] for test in kills.elements())
         tests = [str(path.relative_to(ROOT)) for path in ROOT.glob("tests/test_*.py")]
-        # Files that killed others first, then those that speak most of the changed file, by their length.
+        # First the files that killed others, then by how often a file names the changed one, for its length.
         stem = Path(change.file).stem.strip("_")
         texts = {test: (ROOT / test).read_text() for test in tests}
         tests.sort(key=lambda test: (-files[test], -texts[test].count(stem) / len(texts[test])))

@@ -1,9 +1,9 @@
-"""The same calls, drawn from bytes that libFuzzer chooses by what they reach in the kernels and the front end.
+"""The same calls, drawn from bytes that libFuzzer chooses by the code they reach in kernels and front end.
 
 From the folder `tests`, with Clang and `pip install atheris`:
 
-    python -m fuzzing.guided --minutes 5                 # fuzz; the corpus is where it begins
-    python -m fuzzing.guided --minutes 5 --keep          # and let it grow by what was found
+    python -m fuzzing.guided --minutes 5                 # fuzz, beginning with the corpus
+    python -m fuzzing.guided --minutes 5 --keep          # and add new inputs to the corpus
     python -m fuzzing.guided --minutes 60 --plant "TEXT" # with this bug of planted.toml, which has to be found
     python -m fuzzing.guided --replay 0a1b2c...          # one input again, on the cunpool that is installed
     python -m fuzzing.guided --replay                    # the same for the whole corpus
@@ -93,7 +93,7 @@ def target(arguments: list[str]) -> None:
     import atheris
 
     def first_input(data: bytes) -> None:
-        """Import what is fuzzed now: the kernels' counters need libFuzzer, which is loaded when fuzzing begins."""
+        """Import the kernels only now: their counters need libFuzzer, which is loaded when fuzzing begins."""
         if "fuzzing.worker" not in sys.modules:
             with atheris.instrument_imports(include=["cunpool"]):
                 importlib.import_module("fuzzing.worker")
@@ -105,7 +105,7 @@ def target(arguments: list[str]) -> None:
 
 
 def build(folder: Path, plant: str) -> None:
-    """A copy of the package, perhaps with a bug, that counts what is reached."""
+    """A copy of the package, perhaps with a bug, that counts the edges it reaches."""
     for path in (TESTS.parent / name for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in")):
         shutil.copy2(path, folder)
     shutil.copytree(TESTS.parent / "cunpool", folder / "cunpool", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
