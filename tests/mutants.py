@@ -13,7 +13,8 @@ that are not marked slow; the slow tests. A mutant that does not compile, or com
 code, is replaced by another.
 
 A survivor is a test that is missing, or a change without effect (of a threshold chosen for speed, for example). Explain
-which of the two in the commit, and write the test. It needs Linux, GCC or Clang and what the suite needs; planted.toml needs Python 3.11.
+which of the two in the commit, and write the test. It needs Linux, GCC or Clang and the suite's libraries; planted.toml
+needs Python 3.11.
 """
 
 from __future__ import annotations

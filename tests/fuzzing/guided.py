@@ -133,7 +133,7 @@ def fuzz(minutes: float, seed: int, plant: str, keep: bool) -> int:
         environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{TESTS}", "PYTHONWARNINGS": "ignore"}
         command = [sys.executable, "-m", "fuzzing.guided", "--target", f"-max_total_time={60 * minutes:.0f}",
                    f"-seed={seed}", "-max_len=256", "-len_control=0", "-use_counters=0", f"-timeout={SECONDS}",
-                   "-rss_limit_mb=4000", "-print_final_stats=1",
+                   f"-report_slow_units={SECONDS}", "-rss_limit_mb=4000", "-print_final_stats=1",
                    f"-artifact_prefix={folder}/found-", str(inputs)]  # fmt: skip
         begun = time.monotonic()
         status = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
