@@ -144,6 +144,7 @@ def test_results_and_gradients_are_pytorchs(rng, n):
 @pytest.mark.parametrize("size", [3, 12, 40])
 def test_what_is_left_to_pytorch_is_the_same(rng, as_it_is, n, size):
     pool, torch_pool = both(f"max_pool{n}d")
+    torch.set_num_threads(2)  # with one thread fewer sizes are left to PyTorch
     for dtype in FLOATS:
         for last in (False, True)[: n if n < 3 else 2]:
             x = numbers((1, 3) + (size if n < 3 else min(size, 20),) * n, dtype)
