@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from cases import INTEGERS, LARGEST, bits, layout, random_items, random_numbers
+from cases import FLOATS, INTEGERS, LARGEST, bits, layout, random_items, random_numbers
 
 from fuzzing.judge import Difference, in_parts
 
@@ -163,5 +165,10 @@ def narrowed(rng, places):
 
 
 def some_numbers(rng, dtype, shape) -> np.ndarray:
-    """Numbers with many ties, or of any bits; some of them the same along some axes."""
-    return repeated(rng, (random_items if rng.random() < 0.15 else random_numbers)(rng, dtype, shape))
+    """Numbers with many ties, or of any bits, or a single NaN among others; some of them the same along some axes."""
+    kind = rng.random()
+    if kind > 0.9 and dtype in FLOATS and math.prod(shape):
+        numbers = rng.standard_normal(shape).astype(dtype)
+        numbers.flat[int(rng.integers(numbers.size))] = np.nan
+        return numbers
+    return repeated(rng, (random_items if kind < 0.15 else random_numbers)(rng, dtype, shape))
