@@ -5,11 +5,14 @@ Valid input is assumed, indices apart.
 from libc.stdint cimport int64_t, uint64_t
 cimport numpy as cnp
 
-from cunpool._kernels.common.job cimport (
-    AHEAD, CACHE_LINE, cell_of, cells_of, cloned, conditions_met, cunpool_keep, fetch, flat_stride, Geometry,
-    GIL_BYTES, index, index4, index8, inlined, item, item1, item16, item2, item4, item8, Job, LONG_ROW, met, plane_of,
-    STREAM, unlikely)
+from cunpool._kernels.common.arrays cimport cell_of, flat_stride, plane_of
+from cunpool._kernels.common.caches cimport AHEAD, CACHE_LINE, cunpool_keep, fetch, GIL_BYTES, LONG_ROW, STREAM
+from cunpool._kernels.common.checks cimport conditions_met, met
+from cunpool._kernels.common.geometry cimport cells_of, Geometry
+from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found, run_tasks
+from cunpool._kernels.common.types cimport (
+    cloned, index, index4, index8, inlined, item, item1, item16, item2, item4, item8, unlikely)
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare
 from cunpool._kernels.unpooling.window_codes cimport (
     Block, blocks_of, Codes, codes_in, decode, DECODED, expect_codes, find_block, next_block, PLANES, row_of, rows_in,

@@ -9,12 +9,13 @@ Kernels work in memory from here too. A call takes one block for all its threads
 back after the last, both with the GIL where there is one. While it is taken it is in no list, so no other thread can
 use or free it, and in a forked child it is lost, but in nobody's way.
 """
-from libc.stdint cimport uint8_t, uintptr_t
-from libc.string cimport memcpy, memset
-cimport cython
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
+cimport cython
+from libc.stdint cimport uint8_t, uintptr_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from numpy import empty_like

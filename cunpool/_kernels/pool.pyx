@@ -11,10 +11,13 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.job cimport (
-    aligned, bhalf, CACHE_LINE, cells_of, conditions_met, count_planes, fill_memory, float4, float8, Geometry,
-    geometry_of, GIL_BYTES, half, item1, item2, item4, item8, Job, met, must, plane_of, size_of, STREAM, view_of)
+from cunpool._kernels.common.arrays cimport plane_of, view_of
+from cunpool._kernels.common.caches cimport aligned, CACHE_LINE, GIL_BYTES, STREAM
+from cunpool._kernels.common.checks cimport conditions_met, met, must
+from cunpool._kernels.common.geometry cimport cells_of, Geometry, geometry_of, size_of
+from cunpool._kernels.common.job cimport count_planes, fill_memory, Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
+from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
 from cunpool._kernels.pooling.across cimport pool_channels, pool_large
 from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number, spans_far, TAPS

@@ -1,5 +1,4 @@
 """What the compiled side knows of its surroundings: the compiler, OpenMP and its limit, and who calls."""
-
 cdef extern from "_kernels/runtime.h":
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER

@@ -10,10 +10,14 @@ it is scattered after all. `plan` says which is taken when.
 from libc.string cimport memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.job cimport (
-    AHEAD, bhalf, cell_of, cells_of, conditions_met, entry, flat_stride, float4, float8, full_planes_follow, Geometry,
-    GIL_BYTES, half, index, index4, index8, item1, item16, item2, item4, item8, Job, met, must, plane_of, STREAM)
+from cunpool._kernels.common.arrays cimport cell_of, flat_stride, plane_of
+from cunpool._kernels.common.caches cimport AHEAD, GIL_BYTES, STREAM
+from cunpool._kernels.common.checks cimport conditions_met, met, must
+from cunpool._kernels.common.geometry cimport cells_of, Geometry
+from cunpool._kernels.common.job cimport full_planes_follow, Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
+from cunpool._kernels.common.types cimport (
+    bhalf, entry, float4, float8, half, index, index4, index8, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.elements cimport cunpool_see_whether_it_converts
 from cunpool._kernels.unpooling.fill cimport spread
 from cunpool._kernels.unpooling.fill_plan cimport Spread, spreadable

@@ -1,7 +1,7 @@
 # Cells as far apart everywhere, brought next to each other: for every array that is no row of neighbours.
-
 from libc.string cimport memcpy
-from cunpool._kernels.common.job cimport cloned, item, item1, item2, item4, item8
+
+from cunpool._kernels.common.types cimport cloned, item, item1, item2, item4, item8
 
 
 cdef inline cloned every_cell(item *into, const item *cells, Py_ssize_t stride, Py_ssize_t count) noexcept nogil:

@@ -1,7 +1,8 @@
 # How a call becomes tasks, and these are shared out between threads: the only parallel region there is.
 from cython.parallel cimport prange, threadid
 
-from cunpool._kernels.common.job cimport cunpool_fence, Job
+from cunpool._kernels.common.caches cimport cunpool_fence
+from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.runtime cimport begun, ended, leave, now, processor, rested
 
 cdef extern from "_kernels/common/tasks.h":

@@ -1,11 +1,14 @@
 # Windows in as many neighbouring channels as there are, some of a row at once; or any window, cell after cell.
-
 from libc.stdint cimport int32_t
 from libc.string cimport memset
-from cunpool._kernels.common.job cimport (
-    AHEAD, aligned, bhalf, cells_of, cunpool_keep, fetch, float4, float8, Geometry, half, index8, interleaved, item4,
-    item8, Job, met, must, noinline, plane_of, seldom)
+
+from cunpool._kernels.common.arrays cimport plane_of
+from cunpool._kernels.common.caches cimport AHEAD, aligned, cunpool_keep, fetch
+from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.geometry cimport cells_of, Geometry
+from cunpool._kernels.common.job cimport interleaved, Job
 from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.common.types cimport bhalf, float4, float8, half, index8, item4, item8, noinline, seldom
 from cunpool._kernels.pooling.compare cimport (
     compare_large, compare_windows, end_of, ends_before, find_taps, inside, number, place_of, spans_far, TAPS, Taps)
 from cunpool._kernels.pooling.deal cimport CELLS

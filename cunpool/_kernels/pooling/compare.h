@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "_kernels/common/job.h"
+#include "_kernels/common/types.h"
 
 typedef int16_t int2 CUNPOOL_ANY;
 typedef int32_t int4 CUNPOOL_ANY;

@@ -1,10 +1,12 @@
 # Pooling's comparisons: which of two numbers stays, and the maxima of windows that lie side by side.
-
 from libc.math cimport INFINITY
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN
-from cunpool._kernels.common.job cimport (
-    bhalf, cloned, float4, float8, Geometry, half, index, index8, inlined, item1, item2, item4, item8, Job, must,
-    noinline)
+from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int64_t, INT8_MIN, int8_t
+
+from cunpool._kernels.common.checks cimport must
+from cunpool._kernels.common.geometry cimport Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport (
+    bhalf, cloned, float4, float8, half, index, index8, inlined, item1, item2, item4, item8, noinline)
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
 
 cdef extern from "_kernels/pooling/compare.h":

@@ -1,12 +1,16 @@
 # Dealing out: the cells of rows that follow each other in memory, so that those of neighbouring windows are neighbours.
 # A row's cells are columns of one channel, or of all where these are interleaved; and along which axis it goes does not
 # matter, as long as the windows' cells are compared in raster order.
-
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy
+
+from cunpool._kernels.common.arrays cimport flat_stride, plane_of
+from cunpool._kernels.common.caches cimport AHEAD, aligned, fetch, LONG_ROW, whole_steps
+from cunpool._kernels.common.checks cimport met, must
 from cunpool._kernels.common.copy_strided cimport every, every_by_two
-from cunpool._kernels.common.job cimport (
-    AHEAD, aligned, cells_of, fetch, flat_stride, Geometry, Job, LONG_ROW, met, must, noinline, plane_of, whole_steps)
+from cunpool._kernels.common.geometry cimport cells_of, Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport noinline
 from cunpool._kernels.pooling.compare cimport (
     compare_windows, first_tap, inside, number, place_of, TAPS, Taps, vector_of)
 from cunpool._kernels.pooling.write cimport base_of, LINE, next_row, Target, target_of, VECTOR, write

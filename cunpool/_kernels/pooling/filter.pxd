@@ -6,10 +6,13 @@
 # In whatever order numbers are compared, the highest is the same, but for NaN, and for zeros of either sign: blocks
 # that have a NaN or a negative zero are reached instead, in raster order (`_reach.pxd`). Floats in windows of 3 are
 # held against each other in that order at once (`_threes.pxd`), and reached only where there may be a NaN.
-
 from libc.string cimport memcpy
+
+from cunpool._kernels.common.caches cimport aligned, CACHE_LINE, whole_steps
+from cunpool._kernels.common.checks cimport met, must
 from cunpool._kernels.common.copy_strided cimport every
-from cunpool._kernels.common.job cimport aligned, CACHE_LINE, clamp, Geometry, Job, met, must, whole_steps
+from cunpool._kernels.common.geometry cimport clamp, Geometry
+from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.pooling.compare cimport end_of, first_tap, vector_of
 from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers
 from cunpool._kernels.pooling.pack cimport CHANNEL, Filter, Reach, Run, span_of, SPARE, whole_vectors

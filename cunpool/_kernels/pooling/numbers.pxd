@@ -1,9 +1,10 @@
 # What filtering (`_filter.pxd`), and windows in all channels without indices (`_across.pxd`), do with the numbers
 # themselves, compiled for each kind of them.
-
 from libc.string cimport memcpy
-from cunpool._kernels.common.job cimport (
-    bhalf, cloned, cunpool_copy, float4, float8, half, inlined, item1, item2, item4, item8, must)
+
+from cunpool._kernels.common.caches cimport cunpool_copy
+from cunpool._kernels.common.checks cimport must
+from cunpool._kernels.common.types cimport bhalf, cloned, float4, float8, half, inlined, item1, item2, item4, item8
 from cunpool._kernels.pooling.compare cimport fill_lowest, int1, int2, int4, number, plain, Taps
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
 

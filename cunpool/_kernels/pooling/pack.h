@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "_kernels/common/job.h"
+#include "_kernels/common/types.h"
 #include "_kernels/unpooling/elements.h"
 
 /* Between half precision and single, bit by bit, for pooling moves numbers as they are: a NaN keeps its payload.

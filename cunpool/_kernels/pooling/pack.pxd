@@ -1,12 +1,13 @@
 # Packing: a block of cells brought into one run, in memory's own order. `_reach.pxd` says what for.
-
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
+
+from cunpool._kernels.common.checks cimport must
 from cunpool._kernels.common.copy_strided cimport every
-from cunpool._kernels.common.job cimport (
-    bhalf, clamp, cloned, float4, float8, Geometry, half, item1, item2, item4, item8, Job, must)
+from cunpool._kernels.common.geometry cimport clamp, Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport bhalf, cloned, float4, float8, half, item1, item2, item4, item8
 from cunpool._kernels.pooling.compare cimport fill_lowest, int1, int2, int4, int8, number, vector_of
-from cunpool._kernels.unpooling.elements cimport half_value  # and what is declared with it
 
 cdef extern from "_kernels/pooling/pack.h":
     uint32_t cunpool_widen(item2 half) noexcept nogil

@@ -1,7 +1,9 @@
 # Windows of 2 that lie side by side in contiguous rows, compared where they lie.
 from libc.stdint cimport int32_t
-from cunpool._kernels.common.job cimport (
-    CACHE_LINE, cloned, fetch, float4, float8, inlined, item1, item2, item8, must, PIECE, SHORT_STEPS)
+
+from cunpool._kernels.common.caches cimport CACHE_LINE, fetch, PIECE, SHORT_STEPS
+from cunpool._kernels.common.checks cimport must
+from cunpool._kernels.common.types cimport cloned, float4, float8, inlined, item1, item2, item8
 from cunpool._kernels.pooling.compare cimport hold, int1, int8, mark, number, vector_of
 from cunpool._kernels.pooling.floats cimport done, held_twos, hopeful
 

@@ -1,6 +1,8 @@
 # What a plan of pooling is, and which way is worth it: the conditions of the list that `plan_pool` is (`_pool.pyx`).
-from cunpool._kernels.common.job cimport (
-    all_follow, cells_of, clamp, flat_stride, Geometry, interleaved, Job, met, plane_of, size_of, View)
+from cunpool._kernels.common.arrays cimport flat_stride, plane_of, View
+from cunpool._kernels.common.checks cimport met
+from cunpool._kernels.common.geometry cimport cells_of, clamp, Geometry, size_of
+from cunpool._kernels.common.job cimport all_follow, interleaved, Job
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.pooling.compare cimport vector_of
 from cunpool._kernels.pooling.deal cimport blocks, Rows

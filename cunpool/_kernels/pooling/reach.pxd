@@ -9,9 +9,12 @@
 # go along.
 # Take: every stride-th cell is written out. A code that names padding, where a window holds nothing above the lowest
 # number, moves to the first cell of the array in its window; codes become places where places are asked for.
-
 from libc.stdint cimport int64_t, uint32_t
-from cunpool._kernels.common.job cimport cells_of, clamp, cloned, Geometry, inlined, Job, met, must, size_of
+
+from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.geometry cimport cells_of, clamp, Geometry, size_of
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport cloned, inlined
 from cunpool._kernels.pooling.compare cimport beats, first_tap, inside, lowest, spans_far
 from cunpool._kernels.pooling.filter cimport FILTERED_MORE, plan_filter
 from cunpool._kernels.pooling.pack cimport (

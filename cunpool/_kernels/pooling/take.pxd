@@ -1,11 +1,14 @@
 # Taking: what was reached is written out, every stride-th cell of a block's run. `_reach.pxd` says what for.
-
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
+
+from cunpool._kernels.common.caches cimport cunpool_copy
+from cunpool._kernels.common.checks cimport met
 from cunpool._kernels.common.copy_strided cimport every
-from cunpool._kernels.common.job cimport (
-    bhalf, cloned, cunpool_copy, float4, float8, Geometry, half, index, index4, index8, item1, item2, item4, item8,
-    Job, met)
+from cunpool._kernels.common.geometry cimport Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport (
+    bhalf, cloned, float4, float8, half, index, index4, index8, item1, item2, item4, item8)
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8, number
 from cunpool._kernels.pooling.pack cimport (
     AXES, CHANNEL, CHUNK, code, cunpool_narrow, Offsets, Reach, Run, TURN, whole_vectors)

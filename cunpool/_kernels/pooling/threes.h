@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "_kernels/common/job.h"
+#include "_kernels/common/types.h"
 #include "_kernels/pooling/floats.h"
 
 enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at again, which changes nothing */

@@ -1,6 +1,5 @@
 # Floats in windows 3 wide and up to three rows high, without indices: held against each other in registers, where they
 # lie, without looking at each for a NaN (`_floats.pxd`).
-
 cdef extern from "_kernels/pooling/threes.h":
     enum:
         HELD_ROWS "CUNPOOL_ROWS"

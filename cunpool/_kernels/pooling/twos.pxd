@@ -1,9 +1,13 @@
 # Windows of 2 that lie side by side in contiguous rows: they are compared where they lie, and written together where
 # rows are short.
 from libc.stdint cimport int32_t
-from cunpool._kernels.common.job cimport (
-    AHEAD, aligned, CACHE_LINE, float4, float8, Geometry, item1, Job, met, must, noinline, plane_of, SHORT_STEPS,
-    whole_steps)
+
+from cunpool._kernels.common.arrays cimport plane_of
+from cunpool._kernels.common.caches cimport AHEAD, aligned, CACHE_LINE, SHORT_STEPS, whole_steps
+from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.geometry cimport Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport float4, float8, item1, noinline
 from cunpool._kernels.pooling.compare cimport end_of, int1, number, place_of, vector_of
 from cunpool._kernels.pooling.deal cimport Block, SHORT
 from cunpool._kernels.pooling.pairs cimport (

@@ -1,8 +1,12 @@
 # Writing: the values of windows that lie side by side, and their indices.
 from libc.stdint cimport int32_t, uint32_t
-from cunpool._kernels.common.job cimport (
-    aligned, cloned, cunpool_copy, cunpool_stream, Geometry, index, index4, index8, inlined, item1, item2, Job, must,
-    plane_of)
+
+from cunpool._kernels.common.arrays cimport plane_of
+from cunpool._kernels.common.caches cimport aligned, cunpool_copy, cunpool_stream
+from cunpool._kernels.common.checks cimport must
+from cunpool._kernels.common.geometry cimport Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport cloned, index, index4, index8, inlined, item1, item2
 from cunpool._kernels.pooling.compare cimport number
 
 cdef enum:

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "_kernels/common/job.h"
+#include "_kernels/common/types.h"
 
 static inline float cunpool_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 static inline uint32_t cunpool_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }

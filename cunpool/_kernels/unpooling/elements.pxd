@@ -1,7 +1,7 @@
 # What is moved into a plane: entries that take the place of what was there, or numbers that are added to it.
-
 from libc.math cimport NAN
-from cunpool._kernels.common.job cimport (
+
+from cunpool._kernels.common.types cimport (
     bhalf, entry, float4, float8, half, item1, item16, item2, item4, item8, unlikely)
 
 cdef extern from "_kernels/unpooling/elements.h":

@@ -6,21 +6,23 @@
 # has `taps` units in a line, and as many lines as its cells have places along the other axes.
 #
 # Places become codes first, a block of windows at a time. That is the one step that knows how indices count.
-
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
+
+from cunpool._kernels.common.caches cimport aligned, CACHE_LINE, cunpool_keep, cunpool_stream, fetch, fetch_ends
+from cunpool._kernels.common.checks cimport met, must
 from cunpool._kernels.common.copy_strided cimport every
-from cunpool._kernels.common.job cimport (
-    aligned, bhalf, CACHE_LINE, cells_of, cloned, cunpool_keep, cunpool_stream, entry, fetch, fetch_ends, float4,
-    float8, half, item, item1, item16, item2, item4, item8, Job, met, must, noinline)
+from cunpool._kernels.common.geometry cimport cells_of
+from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.common.types cimport (
+    bhalf, cloned, entry, float4, float8, half, item, item1, item16, item2, item4, item8, noinline)
 from cunpool._kernels.unpooling.elements cimport alone
 from cunpool._kernels.unpooling.fill_codes cimport fill, twice
 from cunpool._kernels.unpooling.fill_lines cimport spread_mixed, spread_rows, spread_twos, spread_unit, spread_units
 from cunpool._kernels.unpooling.fill_plan cimport (
     Axis, BLOCK_BYTES, RAMP, Spread, SPREAD_AXES, SPREAD_SPARE, SPREAD_STAGE)
 from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_CHOOSES_BOTH, LONG, NARROW, part, VECTOR
-
 
 cdef struct Block:
     # Windows that are spread together, and where they are: of `rows` rows `windows` each, and `unit` entries of each.

@@ -1,6 +1,7 @@
 # What windows that are spread are known by: the codes of their cells, one after the other, from codes or from places.
 from libc.stdint cimport int64_t, uint32_t
-from cunpool._kernels.common.job cimport cloned, index, index4, index8, inlined, item1
+
+from cunpool._kernels.common.types cimport cloned, index, index4, index8, inlined, item1
 from cunpool._kernels.unpooling.fill_plan cimport Spread
 from cunpool._kernels.unpooling.fill_select cimport part
 

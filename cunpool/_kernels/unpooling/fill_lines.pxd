@@ -1,6 +1,9 @@
 # Lines of the output, chosen in whole vectors from their windows' values and codes. `_spread.pxd` says what for.
 from libc.stdint cimport uint8_t
-from cunpool._kernels.common.job cimport cunpool_copy, inlined, must, noinline
+
+from cunpool._kernels.common.caches cimport cunpool_copy
+from cunpool._kernels.common.checks cimport must
+from cunpool._kernels.common.types cimport inlined, noinline
 from cunpool._kernels.unpooling.fill_select cimport (
     BROAD, choose, choose_both, choose_both_long, choose_long, cunpool_spread_mixed, LONG, MIXED, Mixed, NARROW, part,
     SHORT, SHORT_STAGE, VECTOR)

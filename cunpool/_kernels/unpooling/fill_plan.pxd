@@ -1,6 +1,10 @@
 # The plan of spreading: the axes as memory has them, and the blocks of windows that are worked on together.
 from libc.stdint cimport uint32_t
-from cunpool._kernels.common.job cimport cells_of, Geometry, item4, Job, met, must, size_of
+
+from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.geometry cimport cells_of, Geometry, size_of
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport item4
 from cunpool._kernels.unpooling.fill_select cimport BROAD, LONG, Mixed, plan_mixed, VECTOR
 from cunpool._kernels.unpooling.fill_window2 cimport SELECT_WIDTH
 from cunpool._kernels.unpooling.indices cimport beside_each_other, side_by_side

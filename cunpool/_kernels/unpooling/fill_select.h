@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "_kernels/common/job.h"
+#include "_kernels/common/types.h"
 
 /* As many values as a vector holds: each one whose code is this one, zero for the others. */
 #if defined(__GNUC__)

@@ -1,7 +1,9 @@
 # Choosing: a vector of values, each one whose code is the one that is asked for, zero for the others. `_lines.pxd` puts
 # lines together from these.
 from libc.stdint cimport uint8_t
-from cunpool._kernels.common.job cimport item1, item2, item4, item8, met, noinline
+
+from cunpool._kernels.common.checks cimport met
+from cunpool._kernels.common.types cimport item1, item2, item4, item8, noinline
 
 cdef extern from "_kernels/unpooling/fill_select.h":
     const bint CUNPOOL_MIXES

@@ -1,11 +1,14 @@
 # Selecting: the output's rows, front to back, of windows of 2 that lie side by side in contiguous rows, by places.
 # It is spreading without the step from places to codes, which is worth it for entries of four and eight bytes.
-
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
-from cunpool._kernels.common.job cimport (
-    aligned, CACHE_LINE, cell_of, cells_of, cloned, cunpool_stream, entry, fetch, fetch_ends, Geometry, index, inlined,
-    Job, met, must, plane_of)
+
+from cunpool._kernels.common.arrays cimport cell_of, plane_of
+from cunpool._kernels.common.caches cimport aligned, CACHE_LINE, cunpool_stream, fetch, fetch_ends
+from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.geometry cimport cells_of, Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport cloned, entry, index, inlined
 from cunpool._kernels.unpooling.elements cimport alone, chosen
 from cunpool._kernels.unpooling.indices cimport clear, of_two, side_by_side
 

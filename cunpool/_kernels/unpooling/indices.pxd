@@ -1,11 +1,13 @@
 # Where indices point: planes split, and the rows that can reach a stretch of one.
-
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.job cimport (
-    cells_of, clamp, cloned, count_planes, flat_stride, Geometry, geometry_of, item2, item4, item8, Job, met, view_of)
+from cunpool._kernels.common.arrays cimport flat_stride, view_of
+from cunpool._kernels.common.checks cimport met
+from cunpool._kernels.common.geometry cimport cells_of, clamp, Geometry, geometry_of
+from cunpool._kernels.common.job cimport count_planes, Job
+from cunpool._kernels.common.types cimport cloned, item2, item4, item8
 
 cdef enum:
     LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself

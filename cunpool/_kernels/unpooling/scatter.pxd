@@ -1,10 +1,13 @@
 # The loops that scattering consists of: entries put where their indices say, by kind of entry and width of a place.
 from libc.stdint cimport int64_t, uint64_t
-from cunpool._kernels.common.job cimport (
-    bhalf, cells_of, cunpool_keep, entry, fetch, float4, float8, half, index, index4, index8, inlined, Job, PIECE,
-    unlikely)
+
+from cunpool._kernels.common.caches cimport cunpool_keep, fetch, PIECE
+from cunpool._kernels.common.geometry cimport cells_of
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport bhalf, entry, float4, float8, half, index, index4, index8, inlined, unlikely
 from cunpool._kernels.unpooling.elements cimport add_two, place_entry
 from cunpool._kernels.unpooling.indices cimport offset_of
+
 
 cdef inline inlined put(const Job *job, char *out, Py_ssize_t out_step, bint even, Py_ssize_t flat,
                         const char *values, Py_ssize_t value_step, const char *indices, Py_ssize_t index_step,

@@ -1,10 +1,13 @@
 # Window codes decoded: each says which cell of its window is meant, and becomes a place in the plane.
-
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
-from cunpool._kernels.common.job cimport (
-    cells_of, cloned, cunpool_copy, flat_stride, full_planes_follow, Geometry, index4, index8, inlined, item1, item2,
-    Job, met, must, noinline, View)
+
+from cunpool._kernels.common.arrays cimport flat_stride, View
+from cunpool._kernels.common.caches cimport cunpool_copy
+from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.geometry cimport cells_of, Geometry
+from cunpool._kernels.common.job cimport full_planes_follow, Job
+from cunpool._kernels.common.types cimport cloned, index4, index8, inlined, item1, item2, noinline
 
 cdef enum:
     DECODED = 512           # codes that are decoded together at most,

@@ -1,0 +1,67 @@
+#ifndef CUNPOOL_COMMON_CACHES_H
+#define CUNPOOL_COMMON_CACHES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "_kernels/common/types.h"
+
+/* A few vectors, the last two of which may overlap. */
+static CUNPOOL_INLINED void cunpool_copy(char *to, const char *from, size_t size) {
+    size_t i;
+    if (size >= 64) {
+        for (i = 0; i + 64 < size; i += 64)
+            memcpy(to + i, from + i, 64);
+        memcpy(to + size - 64, from + size - 64, 64);
+    } else if (size >= 32) {
+        memcpy(to, from, 32);
+        memcpy(to + size - 32, from + size - 32, 32);
+    } else if (size >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + size - 16, from + size - 16, 16);
+    } else if (size >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + size - 8, from + size - 8, 8);
+    } else
+        memcpy(to, from, size);
+}
+
+/* Copy past the caches: lines that are written whole need not be read first. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#include <emmintrin.h>
+static inline void cunpool_stream(char *to, const char *from, size_t size) {
+    size_t head = (64 - ((size_t) to & 63)) & 63, i;
+    if (size < head + 64) {
+        memcpy(to, from, size);
+        return;
+    }
+    memcpy(to, from, head);
+    for (i = head; i + 64 <= size; i += 64) {
+        __m128i a = _mm_loadu_si128((const __m128i *) (from + i));
+        __m128i b = _mm_loadu_si128((const __m128i *) (from + i + 16));
+        __m128i c = _mm_loadu_si128((const __m128i *) (from + i + 32));
+        __m128i d = _mm_loadu_si128((const __m128i *) (from + i + 48));
+        _mm_stream_si128((__m128i *) (to + i), a);
+        _mm_stream_si128((__m128i *) (to + i + 16), b);
+        _mm_stream_si128((__m128i *) (to + i + 32), c);
+        _mm_stream_si128((__m128i *) (to + i + 48), d);
+    }
+    memcpy(to + i, from + i, size - i);
+}
+#define cunpool_fence() _mm_sfence()
+#else
+#define cunpool_stream(to, from, size) memcpy(to, from, size)
+#define cunpool_fence() ((void) 0)
+#endif
+
+#if defined(__GNUC__)
+#define cunpool_prefetch(address) __builtin_prefetch(address)
+#define cunpool_prefetch_write(address) __builtin_prefetch(address, 1)
+#define cunpool_keep() __asm__ volatile("")
+#else
+#define cunpool_prefetch(address) ((void) (address))
+#define cunpool_prefetch_write(address) ((void) (address))
+#define cunpool_keep() ((void) 0)
+#endif
+
+#endif

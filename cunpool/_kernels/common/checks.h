@@ -1,0 +1,52 @@
+#ifndef CUNPOOL_COMMON_CHECKS_H
+#define CUNPOOL_COMMON_CHECKS_H
+
+#include <string.h>
+
+/* A checked build ends the process where a block does not fit its buffer, and counts each condition that picks a
+   way or sizes a block: how often it did not hold, and how often it did. A section of the module holds all of
+   them, those that were never met too. */
+#if defined(CUNPOOL_CHECKED)
+#include <stdio.h>
+#include <stdlib.h>
+struct cunpool_condition { const char *name; long long times[2]; char rest[40]; };
+extern struct cunpool_condition __start_cunpool_met[], __stop_cunpool_met[];
+#pragma weak __start_cunpool_met
+#pragma weak __stop_cunpool_met
+#define cunpool_conditions() ((long) (__stop_cunpool_met - __start_cunpool_met))
+#define cunpool_condition(i) __start_cunpool_met[i]
+#define cunpool_met(what, condition) __extension__ ({ \
+    static struct cunpool_condition here \
+        __attribute__((section("cunpool_met"), used, aligned(64))) = {what, {0, 0}, ""}; \
+    int holds = (condition) != 0; \
+    __atomic_fetch_add(&here.times[holds], 1, __ATOMIC_RELAXED); \
+    holds; })
+#define cunpool_check(condition) ((condition) ? (void) 0 : cunpool_fail(__FILE__, __LINE__, #condition))
+/* Says which block does not fit: the line, and the condition in the names that it has there. */
+__attribute__((noreturn, unused)) static void cunpool_fail(const char *file, int line, const char *said) {
+    char *end;
+    fprintf(stderr, "cunpool: %s:%d: ", file, line);
+    while (*said) {
+        if (!strncmp(said, "__pyx_v_", 8))
+            said += 8;
+        else if (!strncmp(said, "__pyx_e_", 8) || !strncmp(said, "__pyx_f_", 8))
+            for (said += 8; *said >= '1' && *said <= '9';) { /* the package and the module, behind their lengths */
+                long length = strtol(said, &end, 10);
+                said = end + length + 1;
+            }
+        else
+            fputc(*said++, stderr);
+    }
+    fputc('\n', stderr);
+    abort();
+}
+#else
+struct cunpool_condition { const char *name; long long times[2]; };
+static struct cunpool_condition cunpool_none;
+#define cunpool_conditions() 0L
+#define cunpool_condition(i) cunpool_none
+#define cunpool_met(what, condition) (condition)
+#define cunpool_check(condition) ((void) 0)
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+#ifndef CUNPOOL_COMMON_TYPES_H
+#define CUNPOOL_COMMON_TYPES_H
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+/* Arrays may be unaligned, and bits move as integers whatever the dtype says. */
+#define CUNPOOL_ANY __attribute__((aligned(1), may_alias))
+#else
+#define CUNPOOL_ANY
+#endif
+typedef uint8_t item1;
+typedef uint16_t item2 CUNPOOL_ANY;
+typedef uint32_t item4 CUNPOOL_ANY;
+typedef uint64_t item8 CUNPOOL_ANY;
+typedef struct { item8 low, high; } item16;
+typedef float float4 CUNPOOL_ANY;
+typedef double float8 CUNPOOL_ANY;
+/* float16 and bfloat16: no C type is theirs everywhere. */
+typedef struct { item2 bits; } half;
+typedef struct { item2 bits; } bhalf;
+typedef int32_t index4 CUNPOOL_ANY;
+typedef int64_t index8 CUNPOOL_ANY;
+
+/* One binary for any machine: the loader takes the widest vectors that the processor has. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) \
+    && !defined(CUNPOOL_NO_CLONES)
+#define CUNPOOL_CLONED __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define CUNPOOL_CLONED
+#endif
+
+/* For loops whose bounds are constants only where they are called; for what many call, but not often; and for what
+   hardly any call needs, which is compiled for size. */
+#if defined(__GNUC__)
+#define CUNPOOL_INLINED inline __attribute__((always_inline))
+#define CUNPOOL_NOINLINE __attribute__((noinline))
+#define CUNPOOL_SELDOM __attribute__((noinline, cold))
+#pragma GCC diagnostic ignored "-Wattributes" /* Cython calls them inline all the same */
+#elif defined(_MSC_VER)
+#define CUNPOOL_INLINED __forceinline
+#define CUNPOOL_NOINLINE __declspec(noinline)
+#define CUNPOOL_SELDOM __declspec(noinline)
+#else
+#define CUNPOOL_INLINED inline
+#define CUNPOOL_NOINLINE
+#define CUNPOOL_SELDOM
+#endif
+
+#endif

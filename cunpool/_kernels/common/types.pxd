@@ -1,0 +1,49 @@
+# Element types, and how functions are compiled.
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+
+cdef extern from "_kernels/common/types.h":
+    bint unlikely(bint) noexcept nogil  # Cython's own
+
+    # As a return type it marks a function to be compiled once per vector width. Only void functions can carry it:
+    # Cython declares a variable of any other return type.
+    ctypedef void cloned "CUNPOOL_CLONED void"
+    ctypedef void inlined "CUNPOOL_INLINED void"
+    ctypedef void noinline "CUNPOOL_NOINLINE void"
+    ctypedef void seldom "CUNPOOL_SELDOM void"
+    ctypedef uint8_t item1
+    ctypedef uint16_t item2
+    ctypedef uint32_t item4
+    ctypedef uint64_t item8
+    ctypedef struct item16:
+        item8 low, high
+    ctypedef float float4
+    ctypedef double float8
+    ctypedef struct half:
+        item2 bits
+    ctypedef struct bhalf:
+        item2 bits
+    ctypedef int32_t index4
+    ctypedef int64_t index8
+
+ctypedef fused item:
+    item1
+    item2
+    item4
+    item8
+    item16
+
+# What is put into a plane: an item, which takes the place of what was there, or a number, which is added.
+ctypedef fused entry:
+    item1
+    item2
+    item4
+    item8
+    item16
+    half
+    bhalf
+    float4
+    float8
+
+ctypedef fused index:
+    index4
+    index8
