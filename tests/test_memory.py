@@ -217,7 +217,7 @@ def test_hits_and_misses(pooled):
     assert cu.cache_info() == (0, before.limit, before.hits, before.misses + 1)
     del result
     assert cu.cache_info() == (4 * MB, before.limit, before.hits, before.misses + 1)
-    result = cu.max_unpool2d(*pooled, 2)
+    result = cu.max_unpool2d(*pooled, 2)  # noqa: F841 - it must stay alive
     assert cu.cache_info() == (0, before.limit, before.hits + 1, before.misses + 1)
     # A small result is the C library's, and windows of 2 in contiguous rows are compared where they lie.
     cu.max_pool2d(np.ones((1, 2, 8, 8), np.float32), 2)

@@ -14,7 +14,6 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 cimport cython
 from libc.stdint cimport uint8_t, uintptr_t
-from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 

@@ -11,10 +11,10 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport plane_of, view_of
-from cunpool._kernels.common.caches cimport aligned, CACHE_LINE, GIL_BYTES, STREAM
-from cunpool._kernels.common.checks cimport conditions_met, met, must
-from cunpool._kernels.common.geometry cimport cells_of, Geometry, geometry_of, size_of
+from cunpool._kernels.common.arrays cimport plane_address, view_of
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, KEEP_GIL_MAX_BYTES, NONTEMPORAL_MIN_BYTES
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
+from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, fill_memory, Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
@@ -58,12 +58,12 @@ cdef bint row_inside(const Geometry *g, Py_ssize_t d, Py_ssize_t h) noexcept nog
 cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some pooled rows of all planes, or parts of them where they are long."""
     cdef const Geometry *g = &job.g
-    cdef const Rows *plan = <const Rows *> job.way
+    cdef const Rows *plan = <const Rows *> job.plan
     cdef Block most = plan.most, block
     cdef bint by_twos = plan.by_twos, fits = plan.fits
     # Windows that share no cell of a row are looked at one by one, or the walk would count through what lies between.
-    cdef Py_ssize_t width = most.width if fits else LINE if met("windows that share cells of a row",
-                                                                g.stride[2] < g.full[2]) else 1
+    cdef Py_ssize_t width = most.width if fits else LINE if branch_counted("windows that share cells of a row",
+                                                                           g.stride[2] < g.full[2]) else 1
     cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
     cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
     cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
@@ -71,7 +71,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
     cdef const int32_t *begin = NULL
     cdef int careful = 0
     cdef number[CELLS_ROOM] cells_room
-    cdef number *cells = <number *> aligned(cells_room)
+    cdef number *cells = <number *> align_to_cache_line(cells_room)
     if number is float4 and fits:
         memset(cells, 0, (dealt_cells(g, &most) + VECTOR) * sizeof(number))
     if plan.together:
@@ -94,7 +94,7 @@ cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full,
             # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
             block.unit = most.unit
             block.pitch = block.width + over_of(g)  # fault: rows over an edge as far apart as whole rows
-            if most.rows > 1 and met("a row of windows inside", row_inside(g, block.d, block.h)):
+            if most.rows > 1 and branch_counted("a row of windows inside", row_inside(g, block.d, block.h)):
                 block.pitch = most.pitch
                 # Behind a layer's last row none would lie inside.
                 while (block.rows < most.rows and line + block.rows < end
@@ -148,7 +148,7 @@ cdef Py_ssize_t buffers_bytes(const Reach *reach) noexcept nogil:
 
 cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some blocks, filtered, or else packed, reached and taken."""
-    cdef const Reach *reach = <const Reach *> job.way
+    cdef const Reach *reach = <const Reach *> job.plan
     cdef Py_ssize_t blocks = job.batch, block, image, room = (reach.cells + SPARE) * reach.item_size + COLOUR
     cdef Py_ssize_t code_room = (reach.cells + SPARE) * reach.code_size + COLOUR
     cdef char *rest = found.scratch
@@ -166,7 +166,7 @@ cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *fu
         if reach.filter.unit:
             odd = False
             filter_block(job, &run, &reach.filter, &numbers, image, run.values, &odd)
-            if not met("something odd among a block's cells", odd):
+            if not branch_counted("something odd among a block's cells", odd):
                 continue
         run.other_values = run.values + room // CACHE_LINE * CACHE_LINE
         run.codes = run.other_values + room // CACHE_LINE * CACHE_LINE
@@ -232,13 +232,13 @@ cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_s
     copy.channels = planes
     copy.full.data = cells
     for axis in range(2, -1, -1):
-        copy.full.axis[axis] = step
+        copy.full.axis_bytes[axis] = step
         step *= job.g.full[axis]
-    copy.full.c = step
-    copy.full.even = copy.gapless = True
-    copy.pooled.data = plane_of(&job.pooled, job.channels, first)
+    copy.full.channel_bytes = step
+    copy.full.uniform_planes = copy.gapless = True
+    copy.pooled.data = plane_address(&job.pooled, job.channels, first)
     if job.indices.data != NULL:
-        copy.indices.data = plane_of(&job.indices, job.channels, first)
+        copy.indices.data = plane_address(&job.indices, job.channels, first)
     plan_pool(copy, plan, copied.kind, copied.item_size, 1)
 
 
@@ -255,12 +255,12 @@ cdef Py_ssize_t lot_bytes(const Job *copy, const Plan *plan) noexcept nogil:
 
 cdef Py_ssize_t copied_bytes(const Job *job, const Copied *copied) noexcept nogil:
     """Bytes of the copy of a lot."""
-    return copied.planes * cells_of(job.g.full) * copied.item_size
+    return copied.planes * element_count(job.g.full) * copied.item_size
 
 
 cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some planes at a time, copied to C order and pooled like any others."""
-    cdef const Copied *copied = <const Copied *> job.way
+    cdef const Copied *copied = <const Copied *> job.plan
     cdef Py_ssize_t planes = job.batch * job.channels, lot, first, some
     cdef Job copy
     cdef Plan plan
@@ -274,7 +274,7 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
         copy_planes(job, first, some, copied.item_size, cells)
         plan_copy(job, copied, first, some, cells, &copy, &plan)
         # The last lot, with fewer planes, may go a way that has a table.
-        must(lot_bytes(&copy, &plan) <= copied.scratch_bytes)
+        assert_in_block(lot_bytes(&copy, &plan) <= copied.scratch_bytes)
         rest = begin
         plan_places(&copy, &plan, &rest)
         found.scratch = rest
@@ -284,17 +284,18 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
 
 cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Whether the cells of a plane, or of all channels where these are neighbours, fill the memory that they lie in."""
-    cdef bint neighbours = job.channels > 1 and job.full.c == item_size
+    cdef bint neighbours = job.channels > 1 and job.full.channel_bytes == item_size
     cdef Py_ssize_t *count = [job.channels if neighbours else 1, job.g.full[0], job.g.full[1], job.g.full[2]]
-    cdef Py_ssize_t *step = [job.full.c, job.full.axis[0], job.full.axis[1], job.full.axis[2]]
-    return met("cells without gaps between them", fill_memory(count, step, AXES, item_size))
+    cdef Py_ssize_t *step = [job.full.channel_bytes, job.full.axis_bytes[0], job.full.axis_bytes[1],
+                             job.full.axis_bytes[2]]
+    return branch_counted("cells without gaps between them", fill_memory(count, step, AXES, item_size))
 
 
 cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
     """The way of a call: the first of these whose condition holds. From here on the job is constant."""
     cdef bint half_precision = kind == HALF or kind == BHALF
     # Places that take more than 32 bits are known to the last two ways alone.
-    cdef bint near = met("places of 32 bits in a window", not spans_far(job))
+    cdef bint near = branch_counted("places of 32 bits in a window", not spans_far(job))
     cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
     cdef bint few = False
     plan.ways = 0
@@ -312,12 +313,12 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
         plan.ways = REACHED_TAKEN + FILTERED_TAKEN
     # Every window in all channels, where these are neighbours.
-    elif (near and met("channels that are neighbours", job.full.c == item_size)
-            and met("channels enough", job.channels >= MANY)
-            and (met("a window of few cells", cells_of(job.g.kernel) <= DEALT)
-                 or cells_of(job.g.kernel) <= TAPS and job.indices.data != NULL and not half_precision)):
+    elif (near and branch_counted("channels that are neighbours", job.full.channel_bytes == item_size)
+            and branch_counted("channels enough", job.channels >= MANY)
+            and (branch_counted("a window of few cells", element_count(job.g.kernel) <= DEALT)
+                 or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not half_precision)):
         turn_to_channels(job, item_size)
-        plan.ways = ACROSS_TAKEN + TURNED_TAKEN * (job.order[2] != 2)
+        plan.ways = ACROSS_TAKEN + TURNED_TAKEN * (job.raster_axes[2] != 2)
     # Rows dealt out; or where windows are few, these too across the channels.
     elif near and plan_dealt(job, plan, item_size, half_precision, &few):
         plan.rows.fits = True
@@ -330,15 +331,15 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     # Windows that miss the array, are larger than any block or hardly look at it, cell after cell: any window there is.
     else:
         plan.ways = LARGE_TAKEN
-        if job.channels > 1 and size_of(job.full.c) < size_of(job.full.axis[2]):
+        if job.channels > 1 and absolute(job.full.channel_bytes) < absolute(job.full.axis_bytes[2]):
             plan.ways += ACROSS_TAKEN
-    job.way = <const void *> &plan.reach if plan.ways & REACHED_TAKEN else <const void *> &plan.rows
+    job.plan = <const void *> &plan.reach if plan.ways & REACHED_TAKEN else <const void *> &plan.rows
     plan.kernel = (REACH[kind] if plan.ways & REACHED_TAKEN else CHANNELS[kind] if plan.ways & ACROSS_TAKEN
                    else ROWS[kind])
     if plan.rows.fits:
         plan.ways += (WHOLE_TAKEN * plan.rows.most.whole + UNITS_TAKEN * (plan.rows.most.unit > 1)
-                      + TURNED_TAKEN * (job.order[2] != 2))
-    plan.ways += STREAMED_TAKEN * (job.stream and not plan.ways & REACHED_TAKEN)
+                      + TURNED_TAKEN * (job.raster_axes[2] != 2))
+    plan.ways += STREAMED_TAKEN * (job.nontemporal and not plan.ways & REACHED_TAKEN)
 
 
 cdef void plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
@@ -352,11 +353,12 @@ cdef void plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     plan.copied.kind = kind
     if plan.copied.planes:
         plan_copy(job, &plan.copied, 0, plan.copied.planes, job.full.data, &copy, plan)
-        if met("copies that are not packed again", plan.ways & (REACHED_TAKEN | FILTERED_TAKEN) != REACHED_TAKEN
-               and not plan.ways & LARGE_TAKEN):
+        if branch_counted("copies that are not packed again",
+                          plan.ways & (REACHED_TAKEN | FILTERED_TAKEN) != REACHED_TAKEN
+                          and not plan.ways & LARGE_TAKEN):
             plan.copied.lots = (job.batch * job.channels + plan.copied.planes - 1) // plan.copied.planes
             job.tasks = min(job.tasks, plan.copied.lots)
-            job.way = &plan.copied
+            job.plan = &plan.copied
             plan.kernel = <Kernel> pool_copied
             plan.copied.scratch_bytes = lot_bytes(&copy, plan)
             # The last lot may have fewer planes, and go another way.
@@ -389,20 +391,21 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     if indices is not None:
         job.indices = view_of(indices, spatial)
     job.code_size = index_size if codes else 0
-    job.height = 0
+    job.rows_per_plane = 0
     job.index_size = index_size
     width = job.g.full[2]
-    job.order = [0, 1, 2]
-    job.raster = [job.g.full[1] * width, width, 1]
+    job.raster_axes = [0, 1, 2]
+    job.raster_steps = [job.g.full[1] * width, width, 1]
     # Unsigned, for a dilation by which all cells but one miss the array may be large enough to wrap.
     for axis in range(3):
-        job.place_steps[axis] = <Py_ssize_t> (<size_t> job.g.dilation[axis] * <size_t> job.raster[axis])
+        job.index_steps[axis] = <Py_ssize_t> (<size_t> job.g.dilation[axis] * <size_t> job.raster_steps[axis])
     if codes:
-        job.place_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
+        job.index_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
     count_planes(&job, full, spatial)
     job.gapless = has_no_gaps(&job, item_size)
-    job.stream = met("arrays beyond the caches", cnp.PyArray_SIZE(full) * item_size
-                     + cnp.PyArray_SIZE(pooled) * (item_size + index_size) >= STREAM)
+    job.nontemporal = branch_counted("arrays beyond the caches",
+                                     cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
+                                     * (item_size + index_size) >= NONTEMPORAL_MIN_BYTES)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
     plan_call(&job, &plan, kind, item_size, threads)
     # One block for the table of places and all threads' shares: nobody has to wait for a lock in between, or to fail.
@@ -415,8 +418,9 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     rest = <char *> scratch
     plan_places(&job, &plan, &rest)
     job.scratch = rest + (-<uintptr_t> rest & PART_ALIGNMENT - 1)
-    if (cnp.PyArray_SIZE(full) + cnp.PyArray_SIZE(pooled) * min(cells_of(job.g.kernel), <Py_ssize_t> GIL_BYTES)
-            <= GIL_BYTES // item_size):
+    if (cnp.PyArray_SIZE(full)
+            + cnp.PyArray_SIZE(pooled) * min(element_count(job.g.kernel), <Py_ssize_t> KEEP_GIL_MAX_BYTES)
+            <= KEEP_GIL_MAX_BYTES // item_size):
         found = run_tasks(plan.kernel, &job, threads)
     else:
         with nogil:

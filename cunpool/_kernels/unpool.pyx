@@ -10,11 +10,11 @@ it is scattered after all. `plan` says which is taken when.
 from libc.string cimport memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport cell_of, flat_stride, plane_of
-from cunpool._kernels.common.caches cimport AHEAD, GIL_BYTES, STREAM
-from cunpool._kernels.common.checks cimport conditions_met, met, must
-from cunpool._kernels.common.geometry cimport cells_of, Geometry
-from cunpool._kernels.common.job cimport full_planes_follow, Job
+from cunpool._kernels.common.arrays cimport element_address, plane_address, raster_stride
+from cunpool._kernels.common.caches cimport KEEP_GIL_MAX_BYTES, NONTEMPORAL_MIN_BYTES, PREFETCH_BYTES
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
+from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
 from cunpool._kernels.common.types cimport (
     bhalf, entry, float4, float8, half, index, index4, index8, item1, item16, item2, item4, item8)
@@ -62,31 +62,35 @@ cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t lane, P
                           Py_ssize_t band, Py_ssize_t band_end) noexcept nogil:
     """`put` for a block of windows by their codes, of some planes or of lanes from one on."""
     cdef index8[DECODED] places  # or as many of half the size
-    cdef const Put *put = <const Put *> job.moves
-    cdef Py_ssize_t plane = block.at[PLANES] * job.lanes, width = block.count[WIDTH], place_size = 8 if job.wide else 4
+    cdef const Put *put = <const Put *> job.ops
+    cdef Py_ssize_t plane = block.at[PLANES] * job.interleaved_planes, width = block.count[WIDTH]
+    cdef Py_ssize_t place_size = 8 if job.wide_indices else 4
     cdef Py_ssize_t step = step_of(&job.pooled, block), outside = 0, row, w
-    cdef char *out = plane_of(&job.full, job.channels, plane)
-    cdef const char *values = cell_of(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
-    cdef const char *indices = cell_of(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH])
+    cdef char *out = plane_address(&job.full, job.channels, plane)
+    cdef const char *values = element_address(&job.pooled, job.channels, plane, block.at[1], block.at[2],
+                                              block.at[WIDTH])
+    cdef const char *indices = element_address(&job.indices, job.channels, plane, block.at[1], block.at[2],
+                                               block.at[WIDTH])
     cdef bint all_there
     out += lane * put.item_size
     values += lane * put.item_size
     decode(job, indices + lane * job.code_size, block, <char *> places, &all_there)
-    if job.lanes > 1:
+    if job.interleaved_planes > 1:
         for w in range(width):
-            outside += put.lanes[job.wide](job, out, values + w * job.pooled.axis[2],
-                                           <const char *> places + w * block.lanes * place_size, block.lanes, low, high,
-                                           band, band_end, NULL, NULL)
-    elif all_there and job.splits == 1 and job.flat == put.item_size and step == put.item_size:
+            outside += put.lanes[job.wide_indices](job, out, values + w * job.pooled.axis_bytes[2],
+                                                   <const char *> places + w * block.lanes * place_size, block.lanes,
+                                                   low, high, band, band_end, NULL, NULL)
+    elif all_there and job.parts_per_plane == 1 and job.raster_stride_bytes == put.item_size and step == put.item_size:
         put.there(out, values, <const index4 *> places, codes_in(block))
     elif step:
-        outside = put.row[job.wide](job, out, values, step, <const char *> places, place_size, codes_in(block), low,
-                                    high, band, band_end, NULL, NULL)
+        outside = put.row[job.wide_indices](job, out, values, step, <const char *> places, place_size, codes_in(block),
+                                            low, high, band, band_end, NULL, NULL)
     else:
         for row in range(rows_in(block)):
-            outside += put.row[job.wide](job, out, values + row_of(&job.pooled, block, row), job.pooled.axis[2],
-                                         <const char *> places + row * width * place_size, place_size, width, low, high,
-                                         band, band_end, NULL, NULL)
+            outside += put.row[job.wide_indices](job, out, values + row_of(&job.pooled, block, row),
+                                                 job.pooled.axis_bytes[2],
+                                                 <const char *> places + row * width * place_size, place_size, width,
+                                                 low, high, band, band_end, NULL, NULL)
     return outside
 
 
@@ -94,8 +98,8 @@ cdef Py_ssize_t put_block(const Job *job, Block *block, Py_ssize_t low, Py_ssize
                           Py_ssize_t band_end) noexcept nogil:
     """`put_codes`, of so many lanes at a time as are decoded together."""
     cdef Py_ssize_t part, outside = 0
-    for part in range((job.lanes + DECODED - 1) // DECODED):
-        block.lanes = min(job.lanes - part * DECODED, <Py_ssize_t> DECODED)
+    for part in range((job.interleaved_planes + DECODED - 1) // DECODED):
+        block.lanes = min(job.interleaved_planes - part * DECODED, <Py_ssize_t> DECODED)
         outside += put_codes(job, block, part * DECODED, low, high, band, band_end)
     return outside
 
@@ -103,27 +107,29 @@ cdef Py_ssize_t put_block(const Job *job, Block *block, Py_ssize_t low, Py_ssize
 cdef Py_ssize_t put_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
                          Py_ssize_t low, Py_ssize_t high, const Py_ssize_t *band) noexcept nogil:
     """`put` for some neighbours of a pooled row, in one plane or in all lanes."""
-    cdef const Put *put = <const Put *> job.moves
-    cdef char *out = plane_of(&job.full, job.channels, plane)
-    cdef const char *values = cell_of(&job.pooled, job.channels, plane, d, h, w)
-    cdef const char *indices = cell_of(&job.indices, job.channels, plane, d, h, w)
+    cdef const Put *put = <const Put *> job.ops
+    cdef char *out = plane_address(&job.full, job.channels, plane)
+    cdef const char *values = element_address(&job.pooled, job.channels, plane, d, h, w)
+    cdef const char *indices = element_address(&job.indices, job.channels, plane, d, h, w)
     cdef Py_ssize_t part, most, outside = 0
     cdef Block block
     if job.code_size:
-        most = max(DECODED // job.lanes, 1)
+        most = max(DECODED // job.interleaved_planes, 1)
         for part in range((count + most - 1) // most):
             row_block(job, plane, d, h, w + part * most, min(count - part * most, most), &block)
             outside += put_block(job, &block, low, high, band[0], band[1])
         return outside
-    if job.lanes == 1:
-        return put.row[job.wide](job, out, values, job.pooled.axis[2], indices, job.indices.axis[2], count, low, high,
-                                 band[0], band[1], NULL, NULL)
+    if job.interleaved_planes == 1:
+        return put.row[job.wide_indices](job, out, values, job.pooled.axis_bytes[2], indices, job.indices.axis_bytes[2],
+                                         count, low, high, band[0], band[1], NULL, NULL)
     for _ in range(count):
-        if job.ahead:
-            fetch_inputs(job, values, job.lanes * put.item_size, indices, job.lanes * (8 if job.wide else 4))
-        outside += put.lanes[job.wide](job, out, values, indices, job.lanes, low, high, band[0], band[1], NULL, NULL)
-        values += job.pooled.axis[2]
-        indices += job.indices.axis[2]
+        if job.prefetch_bytes:
+            fetch_inputs(job, values, job.interleaved_planes * put.item_size, indices,
+                         job.interleaved_planes * (8 if job.wide_indices else 4))
+        outside += put.lanes[job.wide_indices](job, out, values, indices, job.interleaved_planes, low, high, band[0],
+                                               band[1], NULL, NULL)
+        values += job.pooled.axis_bytes[2]
+        indices += job.indices.axis_bytes[2]
     return outside
 
 
@@ -136,29 +142,30 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     missed it, and the job has to run again without bands. Else it is of the indices outside the plane.
     """
     cdef const Geometry *g = &job.g
-    cdef const Put *put = <const Put *> job.moves
-    cdef char *out = plane_of(&job.full, job.channels, plane)
+    cdef const Put *put = <const Put *> job.ops
+    cdef char *out = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t width = g.pooled[2]
-    cdef Py_ssize_t value_step = flat_stride(&job.pooled, g.pooled), index_step = flat_stride(&job.indices, g.pooled)
+    cdef Py_ssize_t value_step = raster_stride(&job.pooled, g.pooled), index_step = raster_stride(&job.indices,
+                                                                                                  g.pooled)
     cdef Py_ssize_t d, h, w, part, count, outside = 0
-    cdef Py_ssize_t *band = [0, cells_of(g.full)]
+    cdef Py_ssize_t *band = [0, element_count(g.full)]
     cdef Block block
     if high <= low:
         return 0
     if clearing:
         clear(job, out, low, high, put.item_size)
-    if cells_of(g.pooled) == 0:
+    if element_count(g.pooled) == 0:
         return 0
     if not job.banded and job.code_size:
         first_block(job, plane, &block)
-        while block.at[PLANES] == plane // job.lanes:
+        while block.at[PLANES] == plane // job.interleaved_planes:
             outside += put_block(job, &block, low, high, 0, band[1])
             next_block(job, &block)
         return outside
-    if not job.banded and job.lanes == 1 and value_step and index_step:
-        return put.row[job.wide](job, out, plane_of(&job.pooled, job.channels, plane), value_step,
-                                 plane_of(&job.indices, job.channels, plane), index_step, cells_of(g.pooled), low, high,
-                                 0, band[1], NULL, NULL)
+    if not job.banded and job.interleaved_planes == 1 and value_step and index_step:
+        return put.row[job.wide_indices](job, out, plane_address(&job.pooled, job.channels, plane), value_step,
+                                         plane_address(&job.indices, job.channels, plane), index_step,
+                                         element_count(g.pooled), low, high, 0, band[1], NULL, NULL)
     for d in range(g.pooled[0]):
         for h in range(g.pooled[1]):
             for part in range((width + CHUNK - 1) // CHUNK):
@@ -167,7 +174,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
                 if job.banded:
                     band_of(g, d, h, w, w + count, band)
                     # An empty band is read as well, by the task that it lies in, for it makes every index a stray.
-                    if (band[1] <= low and band[0] < low) or (band[0] >= high and high < cells_of(g.full)):
+                    if (band[1] <= low and band[0] < low) or (band[0] >= high and high < element_count(g.full)):
                         continue
                 outside += put_part(job, plane, d, h, w, count, low, high, band)
     return outside
@@ -176,74 +183,75 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
 cdef bint one_after_the_other(const Job *job) noexcept nogil:
     """Whether the cells of the output follow each other without gaps, from one plane to the next too. Then there are no
     lanes, for those are the neighbours of a cell in other planes."""
-    return job.flat == (<const Put *> job.moves).item_size and full_planes_follow(job)
+    return job.raster_stride_bytes == (<const Put *> job.ops).item_size and are_full_planes_adjacent(job)
 
 
 cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nogil:
     """How many planes are cleared, and filled, at once."""
-    cdef const Put *put = <const Put *> job.moves
-    cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.c < CLEAR_LARGE else CLEARED
+    cdef const Put *put = <const Put *> job.ops
+    cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.channel_bytes < CLEAR_LARGE else CLEARED
     if not one_after_the_other(job):
         return 1
-    if job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
-        return (<const Codes *> job.codes).together[PLANES]
-    return max(max(bytes, CLEAR_ADDED if put.adding else 0) // job.full.c, 1)
+    if job.code_size and (<const Codes *> job.decoder).together[PLANES] > 1:
+        return (<const Codes *> job.decoder).together[PLANES]
+    return max(max(bytes, CLEAR_ADDED if put.adding else 0) // job.full.channel_bytes, 1)
 
 
 cdef void scatter(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
-    cdef const Put *put = <const Put *> job.moves
-    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, size = cells_of(job.g.full)
+    cdef const Put *put = <const Put *> job.ops
+    cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, size = element_count(job.g.full)
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
     cdef Py_ssize_t part, together, outside = 0
     cdef Block block
-    cdef bint simple = (not job.code_size and one_after_the_other(job) and job.pooled.even and job.indices.even
-                        and flat_stride(&job.pooled, job.g.pooled) == put.item_size
-                        and flat_stride(&job.indices, job.g.pooled) == (8 if job.wide else 4))
-    if job.splits > 1:
-        part = task % job.splits
-        must(cut(job, part) <= cut(job, part + 1))
-        outside = scatter_plane(job, task // job.splits * job.lanes, cut(job, part), cut(job, part + 1),
-                                not job.cleared)
+    cdef bint simple = (not job.code_size and one_after_the_other(job) and job.pooled.uniform_planes
+                        and job.indices.uniform_planes and raster_stride(&job.pooled, job.g.pooled) == put.item_size
+                        and raster_stride(&job.indices, job.g.pooled) == (8 if job.wide_indices else 4))
+    if job.parts_per_plane > 1:
+        part = task % job.parts_per_plane
+        assert_in_block(cut(job, part) <= cut(job, part + 1))
+        outside = scatter_plane(job, task // job.parts_per_plane * job.interleaved_planes, cut(job, part),
+                                cut(job, part + 1), not job.zeroed)
     else:
         together = cleared_together(job, groups)
         while group < end:
             together = min(together, end - group)
-            if met("planes cleared together", together > 1) or simple:
-                clear(job, plane_of(&job.full, job.channels, group), 0, together * size, put.item_size)
+            if branch_counted("planes cleared together", together > 1) or simple:
+                clear(job, plane_address(&job.full, job.channels, group), 0, together * size, put.item_size)
             if simple:
-                outside += put.planes[job.wide](job, group, group + together, NULL, NULL)
-            elif together > 1 and job.code_size and (<const Codes *> job.codes).together[PLANES] > 1:
+                outside += put.planes[job.wide_indices](job, group, group + together, NULL, NULL)
+            elif together > 1 and job.code_size and (<const Codes *> job.decoder).together[PLANES] > 1:
                 first_block(job, group, &block)
                 block.count[PLANES] = together
                 outside += put_block(job, &block, 0, together * size, 0, together * size)
             else:
                 for part in range(group, group + together):
-                    outside += scatter_plane(job, part * job.lanes, 0, size, together == 1 and not job.cleared)
+                    outside += scatter_plane(job, part * job.interleaved_planes, 0, size, together == 1
+                                             and not job.zeroed)
             group += together
     if job.banded:
-        found.strays += outside
+        found.out_of_window += outside
     else:
-        found.wrong += outside
+        found.out_of_plane += outside
 
 
 cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
     """One task: as in `scatter`; but a plane that is split is split between pooled rows, or in 1d between windows."""
     cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1], width = job.g.pooled[2]
-    cdef Py_ssize_t plane, part = task % job.splits
-    if job.splits > 1:
-        plane = task // job.splits
+    cdef Py_ssize_t plane, part = task % job.parts_per_plane
+    if job.parts_per_plane > 1:
+        plane = task // job.parts_per_plane
         if rows == 1:
-            found.strays += not select_rows(job, plane, 0, 1, width * part // job.splits,
-                                            width * (part + 1) // job.splits, full, index_type)
+            found.out_of_window += not select_rows(job, plane, 0, 1, width * part // job.parts_per_plane,
+                                                   width * (part + 1) // job.parts_per_plane, full, index_type)
         else:
-            found.strays += not select_rows(job, plane, rows * part // job.splits, rows * (part + 1) // job.splits, 0,
-                                            width, full, index_type)
+            found.out_of_window += not select_rows(job, plane, rows * part // job.parts_per_plane,
+                                                   rows * (part + 1) // job.parts_per_plane, 0, width, full, index_type)
         return
     for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
         if not select_rows(job, plane, 0, rows, 0, width, full, index_type):
-            found.strays += 1
-            found.wrong += scatter_plane(job, plane, 0, cells_of(job.g.full), True)
+            found.out_of_window += 1
+            found.out_of_plane += scatter_plane(job, plane, 0, element_count(job.g.full), True)
 
 
 # By kind: items by the logarithm of their size, then the numbers that are added.
@@ -263,10 +271,10 @@ cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threa
     """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace. And
     how far ahead values and places are fetched."""
     # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
-    job.kept = max(2 * STREAM - results - inputs, KEPT if job.code_size and threads > 1 else 0)
-    job.stream = met("arrays beyond the caches", results + inputs >= STREAM)
-    job.ahead = AHEAD if job.stream and not job.code_size else 0
-    job.stream = job.stream and met("results beyond what is kept", job.kept < results)
+    job.cached_bytes = max(2 * NONTEMPORAL_MIN_BYTES - results - inputs, KEPT if job.code_size and threads > 1 else 0)
+    job.nontemporal = branch_counted("arrays beyond the caches", results + inputs >= NONTEMPORAL_MIN_BYTES)
+    job.prefetch_bytes = PREFETCH_BYTES if job.nontemporal and not job.code_size else 0
+    job.nontemporal = job.nontemporal and branch_counted("results beyond what is kept", job.cached_bytes < results)
 
 
 cdef int plan(Job *job, Spread *way, Py_ssize_t results, Py_ssize_t inputs, Py_ssize_t item_size,
@@ -277,12 +285,12 @@ cdef int plan(Job *job, Spread *way, Py_ssize_t results, Py_ssize_t inputs, Py_s
     past_caches(job, results, inputs, threads)
     split(job, threads)  # as scattering wants it, for that is where the others end that meet a stray
     if selectable(job, item_size, index_size):
-        return SELECTED_TAKEN + SPLIT_TAKEN * (job.splits > 1) + STREAMED_TAKEN * job.stream
+        return SELECTED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + STREAMED_TAKEN * job.nontemporal
     if spreadable(job, way, item_size, index_size, kind):
-        job.way = way
+        job.plan = way
         job.tasks = min(way.blocks, 1 if threads == 1 else <Py_ssize_t> 4 * threads)
-        return SPREAD_TAKEN + STREAMED_TAKEN * job.stream
-    return SCATTERED_TAKEN + SPLIT_TAKEN * (job.splits > 1) + ALL_LANES_TAKEN * (job.lanes > 1)
+        return SPREAD_TAKEN + STREAMED_TAKEN * job.nontemporal
+    return SCATTERED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + ALL_LANES_TAKEN * (job.interleaved_planes > 1)
 
 
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
@@ -299,27 +307,29 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if results == 0:
         return SCATTERED_TAKEN
-    job.moves = &PUT[kind]
-    job.wide = index_size == 8
+    job.ops = &PUT[kind]
+    job.wide_indices = index_size == 8
     ways = plan(&job, &way, results, inputs, item_size, index_size, kind, threads)
     if codes and ways & SCATTERED_TAKEN:
-        job.codes = &decoding
+        job.decoder = &decoding
         expect_codes(&job, &decoding)
-        job.wide = decoding.far
-    if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= GIL_BYTES:
+        job.wide_indices = decoding.far
+    if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= KEEP_GIL_MAX_BYTES:
         found = unpool_job(&job, ways, kind, item_size, threads)
     else:
         with nogil:
             found = unpool_job(&job, ways, kind, item_size, threads)
-    return 0 if found.wrong else ways + STRAYED_TAKEN * (found.strays > 0)
+    return 0 if found.out_of_plane else ways + STRAYED_TAKEN * (found.out_of_window > 0)
 
 
 cdef Found scatter_all(Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
     """Scatter. Planes that share their cache lines, as those of interleaved channels, are cleared together before."""
-    job.cleared = (job.flat != job.lanes * item_size and not dense(job, job.lanes * item_size, 1, 1)
-                   and met("planes that share their cache lines", dense(job, item_size, job.batch, job.channels)))
-    if job.cleared:
-        memset(job.full.data, 0, job.batch * job.channels * cells_of(job.g.full) * item_size)
+    job.zeroed = (job.raster_stride_bytes != job.interleaved_planes * item_size
+                  and not dense(job, job.interleaved_planes * item_size, 1, 1)
+                  and branch_counted("planes that share their cache lines",
+                                     dense(job, item_size, job.batch, job.channels)))
+    if job.zeroed:
+        memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * item_size)
     return run_tasks(scatter, job, threads)
 
 
@@ -327,19 +337,19 @@ cdef Found unpool_job(Job *job, int ways, int kind, Py_ssize_t item_size, int th
     """Go this way, and scatter without any expectation if that meets a stray that it cannot see to itself."""
     cdef Found found
     if ways & SELECTED_TAKEN:
-        found = run_tasks(SELECT[kind][job.wide], job, threads)
+        found = run_tasks(SELECT[kind][job.wide_indices], job, threads)
     elif ways & SPREAD_TAKEN:
         found = run_tasks(<Kernel> spread, job, threads)
     else:
         found = scatter_all(job, item_size, threads)
-    if not found.strays or (ways & SELECTED_TAKEN and job.splits == 1):
+    if not found.out_of_window or (ways & SELECTED_TAKEN and job.parts_per_plane == 1):
         return found
     if job.code_size:
-        found.wrong += found.strays  # a code that is none cannot be placed anywhere else
+        found.out_of_plane += found.out_of_window  # a code that is none cannot be placed anywhere else
         return found
     split(job, threads)
     job.banded = False
-    found.wrong = scatter_all(job, item_size, threads).wrong
+    found.out_of_plane = scatter_all(job, item_size, threads).out_of_plane
     return found
 
 

@@ -7,7 +7,7 @@
 #include "_kernels/common/types.h"
 
 /* A few vectors, the last two of which may overlap. */
-static CUNPOOL_INLINED void cunpool_copy(char *to, const char *from, size_t size) {
+static CUNPOOL_INLINE void cunpool_copy(char *to, const char *from, size_t size) {
     size_t i;
     if (size >= 64) {
         for (i = 0; i + 64 < size; i += 64)
@@ -29,7 +29,7 @@ static CUNPOOL_INLINED void cunpool_copy(char *to, const char *from, size_t size
 /* Copy past the caches: lines that are written whole need not be read first. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <emmintrin.h>
-static inline void cunpool_stream(char *to, const char *from, size_t size) {
+static inline void cunpool_copy_nontemporal(char *to, const char *from, size_t size) {
     size_t head = (64 - ((size_t) to & 63)) & 63, i;
     if (size < head + 64) {
         memcpy(to, from, size);
@@ -50,7 +50,7 @@ static inline void cunpool_stream(char *to, const char *from, size_t size) {
 }
 #define cunpool_fence() _mm_sfence()
 #else
-#define cunpool_stream(to, from, size) memcpy(to, from, size)
+#define cunpool_copy_nontemporal(to, from, size) memcpy(to, from, size)
 #define cunpool_fence() ((void) 0)
 #endif
 

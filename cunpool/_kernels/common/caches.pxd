@@ -1,45 +1,45 @@
 # Copies, prefetches and non-temporal stores: what is done for the processor's caches and changes no result.
 from libc.stdint cimport uintptr_t
-cimport numpy as cnp
 
 cdef extern from "_kernels/common/caches.h":
     void cunpool_prefetch(const char *address) noexcept nogil
     void cunpool_prefetch_write(const char *address) noexcept nogil
     void cunpool_keep() noexcept nogil
     void cunpool_copy(char *to, const char *frm, size_t size) noexcept nogil
-    void cunpool_stream(char *to, const char *frm, size_t size) noexcept nogil
+    void cunpool_copy_nontemporal(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_fence() noexcept nogil
 
 cdef enum:
     CACHE_LINE = 64
-    AHEAD = 1 << 12         # large arrays are fetched so many bytes before they are needed,
-    PIECE = 64              # for so many windows at a time,
-    SHORT_STEPS = 1 << 11   # or rows of so many bytes together where they are short,
-    LONG_ROW = 1 << 18      # and rows ahead of at most so many: longer ones would not stay in a second cache until then
-    STREAM = 3 << 23        # bytes of all three arrays that would not stay in the caches anyway
-    GIL_BYTES = 1 << 14     # releasing the GIL costs more than moving, or reading, this
+    # Thresholds for speed. None changes a result.
+    PREFETCH_BYTES = 1 << 12                # distance of prefetches in arrays that are larger than L3
+    PREFETCH_WINDOWS = 64                   # windows between two prefetches along a row
+    PREFETCH_SHORT_ROWS_BYTES = 1 << 11     # shorter rows are prefetched several at a time, up to this size
+    PREFETCH_MAX_ROW_BYTES = 1 << 18        # longer rows are not prefetched a row ahead: L2 would not keep them
+    NONTEMPORAL_MIN_BYTES = 3 << 23         # from this size of all arrays on, results bypass the caches
+    KEEP_GIL_MAX_BYTES = 1 << 14            # calls that move fewer bytes keep the GIL: releasing it takes longer
 
 
-cdef inline void *aligned(void *room) noexcept nogil:
-    """Where the next cache line begins: vectors that lie in two take twice as long."""
+cdef inline void *align_to_cache_line(void *room) noexcept nogil:
+    """The next cache line's address: a vector that crosses two lines takes twice as long to load."""
     return <void *> (<uintptr_t> room + CACHE_LINE - 1 & ~<uintptr_t> (CACHE_LINE - 1))
 
 
-cdef inline void fetch_ends(const char *out, Py_ssize_t size) noexcept nogil:
-    """Have the cache lines read that are written past the caches in part: what follows would wait for them."""
+cdef inline void prefetch_partial_lines(const char *out, Py_ssize_t size) noexcept nogil:
+    """Prefetch the lines at both ends of a result that it fills in part: a store to these reads them first."""
     if <uintptr_t> out % CACHE_LINE:
         cunpool_prefetch_write(out)
     if <uintptr_t> (out + size) % CACHE_LINE:
         cunpool_prefetch_write(out + size)
 
 
-cdef inline void fetch(const char *start, Py_ssize_t size) noexcept nogil:
-    """Have the processor read what will be needed soon."""
+cdef inline void prefetch_range(const char *start, Py_ssize_t size) noexcept nogil:
+    """Prefetch `size` bytes."""
     cdef Py_ssize_t line
     for line in range((size + CACHE_LINE - 1) // CACHE_LINE):
         cunpool_prefetch(start + line * CACHE_LINE)
 
 
-cdef inline Py_ssize_t whole_steps(Py_ssize_t step) noexcept nogil:
-    """How many bytes ahead to fetch, in steps from one row to be worked on to the next."""
-    return (AHEAD + step - 1) // step * step
+cdef inline Py_ssize_t prefetch_whole_rows(Py_ssize_t step) noexcept nogil:
+    """PREFETCH_BYTES, rounded up to whole rows that lie `step` bytes apart."""
+    return (PREFETCH_BYTES + step - 1) // step * step

@@ -21,7 +21,7 @@ extern struct cunpool_condition __start_cunpool_met[], __stop_cunpool_met[];
     int holds = (condition) != 0; \
     __atomic_fetch_add(&here.times[holds], 1, __ATOMIC_RELAXED); \
     holds; })
-#define cunpool_check(condition) ((condition) ? (void) 0 : cunpool_fail(__FILE__, __LINE__, #condition))
+#define cunpool_assert(condition) ((condition) ? (void) 0 : cunpool_fail(__FILE__, __LINE__, #condition))
 /* Says which block does not fit: the line, and the condition in the names that it has there. */
 __attribute__((noreturn, unused)) static void cunpool_fail(const char *file, int line, const char *said) {
     char *end;
@@ -46,7 +46,7 @@ static struct cunpool_condition cunpool_none;
 #define cunpool_conditions() 0L
 #define cunpool_condition(i) cunpool_none
 #define cunpool_met(what, condition) (condition)
-#define cunpool_check(condition) ((void) 0)
+#define cunpool_assert(condition) ((void) 0)
 #endif
 
 #endif

@@ -5,8 +5,8 @@ cdef extern from "_kernels/common/checks.h":
         long long times[2]
     long cunpool_conditions() noexcept nogil
     cunpool_condition condition_at "cunpool_condition"(long) noexcept nogil
-    bint met "cunpool_met"(const char *what, bint condition) noexcept nogil
-    void must "cunpool_check"(bint) noexcept nogil
+    bint branch_counted "cunpool_met"(const char *what, bint condition) noexcept nogil
+    void assert_in_block "cunpool_assert"(bint) noexcept nogil
 
 
 cdef inline dict conditions_met():

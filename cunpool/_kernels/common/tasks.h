@@ -6,9 +6,9 @@
 /* Count one further: the number before, which nobody else gets. */
 #if defined(_MSC_VER)
 #include <intrin.h>
-#define cunpool_count(counter) _InterlockedExchangeAdd(counter, 1)
+#define cunpool_fetch_add(counter) _InterlockedExchangeAdd(counter, 1)
 #else
-#define cunpool_count(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)  // fault: a count that races
+#define cunpool_fetch_add(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)  // fault: a count that races
 #endif
 
 /* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then

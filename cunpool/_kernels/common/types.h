@@ -25,26 +25,26 @@ typedef int64_t index8 CUNPOOL_ANY;
 /* One binary for any machine: the loader takes the widest vectors that the processor has. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) \
     && !defined(CUNPOOL_NO_CLONES)
-#define CUNPOOL_CLONED __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#define CUNPOOL_MULTIVERSION __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
-#define CUNPOOL_CLONED
+#define CUNPOOL_MULTIVERSION
 #endif
 
 /* For loops whose bounds are constants only where they are called; for what many call, but not often; and for what
    hardly any call needs, which is compiled for size. */
 #if defined(__GNUC__)
-#define CUNPOOL_INLINED inline __attribute__((always_inline))
+#define CUNPOOL_INLINE inline __attribute__((always_inline))
 #define CUNPOOL_NOINLINE __attribute__((noinline))
-#define CUNPOOL_SELDOM __attribute__((noinline, cold))
+#define CUNPOOL_COLD __attribute__((noinline, cold))
 #pragma GCC diagnostic ignored "-Wattributes" /* Cython calls them inline all the same */
 #elif defined(_MSC_VER)
-#define CUNPOOL_INLINED __forceinline
+#define CUNPOOL_INLINE __forceinline
 #define CUNPOOL_NOINLINE __declspec(noinline)
-#define CUNPOOL_SELDOM __declspec(noinline)
+#define CUNPOOL_COLD __declspec(noinline)
 #else
-#define CUNPOOL_INLINED inline
+#define CUNPOOL_INLINE inline
 #define CUNPOOL_NOINLINE
-#define CUNPOOL_SELDOM
+#define CUNPOOL_COLD
 #endif
 
 #endif

@@ -6,10 +6,10 @@ cdef extern from "_kernels/common/types.h":
 
     # As a return type it marks a function to be compiled once per vector width. Only void functions can carry it:
     # Cython declares a variable of any other return type.
-    ctypedef void cloned "CUNPOOL_CLONED void"
-    ctypedef void inlined "CUNPOOL_INLINED void"
-    ctypedef void noinline "CUNPOOL_NOINLINE void"
-    ctypedef void seldom "CUNPOOL_SELDOM void"
+    ctypedef void void_multiversion "CUNPOOL_MULTIVERSION void"
+    ctypedef void void_inline "CUNPOOL_INLINE void"
+    ctypedef void void_noinline "CUNPOOL_NOINLINE void"
+    ctypedef void void_cold "CUNPOOL_COLD void"
     ctypedef uint8_t item1
     ctypedef uint16_t item2
     ctypedef uint32_t item4

@@ -2,13 +2,13 @@
 from libc.stdint cimport int32_t
 from libc.string cimport memset
 
-from cunpool._kernels.common.arrays cimport plane_of
-from cunpool._kernels.common.caches cimport AHEAD, aligned, cunpool_keep, fetch
-from cunpool._kernels.common.checks cimport met, must
-from cunpool._kernels.common.geometry cimport cells_of, Geometry
-from cunpool._kernels.common.job cimport interleaved, Job
+from cunpool._kernels.common.arrays cimport plane_address
+from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_keep, PREFETCH_BYTES, prefetch_range
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport bhalf, float4, float8, half, index8, item4, item8, noinline, seldom
+from cunpool._kernels.common.types cimport bhalf, float4, float8, half, index8, item4, item8, void_cold, void_noinline
 from cunpool._kernels.pooling.compare cimport (
     compare_large, compare_windows, end_of, ends_before, find_taps, inside, number, place_of, spans_far, TAPS, Taps)
 from cunpool._kernels.pooling.deal cimport CELLS
@@ -23,22 +23,22 @@ cdef enum:
     MOST_STREAMED = 1 << 10     # bytes of their values, where these are written past the caches
 
 
-cdef inline seldom pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                              Py_ssize_t lines, bint along_channels, number *full) noexcept nogil:
+cdef inline void_cold pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                                 Py_ssize_t lines, bint along_channels, number *full) noexcept nogil:
     """Pool neighbouring windows of any size, cell after cell."""
     cdef number[LINE + VECTOR] best_room
     cdef index8[LINE + VECTOR] place_room
-    cdef number *best = <number *> aligned(best_room)
-    cdef index8 *place = <index8 *> aligned(place_room)
+    cdef number *best = <number *> align_to_cache_line(best_room)
+    cdef index8 *place = <index8 *> align_to_cache_line(place_room)
     cdef Target target = target_of(job, plane, d, h, w, along_channels)
     cdef Py_ssize_t *at = [d, h, w]
     cdef Py_ssize_t start[3]
     cdef Py_ssize_t stride = 0 if along_channels else job.g.stride[2], i
-    must(lines <= LINE)
+    assert_in_block(lines <= LINE)
     for i in range(3):
         start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
-    compare_large(job, plane_of(&job.full, job.channels, plane), start, stride,
-                  job.full.c if along_channels else stride * job.full.axis[2], lines, best, place)
+    compare_large(job, plane_address(&job.full, job.channels, plane), start, stride,
+                  job.full.channel_bytes if along_channels else stride * job.full.axis_bytes[2], lines, best, place)
     write(&target, base_of(job, d, h, w), stride, lines, best, place)
 
 
@@ -46,58 +46,61 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
     """How many windows of a row are compared in `count` channels, and written, at once: if their results follow each
     other, as many as the buffers hold, or beyond the caches a few."""
     cdef const Geometry *g = &job.g
-    if (g.pooled[2] == 1 or count < job.channels or job.full.c != size
-            or not met("values of all channels that follow each other", interleaved(job, &job.pooled, size))):
+    if (g.pooled[2] == 1 or count < job.channels or job.full.channel_bytes != size
+            or not branch_counted("values of all channels that follow each other",
+                                  has_interleaved_channels(job, &job.pooled, size))):
         return 1
-    if job.indices.data != NULL and not met("indices of all channels that follow each other",
-                                            interleaved(job, &job.indices, job.index_size)):
+    if job.indices.data != NULL and not branch_counted("indices of all channels that follow each other",
+                                                       has_interleaved_channels(job, &job.indices, job.index_size)):
         return 1
     # Places are counted from where the first of them begins, in 32 bits.
-    if (g.stride[2] > 0x7FFFFFFF // MOST_TOGETHER // job.raster[2]
+    if (g.stride[2] > 0x7FFFFFFF // MOST_TOGETHER // job.raster_steps[2]
             or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
-            > 0x7FFFFFFF - MOST_TOGETHER * g.stride[2] * job.raster[2]):
+            > 0x7FFFFFFF - MOST_TOGETHER * g.stride[2] * job.raster_steps[2]):
         return 1
     # Indices that are written past the caches have a buffer of their own, of one LINE.
-    return max(min(<Py_ssize_t> LINE, MOST_STREAMED // size) // count if job.stream else MOST_TOGETHER // count, 1)
+    return max(min(<Py_ssize_t> LINE, MOST_STREAMED // size) // count if job.nontemporal else MOST_TOGETHER // count, 1)
 
 
 cdef inline bint follows_on(const Job *job) noexcept nogil:
     """Whether what is fetched ahead of columns lies in their row, or in the next one."""
-    cdef Py_ssize_t row = job.g.full[2] * job.full.axis[2]
-    return row == job.full.axis[1] or row >= 2 * AHEAD
+    cdef Py_ssize_t row = job.g.full[2] * job.full.axis_bytes[2]
+    return row == job.full.axis_bytes[1] or row >= 2 * PREFETCH_BYTES
 
 
 cdef inline bint worth_fetching(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """Whether what a row's next windows look at is fetched before these are compared: columns without any between."""
     cdef const Geometry *g = &job.g
-    return (met("windows in all channels at once", count == job.channels)
-            and met("columns of all channels that follow each other", interleaved(job, &job.full, size))
-            and met("windows that look at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
-            and job.stream and follows_on(job))
+    return (branch_counted("windows in all channels at once", count == job.channels)
+            and branch_counted("columns of all channels that follow each other",
+                               has_interleaved_channels(job, &job.full, size))
+            and branch_counted("windows that look at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
+            and job.nontemporal and follows_on(job))
 
 
-cdef inline noinline fetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
-                                   Py_ssize_t windows) noexcept nogil:
+cdef inline void_noinline fetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
+                                        Py_ssize_t windows) noexcept nogil:
     """Fetch what lies AHEAD of the columns that so many windows look at and those before do not: in the last rows, for
     the others have most often been read with the row of windows before."""
     cdef const Geometry *g = &job.g
-    cdef const char *columns = from_plane + (start[2] + g.kernel[2] - g.stride[2]) * job.full.axis[2] + AHEAD
-    cdef Py_ssize_t size = windows * g.stride[2] * job.full.axis[2], kd, kh, d, h
+    cdef const char *columns = from_plane + (start[2] + g.kernel[2]
+                                             - g.stride[2]) * job.full.axis_bytes[2] + PREFETCH_BYTES
+    cdef Py_ssize_t size = windows * g.stride[2] * job.full.axis_bytes[2], kd, kh, d, h
     for kd in range(max(g.kernel[0] - g.stride[0], 0), g.kernel[0]):
         d = start[0] + kd * g.dilation[0]
         for kh in range(max(g.kernel[1] - g.stride[1], 0), g.kernel[1]):
             h = start[1] + kh * g.dilation[1]
             if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
-                fetch(columns + d * job.full.axis[0] + h * job.full.axis[1], size)
+                prefetch_range(columns + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1], size)
     cunpool_keep()  # for a compiler drops functions that do nothing but fetch
 
 
 cdef inline void copy_taps(const Job *job, Py_ssize_t count, Taps *taps, number *cells) noexcept nogil:
     """Bring the cells of `count` channels together."""
     cdef Py_ssize_t i
-    must(taps.count * count <= CELLS)
+    assert_in_block(taps.count * count <= CELLS)
     for i in range(taps.count):
-        copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.c, count, sizeof(number))
+        copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.channel_bytes, count, sizeof(number))
         taps.cells[i] = <const char *> (cells + i * count)
     if number is float4:  # what is read behind them had better be numbers
         memset(cells + taps.count * count, 0, VECTOR * sizeof(number))
@@ -119,19 +122,20 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
 
     It is long because nearly all that it names is the state of one walk along the row."""
     cdef number[CELLS + LINE + VECTOR] cells_room
-    cdef number *cells = <number *> aligned(cells_room)
+    cdef number *cells = <number *> align_to_cache_line(cells_room)
     cdef number[MOST_TOGETHER + 2 * VECTOR] best_room
     cdef int32_t[MOST_TOGETHER + 2 * VECTOR] place_room
-    cdef number *best = <number *> aligned(best_room)
-    cdef int32_t *place = <int32_t *> aligned(place_room)
+    cdef number *best = <number *> align_to_cache_line(best_room)
+    cdef int32_t *place = <int32_t *> align_to_cache_line(place_room)
     cdef item8[LINE + VECTOR] nan
     cdef Taps taps
     cdef const Geometry *g = &job.g
     cdef Target target = target_of(job, plane, d, h, 0, True)
-    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
-    cdef Py_ssize_t base = base_of(job, d, h, 0), next_window = g.stride[2] * job.full.axis[2], w = 0, windows, lines, i
-    cdef Py_ssize_t next_base = g.stride[2] * job.raster[2], next_place = 0 if job.code_size else next_base
+    cdef Py_ssize_t base = base_of(job, d, h,
+                                   0), next_window = g.stride[2] * job.full.axis_bytes[2], w = 0, windows, lines, i
+    cdef Py_ssize_t next_base = g.stride[2] * job.raster_steps[2], next_place = 0 if job.code_size else next_base
     cdef Py_ssize_t ahead = 0  # bytes from the last taps to these, where both are whole windows'
     cdef bint within
     cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
@@ -141,7 +145,7 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef bint alone = values_alone and highest_known(True, 1, full)  # a constant for kinds that are never
     cdef bint fetching = worth_fetching(job, count, sizeof(number))
     cdef bint watched = alone and (number is float4 or number is float8)
-    must(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
+    assert_in_block(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
     memset(nan, 0, whole * sizeof(number) if watched else 0)
     while w < g.pooled[2]:
         windows = 1
@@ -160,12 +164,12 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             pool_large(job, plane, d, h, w, count, True, full)
         else:
             lines = whole
-            if job.full.c != sizeof(number):
+            if job.full.channel_bytes != sizeof(number):
                 copy_taps(job, count, &taps, cells)
                 ahead = 0
             elif not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
                 lines = count
-            must((windows - 1) * count + lines <= MOST_TOGETHER + VECTOR)
+            assert_in_block((windows - 1) * count + lines <= MOST_TOGETHER + VECTOR)
             if fetching and within:
                 fetch_columns(job, from_plane, start, windows)
             if not alone:
@@ -176,9 +180,9 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             write(&target, base, 0, windows * count, best, place)
         start[2] += windows * g.stride[2]
         base += windows * next_base
-        target.values += windows * job.pooled.axis[2]
+        target.values += windows * job.pooled.axis_bytes[2]
         if target.indices != NULL:
-            target.indices += windows * job.indices.axis[2]
+            target.indices += windows * job.indices.axis_bytes[2]
         w += windows
     return not (watched and any_set(nan, count * sizeof(number)))
 
@@ -186,10 +190,11 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some rows of windows, each in all channels: for arrays with the channels last, and for small planes."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t most = LINE if job.full.c == sizeof(number) else min(<Py_ssize_t> LINE, CELLS // cells_of(g.kernel))
-    cdef bint large = (met("a window of many cells, across channels", cells_of(g.kernel) > TAPS)
-                       or met("a window of cells far apart, across channels", spans_far(job)))
-    cdef bint values_alone = highest_known(job.indices.data == NULL, cells_of(g.kernel), full)
+    cdef Py_ssize_t most = LINE if job.full.channel_bytes == sizeof(number) else min(<Py_ssize_t> LINE,
+                                                                                     CELLS // element_count(g.kernel))
+    cdef bint large = (branch_counted("a window of many cells, across channels", element_count(g.kernel) > TAPS)
+                       or branch_counted("a window of cells far apart, across channels", spans_far(job)))
+    cdef bint values_alone = highest_known(job.indices.data == NULL, element_count(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
     cdef int careful = 0
     most = LINE if large else most

@@ -2,11 +2,12 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int64_t, INT8_MIN, int8_t
 
-from cunpool._kernels.common.checks cimport must
+from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport (
-    bhalf, cloned, float4, float8, half, index, index8, inlined, item1, item2, item4, item8, noinline)
+    bhalf, float4, float8, half, index, index8, item1, item2, item4, item8, void_inline, void_multiversion,
+    void_noinline)
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
 
 cdef extern from "_kernels/pooling/compare.h":
@@ -109,15 +110,15 @@ cdef inline number either(bint first, number a, number b) noexcept nogil:
         return a if first else b
 
 
-cdef inline inlined hold(number *highest, int32_t *there, number x, int32_t here) noexcept nogil:
+cdef inline void_inline hold(number *highest, int32_t *there, number x, int32_t here) noexcept nogil:
     """Hold the best so far against one more cell."""
     cdef bint better = beats(x, highest[0])
     highest[0] = either(better, x, highest[0])
     there[0] = here if better else there[0]
 
 
-cdef inline noinline compare(number *best, index *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
-                            index here) noexcept nogil:
+cdef inline void_noinline compare(number *best, index *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
+                                  index here) noexcept nogil:
     """Hold the windows' best so far against one more cell each: the one at `here` in its window."""
     cdef Py_ssize_t i
     cdef number x
@@ -145,8 +146,8 @@ cdef inline Py_ssize_t place_of(const Job *job, Py_ssize_t kd, Py_ssize_t kh, Py
     Where 32 bits are not enough, the last 32 will do for indices of as many: adding where the window begins wraps back.
     Unsigned, because 64 bits may wrap too.
     """
-    return <Py_ssize_t> (<size_t> kd * <size_t> job.place_steps[0] + <size_t> kh * <size_t> job.place_steps[1]
-                         + <size_t> kw * <size_t> job.place_steps[2])
+    return <Py_ssize_t> (<size_t> kd * <size_t> job.index_steps[0] + <size_t> kh * <size_t> job.index_steps[1]
+                         + <size_t> kw * <size_t> job.index_steps[2])
 
 
 cdef inline bint spans_far(const Job *job) noexcept nogil:
@@ -164,8 +165,9 @@ cdef struct Taps:
     int32_t places[TAPS]
 
 
-cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, Py_ssize_t ahead, int32_t further, int first,
-                                 int count, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+cdef inline void_inline compare_taps(bint begin, int looks, const Taps *taps, Py_ssize_t ahead, int32_t further,
+                                     int first, int count, Py_ssize_t lines, number *best,
+                                     int32_t *place) noexcept nogil:
     """Hold `count` cells, the taps from `first` on, against the best so far of `lines` windows, if they do not `begin`.
 
     Each cell is so many bytes `ahead` of its tap, and its place so much `further`.
@@ -192,8 +194,9 @@ cdef inline inlined compare_taps(bint begin, int looks, const Taps *taps, Py_ssi
         place[i] = there
 
 
-cdef inline cloned compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
-                                Py_ssize_t pitch, Py_ssize_t lines, number *best, int32_t *place) noexcept nogil:
+cdef inline void_multiversion compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
+                                           Py_ssize_t pitch, Py_ssize_t lines, number *best,
+                                           int32_t *place) noexcept nogil:
     """`compare_windows`, each cell being looked at for a NaN: the taps by fours, for so many fit the registers."""
     cdef int first = (taps.count - 1) % 4 + 1, tap
     cdef Py_ssize_t window
@@ -215,7 +218,7 @@ cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
                                  int32_t *place) noexcept nogil:
     """The maxima of `lines` windows and their places. The same for those `next` bytes ahead, `windows` in all, whose
     places are so much further, with `pitch` results for each. Where a NaN was, the next calls are `careful`."""
-    must(0 < taps.count <= LOOKS)
+    assert_in_block(0 < taps.count <= LOOKS)
     if number is float4:
         if hopeful(careful) and done(held(taps.count, <const char **> taps.cells, taps.places, windows, next,
                                           next_place, pitch, lines, best, place), careful):
@@ -229,7 +232,7 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
     cdef Py_ssize_t size = item_size if job.gapless else 0, reach
     cdef int axis
     for axis in range(3):
-        reach = job.full.axis[axis] * (job.g.full[axis] - 1)
+        reach = job.full.axis_bytes[axis] * (job.g.full[axis] - 1)
         size += max(reach, 0) if job.gapless else min(reach, 0)
     return plane + size
 
@@ -248,7 +251,7 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t k[3]
     cdef Py_ssize_t at[3]
-    cdef int slow = job.order[0], middle = job.order[1], fast = job.order[2], i
+    cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2], i
     cdef Py_ssize_t first, second, third
     taps.count = 0
     for first in range(g.kernel[slow]):
@@ -260,9 +263,9 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
                 for i in range(3):
                     at[i] = start[i] + k[i] * g.dilation[i]
                 if (0 <= at[0] < g.full[0] and 0 <= at[1] < g.full[1] and 0 <= at[2] < g.full[2]):
-                    must(taps.count < TAPS)
-                    taps.cells[taps.count] = (plane + at[0] * job.full.axis[0] + at[1] * job.full.axis[1]
-                                              + at[2] * job.full.axis[2])
+                    assert_in_block(taps.count < TAPS)
+                    taps.cells[taps.count] = (plane + at[0] * job.full.axis_bytes[0] + at[1] * job.full.axis_bytes[1]
+                                              + at[2] * job.full.axis_bytes[2])
                     taps.places[taps.count] = <int32_t> place_of(job, k[0], k[1], k[2])
                     taps.count += 1
 
@@ -300,5 +303,6 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
                     low = first_tap(tap[2], stride)
                     high = min(lines, (width - tap[2] + stride - 1) // stride)
                 if low < high:
-                    compare(best + low, place + low, plane + tap[0] * job.full.axis[0] + tap[1] * job.full.axis[1]
-                            + tap[2] * job.full.axis[2] + low * step, step, high - low, place_of(job, kd, kh, kw))
+                    compare(best + low, place + low, plane + tap[0] * job.full.axis_bytes[0] + tap[1]
+                            * job.full.axis_bytes[1] + tap[2] * job.full.axis_bytes[2] + low * step, step, high - low,
+                            place_of(job, kd, kh, kw))

@@ -4,13 +4,14 @@
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy
 
-from cunpool._kernels.common.arrays cimport flat_stride, plane_of
-from cunpool._kernels.common.caches cimport AHEAD, aligned, fetch, LONG_ROW, whole_steps
-from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.arrays cimport plane_address, raster_stride
+from cunpool._kernels.common.caches cimport (
+    align_to_cache_line, PREFETCH_BYTES, PREFETCH_MAX_ROW_BYTES, prefetch_range, prefetch_whole_rows)
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_strided cimport every, every_by_two
-from cunpool._kernels.common.geometry cimport cells_of, Geometry
+from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport noinline
+from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport (
     compare_windows, first_tap, inside, number, place_of, TAPS, Taps, vector_of)
 from cunpool._kernels.pooling.write cimport base_of, LINE, next_row, Target, target_of, VECTOR, write
@@ -105,15 +106,15 @@ cdef inline Py_ssize_t layer_cells(const Geometry *g, const Block *block) noexce
 cdef inline Py_ssize_t ahead_of(const Job *job, const Block *block) noexcept nogil:
     """How many bytes ahead of what is dealt out more of the array is fetched: rows further on, or where these are long,
     or nothing but parts of one row, more of the same. 0 within the caches."""
-    if not job.stream:
+    if not job.nontemporal:
         return 0
-    if not block.whole and job.g.kernel[1] > 1 and 0 < job.full.axis[1] <= LONG_ROW:
-        return 2 * whole_steps(job.full.axis[1])
-    return AHEAD
+    if not block.whole and job.g.kernel[1] > 1 and 0 < job.full.axis_bytes[1] <= PREFETCH_MAX_ROW_BYTES:
+        return 2 * prefetch_whole_rows(job.full.axis_bytes[1])
+    return PREFETCH_BYTES
 
 
-cdef inline noinline deal(const Job *job, const char *from_plane, const Block *block, const Py_ssize_t *start,
-                          char *phases, Py_ssize_t size) noexcept nogil:
+cdef inline void_noinline deal(const Job *job, const char *from_plane, const Block *block, const Py_ssize_t *start,
+                               char *phases, Py_ssize_t size) noexcept nogil:
     """Deal a block's cells out: layer after layer, and in each the rows of a window one after the other.
 
     One function for all kinds of number: where GCC has it in each, 3 x 3 beyond the caches takes up to 1.4 times as
@@ -126,12 +127,12 @@ cdef inline noinline deal(const Job *job, const char *from_plane, const Block *b
     cdef Py_ssize_t ahead
     for kd in range(g.kernel[0]):
         d = start[0] + kd * g.dilation[0]
-        layer = from_plane + d * job.full.axis[0]
+        layer = from_plane + d * job.full.axis_bytes[0]
         # Layers and rows that the windows before have read are not fetched again.
         ahead = ahead_of(job, block) if kd >= g.kernel[0] - g.stride[0] else 0
         if 0 <= d < g.full[0] and block.whole:
             if ahead:
-                fetch(layer + (start[1] * g.full[2] + start[2]) * column + ahead, block.rows * row_size)
+                prefetch_range(layer + (start[1] * g.full[2] + start[2]) * column + ahead, block.rows * row_size)
             take_inside(phases, length, layer, size, block.unit, stride, stride, start[1] * g.full[2] + start[2],
                         length // column, g.full[1] * g.full[2])
         elif 0 <= d < g.full[0]:
@@ -141,9 +142,9 @@ cdef inline noinline deal(const Job *job, const char *from_plane, const Block *b
                     h = start[1] + row * g.stride[1] + kh * g.dilation[1]
                     if 0 <= h < g.full[1]:
                         if ahead and kh < g.stride[1]:
-                            fetch(layer + h * job.full.axis[1] + start[2] * column + ahead, row_size)
+                            prefetch_range(layer + h * job.full.axis_bytes[1] + start[2] * column + ahead, row_size)
                         take_inside(phases + kh * stride * length + row * block.pitch * column, length,
-                                    layer + h * job.full.axis[1], size, block.unit, stride, used, start[2],
+                                    layer + h * job.full.axis_bytes[1], size, block.unit, stride, used, start[2],
                                     block.pitch, g.full[2])
         phases += layer_cells(g, block) * size
 
@@ -156,8 +157,8 @@ cdef inline void find_dealt(const Job *job, const Block *block, const Py_ssize_t
     cdef Py_ssize_t stride = g.stride[2], length = phase_length(g, block), layer = layer_cells(g, block) * size
     cdef Py_ssize_t i, j, k, column
     cdef Py_ssize_t tap[3]
-    cdef int slow = job.order[0], middle = job.order[1], fast = job.order[2]
-    must(cells_of(g.kernel) <= TAPS)
+    cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2]
+    assert_in_block(element_count(g.kernel) <= TAPS)
     taps.count = 0
     for i in range(g.kernel[slow]):
         tap[slow] = i
@@ -181,8 +182,8 @@ cdef inline void pool_ends(const Job *job, const Block *block, const Py_ssize_t 
     row those of all rows together."""
     cdef number[LINE + 2 * VECTOR] best_room
     cdef int32_t[LINE + 2 * VECTOR] place_room
-    cdef number *end_best = <number *> aligned(best_room)
-    cdef int32_t *end_place = <int32_t *> aligned(place_room)
+    cdef number *end_best = <number *> align_to_cache_line(best_room)
+    cdef int32_t *end_place = <int32_t *> align_to_cache_line(place_room)
     cdef Taps taps
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t column = block.unit * <Py_ssize_t> sizeof(number), low = 0, high = block.width
@@ -193,7 +194,7 @@ cdef inline void pool_ends(const Job *job, const Block *block, const Py_ssize_t 
         low += 1
     while high > low and not inside(start[2] + (high - 1) * g.stride[2], g.kernel[2], g.dilation[2], g.full[2]):
         high -= 1
-    must(block.unit <= vector)
+    assert_in_block(block.unit <= vector)
     for end in range(block.width - (high - low)):
         window = end if end < low else end + high - low
         begin = start[2] + window * g.stride[2]
@@ -223,24 +224,24 @@ cdef inline void begin_places(const Block *block, Py_ssize_t step, int32_t *plac
             place[window * block.unit + channel] += <int32_t> (window * step)
 
 
-cdef inline noinline pool_block(const Job *job, Py_ssize_t plane, const Block *block, int *careful,
-                                number *cells) noexcept nogil:
+cdef inline void_noinline pool_block(const Job *job, Py_ssize_t plane, const Block *block, int *careful,
+                                     number *cells) noexcept nogil:
     """Pool a block: deal its cells out, so that those of neighbouring windows are neighbours, and compare."""
     cdef number[LINE + 2 * VECTOR] best_room
     cdef int32_t[LINE + 2 * VECTOR] place_room
-    cdef number *best = <number *> aligned(best_room)
-    cdef int32_t *place = <int32_t *> aligned(place_room)
+    cdef number *best = <number *> align_to_cache_line(best_room)
+    cdef int32_t *place = <int32_t *> align_to_cache_line(place_room)
     cdef Taps taps
     cdef const Geometry *g = &job.g
-    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t *at = [block.d, block.h, block.w]
     cdef Py_ssize_t start[3]
-    cdef Py_ssize_t lines = block.rows * block.pitch * block.unit, next = g.stride[2] * job.raster[2], i
+    cdef Py_ssize_t lines = block.rows * block.pitch * block.unit, next = g.stride[2] * job.raster_steps[2], i
     cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
     for i in range(3):
         start[i] = at[i] * g.stride[i] - g.padding[i]
-    must(lines <= LINE)
-    must(dealt_cells(g, block) <= CELLS)
+    assert_in_block(lines <= LINE)
+    assert_in_block(dealt_cells(g, block) <= CELLS)
     deal(job, from_plane, block, start, <char *> cells, sizeof(number))
     find_dealt(job, block, start, <char *> cells, sizeof(number), 0, g.kernel[2], &taps)
     # Whole vectors are compared. What they make of cells between and behind the windows is not used; but that these are
@@ -268,15 +269,15 @@ cdef inline bint blocks(const Job *job, Py_ssize_t size, Py_ssize_t unit, Block 
     cdef int axis
     for axis in range(3):
         # Where dilation is wide a window may miss the array altogether.
-        if met("a dilated window in padding", 2 * g.padding[axis] > 0 and g.dilation[axis] > 1):
+        if branch_counted("a dilated window in padding", 2 * g.padding[axis] > 0 and g.dilation[axis] > 1):
             return False
-        if met("a stride beyond the buffers", g.stride[axis] > LINE):
+        if branch_counted("a stride beyond the buffers", g.stride[axis] > LINE):
             return False
-    if met("a window far wider than its stride", over > LINE // 2):
+    if branch_counted("a window far wider than its stride", over > LINE // 2):
         return False
     share = CELLS // (g.kernel[0] * g.kernel[1] * stride * unit)
     share = min(LINE // unit, share)  # fault: blocks of as many windows as fit another buffer
-    if met("buffers too short for a row's end", share < 2 * over + 16):
+    if branch_counted("buffers too short for a row's end", share < 2 * over + 16):
         return False
     # Long rows in equal parts.
     block.width = share - over
@@ -285,7 +286,7 @@ cdef inline bint blocks(const Job *job, Py_ssize_t size, Py_ssize_t unit, Block 
     block.pitch = block.width + over
     block.unit = unit
     block.rows = 1
-    if met("rows that fit a block", block.width == g.pooled[2]):
+    if branch_counted("rows that fit a block", block.width == g.pooled[2]):
         block.rows = share // block.pitch
     block.whole = False
     # Short rows: deal them all out in one go, those between the windows too.
@@ -296,12 +297,12 @@ cdef inline bint blocks(const Job *job, Py_ssize_t size, Py_ssize_t unit, Block 
     share = CELLS // (g.kernel[0] * stride * unit) - phase_length(g, &whole)
     whole.rows = min(LINE // unit, share) // max(whole.pitch, 1)
     if (block.width == g.pooled[2]
-            and (met("rows short enough to be dealt out whole", g.pooled[2] <= SHORT)
-                 or met("bytes few enough to be dealt out whole", g.pooled[2] * size <= SHORT_BYTES)
+            and (branch_counted("rows short enough to be dealt out whole", g.pooled[2] <= SHORT)
+                 or branch_counted("bytes few enough to be dealt out whole", g.pooled[2] * size <= SHORT_BYTES)
                  and g.stride[1] < g.kernel[1])
-            and met("blocks of two whole rows", whole.rows >= 2)
-            and met("rows of whole strides", g.stride[1] * g.full[2] % stride == 0)
-            and met("windows within their row", block.pitch <= whole.pitch)
-            and met("rows that follow each other", flat_stride(&job.full, g.full) == unit * size)):
+            and branch_counted("blocks of two whole rows", whole.rows >= 2)
+            and branch_counted("rows of whole strides", g.stride[1] * g.full[2] % stride == 0)
+            and branch_counted("windows within their row", block.pitch <= whole.pitch)
+            and branch_counted("rows that follow each other", raster_stride(&job.full, g.full) == unit * size)):
         block[0] = whole
     return True

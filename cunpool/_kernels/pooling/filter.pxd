@@ -8,8 +8,8 @@
 # held against each other in that order at once (`_threes.pxd`), and reached only where there may be a NaN.
 from libc.string cimport memcpy
 
-from cunpool._kernels.common.caches cimport aligned, CACHE_LINE, whole_steps
-from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, prefetch_whole_rows
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_strided cimport every
 from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
@@ -44,8 +44,8 @@ cdef struct Layer:
 
 cdef inline bint pays_in_turn(Py_ssize_t kernel, Py_ssize_t stride) noexcept nogil:
     """Whether so many neighbours are looked at in turn, four of them at once, and not in steps that reach ever more."""
-    return kernel <= IN_TURN and (met("so few neighbours", kernel <= 5) or met("strides of neighbours",
-                                                                               kernel <= 4 * stride))
+    return kernel <= IN_TURN and (branch_counted("so few neighbours", kernel <= 5)
+                                  or branch_counted("strides of neighbours", kernel <= 4 * stride))
 
 
 cdef inline Py_ssize_t stage_pitch(const Filter *filter, Py_ssize_t width) noexcept nogil:
@@ -68,8 +68,8 @@ cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item
     filter.stride = g.stride[2] if most[2] > 1 else 1
     filter.rows_in_turn = g.kernel[0] > 1 or pays_in_turn(g.kernel[1], g.stride[1])
     filter.cells_in_turn = (pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
-                            and (met("strides by which vectors bring cells together", filter.stride < SCATTERED)
-                                 or item_size == 8 or g.kernel[2] < 3))
+                            and (branch_counted("strides by which vectors bring cells together",
+                                                filter.stride < SCATTERED) or item_size == 8 or g.kernel[2] < 3))
     # Four bytes may be two, unpacked. The padding behind a row may be longer than what is seen of it.
     filter.row = whole_vectors(stage_pitch(filter, width), min(item_size, 2))
     filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
@@ -97,7 +97,7 @@ cdef inline void check_rows(const Job *job, const Run *run, const Numbers *numbe
                             Py_ssize_t first, Py_ssize_t last, bint *odd) noexcept nogil:
     """Look at some rows of a block, in all layers that its windows see, for what has to be reached instead."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t pitch = job.full.axis[1], cells = layer.cells, d, k, rows, whole
+    cdef Py_ssize_t pitch = job.full.axis_bytes[1], cells = layer.cells, d, k, rows, whole
     cdef const char *row
     if numbers.look_for_odd == NULL:
         return
@@ -106,7 +106,7 @@ cdef inline void check_rows(const Job *job, const Run *run, const Numbers *numbe
     if rows <= 0:
         return
     # As one row, with what no window sees behind each, where that is the array's and little.
-    if pitch == job.full.axis[2] * g.full[2] and pitch - cells * numbers.size <= pitch // 8:
+    if pitch == job.full.axis_bytes[2] * g.full[2] and pitch - cells * numbers.size <= pitch // 8:
         cells += (rows - 1) * (pitch // numbers.size)
         rows = 1
     whole = whole_vectors(cells, numbers.size)
@@ -114,7 +114,7 @@ cdef inline void check_rows(const Job *job, const Run *run, const Numbers *numbe
         d = layer.depth + k * g.dilation[0]
         if not 0 <= d < g.full[0]:
             continue
-        row = layer.corner + d * job.full.axis[0] + first * pitch
+        row = layer.corner + d * job.full.axis_bytes[0] + first * pitch
         for _ in range(rows):
             numbers.look_for_odd(row, whole if rows == 1 and row + whole * numbers.size <= layer.limit else cells, odd)
             row += pitch
@@ -147,7 +147,7 @@ cdef inline void reach_rows(const Job *job, const Run *run, const Filter *filter
     cdef const char *runs[4]
     cdef int count, i
     cdef bint overrun
-    must(rows * filter.row <= filter.levels and whole <= filter.row)
+    assert_in_block(rows * filter.row <= filter.levels and whole <= filter.row)
     numbers.fill_lowest(layer.padding, filter.row)
     while True:
         before = reached
@@ -163,7 +163,7 @@ cdef inline void reach_rows(const Job *job, const Run *run, const Filter *filter
                     h = run.start[1] + r + shift[i] * g.dilation[1]
                     runs[i] = layer.padding
                     if 0 <= h < g.full[1]:
-                        runs[i] = layer.corner + layer.depth * job.full.axis[0] + h * job.full.axis[1]
+                        runs[i] = layer.corner + layer.depth * job.full.axis_bytes[0] + h * job.full.axis_bytes[1]
                         overrun &= runs[i] + whole * numbers.size <= layer.limit
             if overrun:
                 numbers.highest_of(runs, count, layer.levels + r * pitch, whole)
@@ -239,8 +239,8 @@ cdef inline int rows_seen(const Job *job, const Run *run, const Layer *layer, Py
             d = layer.depth + kd * g.dilation[0]
             h = run.start[1] + row * g.stride[1] + kh * g.dilation[1]
             if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
-                must(count < IN_TURN)
-                runs[count] = layer.corner + d * job.full.axis[0] + h * job.full.axis[1]
+                assert_in_block(count < IN_TURN)
+                runs[count] = layer.corner + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1]
                 count += 1
     return count
 
@@ -270,7 +270,7 @@ cdef inline void highest_rows(const Job *job, const Run *run, const Filter *filt
         count = last_step(g.kernel[1], shift)
         for i in range(count):
             runs[i] = layer.levels + (row * g.stride[1] + shift[i] * g.dilation[1]) * filter.row * numbers.size
-    must(0 < count <= IN_TURN)
+    assert_in_block(0 < count <= IN_TURN)
     # What is looked at beyond a row is in the array, and is overwritten by what follows here.
     if overrun:
         numbers.highest_of(runs, count, into, whole)
@@ -291,11 +291,12 @@ cdef inline void plan_layer(const Job *job, const Run *run, const Filter *filter
     layer.pitch = stage_pitch(filter, run.size[2])
     layer.padding = room
     layer.levels = layer.padding + filter.row * size
-    layer.stage = <char *> aligned(layer.levels + filter.levels * size)
-    layer.other = <char *> aligned(layer.stage + filter.stage * size + SPARE * size)
+    layer.stage = <char *> align_to_cache_line(layer.levels + filter.levels * size)
+    layer.other = <char *> align_to_cache_line(layer.stage + filter.stage * size + SPARE * size)
     layer.short = (filter.rows_in_turn and g.kernel[0] * g.kernel[1] > 1
-                   and met("short rows that follow each other", layer.cells * size <= SHORT_ROW // g.stride[1])
-                   and job.full.axis[1] == layer.cells * size)
+                   and branch_counted("short rows that follow each other",
+                                      layer.cells * size <= SHORT_ROW // g.stride[1])
+                   and job.full.axis_bytes[1] == layer.cells * size)
     layer.most = max(<Py_ssize_t> 1, filter.stage // layer.pitch // (g.stride[1] if layer.short else 1))
 
 
@@ -305,7 +306,7 @@ cdef inline void bring_rows(const Job *job, const Run *run, const Filter *filter
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = numbers.size, pitch = layer.pitch, gap = pitch - layer.cells, first = row, last = row, i, k
     cdef char *to = layer.stage + layer.low * size
-    must(rows * pitch <= filter.stage and whole_vectors(gap, size) <= filter.row)
+    assert_in_block(rows * pitch <= filter.stage and whole_vectors(gap, size) <= filter.row)
     numbers.fill_lowest(layer.padding, whole_vectors(gap, size))
     numbers.fill_lowest(layer.stage, layer.low)
     if layer.short:
@@ -314,7 +315,7 @@ cdef inline void bring_rows(const Job *job, const Run *run, const Filter *filter
         last = clamp(last, first, row + rows)
         if first < last:  # at once, and with them those that a stride leaves out
             i = ((last - first - 1) * g.stride[1] + 1) * layer.cells
-            must(i <= filter.stage)
+            assert_in_block(i <= filter.stage)
             highest_rows(job, run, filter, numbers, layer, first, i, layer.other)
     for i in range(rows):
         if not first <= row + i < last:
@@ -334,9 +335,9 @@ cdef inline bint held_known(const Job *job, const Filter *filter, const Numbers 
     the width, that is raster order, by which the first of two zeros stays, for windows of one row alone."""
     cdef const Geometry *g = &job.g
     return (numbers.held and filter.unit == 1 and g.kernel[2] == 3 and g.dilation[2] == 1
-            and met("windows a cell or two apart", filter.stride <= 2)
-            and met("windows of few rows", g.kernel[0] * g.kernel[1] <= HELD_ROWS)
-            and (met("rows in raster order", job.order[2] == 2) or g.kernel[0] * g.kernel[1] == 1))
+            and branch_counted("windows a cell or two apart", filter.stride <= 2)
+            and branch_counted("windows of few rows", g.kernel[0] * g.kernel[1] <= HELD_ROWS)
+            and (branch_counted("rows in raster order", job.raster_axes[2] == 2) or g.kernel[0] * g.kernel[1] == 1))
 
 
 cdef inline int hold_layer(const Job *job, const Run *run, const Filter *filter, const Layer *layer,
@@ -344,18 +345,18 @@ cdef inline int hold_layer(const Job *job, const Run *run, const Filter *filter,
     """The windows of a block in one layer of the results, floats held against each other in registers: 1 where that was
     done, 0 where it can't be, and -1 where there may have been a NaN."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row = 0, step = job.pooled.axis[1], first, last, lines
+    cdef Py_ssize_t row = 0, step = job.pooled.axis_bytes[1], first, last, lines
     # Of windows one by one a stride means nothing, and may be anything.
-    cdef Py_ssize_t next = g.stride[1] * job.full.axis[1] if run.count[1] > 1 else 0
+    cdef Py_ssize_t next = g.stride[1] * job.full.axis_bytes[1] if run.count[1] > 1 else 0
     cdef Py_ssize_t ahead = 0
     cdef const char *runs[IN_TURN]
     cdef int outcome = 1, i
     # Of windows of three only the first one begins in the padding, and only the last one ends in it.
-    must(layer.low <= 1
-         and (run.count[2] == 1 or layer.low + layer.cells >= (run.count[2] - 2) * filter.stride + 3))
+    assert_in_block(layer.low <= 1 and (run.count[2] == 1 or layer.low + layer.cells >= (run.count[2] - 2)
+                                        * filter.stride + 3))
     # That takes beyond the caches as little as 0.6 of the time. Within them windows a cell apart take longer so.
-    if next > 0 and (filter.stride == 2 or job.stream):
-        ahead = whole_steps(next)
+    if next > 0 and (filter.stride == 2 or job.nontemporal):
+        ahead = prefetch_whole_rows(next)
     inner_rows(g, run, &first, &last)
     while row < run.count[1] and outcome > 0:
         lines = min(last, run.count[1]) - row if first <= row < last else 1
@@ -371,7 +372,7 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
                               const char *plane, Py_ssize_t depth, char *room, char *into, bint *odd) noexcept nogil:
     """The windows of a block in one layer of the results, unless there is something odd among their cells."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t size = numbers.size, step = job.pooled.axis[1], seen = 0, row = 0, rows, last
+    cdef Py_ssize_t size = numbers.size, step = job.pooled.axis_bytes[1], seen = 0, row = 0, rows, last
     cdef Layer layer
     cdef int outcome
     plan_layer(job, run, filter, size, plane, depth, room, &layer)
@@ -411,11 +412,11 @@ cdef inline void filter_block(const Job *job, const Run *run, const Filter *filt
     cdef char *into
     cdef Py_ssize_t channel, d
     for channel in range(run.begin[CHANNEL], run.begin[CHANNEL] + run.count[CHANNEL] // filter.unit):
-        plane = job.full.data + image * job.full.n + channel * job.full.c
-        into = (job.pooled.data + image * job.pooled.n + channel * job.pooled.c + run.begin[1] * job.pooled.axis[1]
-                + run.begin[2] * job.pooled.axis[2])
+        plane = job.full.data + image * job.full.batch_bytes + channel * job.full.channel_bytes
+        into = (job.pooled.data + image * job.pooled.batch_bytes + channel * job.pooled.channel_bytes + run.begin[1]
+                * job.pooled.axis_bytes[1] + run.begin[2] * job.pooled.axis_bytes[2])
         for d in range(run.count[0]):
             filter_layer(job, run, filter, numbers, plane, run.start[0] + d * g.stride[0], room,
-                         into + (run.begin[0] + d) * job.pooled.axis[0], odd)
+                         into + (run.begin[0] + d) * job.pooled.axis_bytes[0], odd)
             if odd[0]:
                 return

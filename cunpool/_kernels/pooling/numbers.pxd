@@ -3,8 +3,9 @@
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport cunpool_copy
-from cunpool._kernels.common.checks cimport must
-from cunpool._kernels.common.types cimport bhalf, cloned, float4, float8, half, inlined, item1, item2, item4, item8
+from cunpool._kernels.common.checks cimport assert_in_block
+from cunpool._kernels.common.types cimport (
+    bhalf, float4, float8, half, item1, item2, item4, item8, void_inline, void_multiversion)
 from cunpool._kernels.pooling.compare cimport fill_lowest, int1, int2, int4, number, plain, Taps
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
 
@@ -35,7 +36,7 @@ cdef struct Numbers:
     bint held                   # whether `held_threes` knows them
 
 
-cdef inline cloned highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
+cdef inline void_multiversion highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
     """The highest of some runs, four at a time."""
     # Copies, because the compiler has to fear that writing changes `runs`.
     cdef const plain *first = <const plain *> runs[0]
@@ -68,8 +69,8 @@ cdef inline bint highest_known(bint values_alone, Py_ssize_t cells, number *_) n
         return False
 
 
-cdef inline inlined highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, Py_ssize_t cells, plain *into,
-                                 item8 *nan) noexcept nogil:
+cdef inline void_inline highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, Py_ssize_t cells, plain *into,
+                                     item8 *nan) noexcept nogil:
     """The highest of one window in some channels: so many looks, with the last cell again if they are more."""
     cdef const plain *run[MOST_LOOKS]
     cdef item4 *nan_4 = <item4 *> nan
@@ -91,15 +92,15 @@ cdef inline inlined highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, 
         highest_4(into, run[0], run[1], run[2], run[3], cells)
 
 
-cdef inline cloned highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
-                                Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
+cdef inline void_multiversion highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
+                                           Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
     """`highest_windows`, each cell being looked at for a NaN."""
     cdef Py_ssize_t window
     for window in range(windows):
         if taps.count <= FEW_LOOKS:
             highest_taps(FEW_LOOKS, taps, window * next, lines, into + window * pitch, nan)
         elif plain is float4 or plain is float8:
-            must(taps.count <= MOST_LOOKS)
+            assert_in_block(taps.count <= MOST_LOOKS)
             highest_taps(MOST_LOOKS, taps, window * next, lines, into + window * pitch, nan)
 
 
@@ -108,14 +109,15 @@ cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     """The maxima that `compare_windows` finds, without their places. They are right in those of the `lines` of which
     `nan`, one flag as large as a number for each, says nothing: any other has seen a NaN."""
     if plain is float4:
-        must(0 < taps.count <= LOOKS)
+        assert_in_block(0 < taps.count <= LOOKS)
         if hopeful(careful) and done(held(taps.count, <const char **> taps.cells, taps.places, windows, next, 0, pitch,
                                           lines, into, NULL), careful):
             return
     highest_each(taps, windows, next, pitch, lines, into, nan)
 
 
-cdef inline cloned highest_of_halves(const char **runs, int count, int2 *into, Py_ssize_t cells) noexcept nogil:
+cdef inline void_multiversion highest_of_halves(const char **runs, int count, int2 *into,
+                                                Py_ssize_t cells) noexcept nogil:
     """The same for half precision."""
     cdef const int2 *first = <const int2 *> runs[0]
     cdef const int2 *second
@@ -133,7 +135,7 @@ cdef inline cloned highest_of_halves(const char **runs, int count, int2 *into, P
         first = into
 
 
-cdef inline cloned look_for_odd(const number *row, Py_ssize_t count, bint *odd) noexcept nogil:
+cdef inline void_multiversion look_for_odd(const number *row, Py_ssize_t count, bint *odd) noexcept nogil:
     """Whether there is a NaN or a negative zero."""
     # As unsigned integers NaN of the first sign and negative zero follow each other, and those of the other come last.
     cdef item2 infinity = 0x7C00 if number is half else 0x7F80, near_2 = 0xFFFF, last_2 = 0
@@ -171,8 +173,8 @@ cdef inline Numbers numbers_of(number *_) noexcept nogil:
     return numbers
 
 
-cdef inline cloned copy_rows(char *into, Py_ssize_t into_step, const char *rows, Py_ssize_t step, Py_ssize_t count,
-                             Py_ssize_t size) noexcept nogil:
+cdef inline void_multiversion copy_rows(char *into, Py_ssize_t into_step, const char *rows, Py_ssize_t step,
+                                        Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """Copy some rows, as one where all follow each other."""
     cdef Py_ssize_t row
     if into_step == size and step == size:

@@ -2,11 +2,11 @@
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
-from cunpool._kernels.common.checks cimport must
+from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.copy_strided cimport every
 from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport bhalf, cloned, float4, float8, half, item1, item2, item4, item8
+from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8, void_multiversion
 from cunpool._kernels.pooling.compare cimport fill_lowest, int1, int2, int4, int8, number, vector_of
 
 cdef extern from "_kernels/pooling/pack.h":
@@ -123,8 +123,8 @@ cdef inline Py_ssize_t whole_vectors(Py_ssize_t count, Py_ssize_t size) noexcept
     return (count + vector - 1) // vector * vector
 
 
-cdef inline cloned widen_row(item4 *into, const char *row, Py_ssize_t step, Py_ssize_t count,
-                             number *full) noexcept nogil:
+cdef inline void_multiversion widen_row(item4 *into, const char *row, Py_ssize_t step, Py_ssize_t count,
+                                        number *full) noexcept nogil:
     """Copy `count` cells of half precision, `step` bytes apart, as single precision."""
     cdef item2[CHUNK] halves
     cdef Py_ssize_t some, i
@@ -158,7 +158,7 @@ cdef inline void pack_row(char *into, const char *row, Py_ssize_t step, Py_ssize
             (<number *> into)[i] = (<const number *> (row + i * step))[0]
 
 
-cdef inline cloned flip_first_bits(char *cells, Py_ssize_t count, number *full) noexcept nogil:
+cdef inline void_multiversion flip_first_bits(char *cells, Py_ssize_t count, number *full) noexcept nogil:
     """Make signed numbers of unsigned ones, of the same order, or the other way."""
     cdef Py_ssize_t i
     if number is item1 or number is item2 or number is item4 or number is item8:
@@ -193,13 +193,13 @@ cdef inline void pack(const Job *job, const Reach *reach, Py_ssize_t image, Run 
     cdef Py_ssize_t size[4]
     cdef Py_ssize_t step[4]
     cdef Py_ssize_t cell_step, group = 1, low, high, row, left, cell
-    cdef const char *corner = job.full.data + image * job.full.n
+    cdef const char *corner = job.full.data + image * job.full.batch_bytes
     cdef const char *source
     cdef char *into = run.values
     cdef bint in_array
     for axis in range(AXES):
         size[axis] = job.g.full[axis] if axis < 3 else job.channels
-        step[axis] = job.full.axis[axis] if axis < 3 else job.full.c
+        step[axis] = job.full.axis_bytes[axis] if axis < 3 else job.full.channel_bytes
     cell_step = step[inner]
     # Where cells follow each other over two axes, as columns of interleaved channels, both are one row.
     if (0 <= run.start[inner] and run.start[inner] + run.size[inner] <= size[inner] and cell_step == sizeof(number)
@@ -210,7 +210,7 @@ cdef inline void pack(const Job *job, const Reach *reach, Py_ssize_t image, Run 
         outer_axes = 2
     low = clamp(-run.start[inner], 0, run.size[inner])
     high = clamp(size[inner] - run.start[inner], low, run.size[inner])
-    must(run.length <= reach.cells)
+    assert_in_block(run.length <= reach.cells)
     for row in range(run.length // (run.size[inner] * group)):
         source = corner + (run.start[inner] + low) * step[inner]
         in_array = low < high

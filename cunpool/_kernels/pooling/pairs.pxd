@@ -1,9 +1,9 @@
 # Windows of 2 that lie side by side in contiguous rows, compared where they lie.
 from libc.stdint cimport int32_t
 
-from cunpool._kernels.common.caches cimport CACHE_LINE, fetch, PIECE, SHORT_STEPS
-from cunpool._kernels.common.checks cimport must
-from cunpool._kernels.common.types cimport cloned, float4, float8, inlined, item1, item2, item8
+from cunpool._kernels.common.caches cimport CACHE_LINE, prefetch_range, PREFETCH_SHORT_ROWS_BYTES, PREFETCH_WINDOWS
+from cunpool._kernels.common.checks cimport assert_in_block
+from cunpool._kernels.common.types cimport float4, float8, item1, item2, item8, void_inline, void_multiversion
 from cunpool._kernels.pooling.compare cimport hold, int1, int8, mark, number, vector_of
 from cunpool._kernels.pooling.floats cimport done, held_twos, hopeful
 
@@ -20,8 +20,8 @@ cdef inline item2 higher_byte(item2 cells, item2 highest, int row) noexcept nogi
     return max(highest, <item2> (cells & 0xFF00 | 7 - 2 * row - IN_HIGH))
 
 
-cdef inline inlined hold_bytes(int rows, const number *a, const number *b, const number *c, const number *d,
-                               Py_ssize_t count, number *best, item1 *code) noexcept nogil:
+cdef inline void_inline hold_bytes(int rows, const number *a, const number *b, const number *c, const number *d,
+                                   Py_ssize_t count, number *best, item1 *code) noexcept nogil:
     """The maxima of windows of 2 that lie in these rows, and which of a window's cells each was."""
     cdef item2 flip = 0x8080 if number is int1 else 0, highest
     cdef Py_ssize_t i
@@ -36,8 +36,9 @@ cdef inline inlined hold_bytes(int rows, const number *a, const number *b, const
         code[i] = <item1> (highest & 7 ^ 7)
 
 
-cdef inline inlined hold_pairs(int rows, const number *a, const number *b, const number *c, const number *d,
-                               const int32_t *places, Py_ssize_t count, number *best, int32_t *place) noexcept nogil:
+cdef inline void_inline hold_pairs(int rows, const number *a, const number *b, const number *c, const number *d,
+                                   const int32_t *places, Py_ssize_t count, number *best,
+                                   int32_t *place) noexcept nogil:
     """The maxima of windows of 2 that lie in these rows, and their places. It vectorises where `rows` is a constant."""
     cdef int32_t in_a = places[0], in_b = places[rows - 1 if rows < 4 else 1]
     cdef int32_t in_c = places[rows - 2 if rows > 2 else 0], in_d = places[rows - 1]
@@ -60,8 +61,8 @@ cdef inline inlined hold_pairs(int rows, const number *a, const number *b, const
         place[i] = there
 
 
-cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
-                                  Py_ssize_t ahead, Py_ssize_t piece, number *best, mark *place) noexcept nogil:
+cdef inline void_inline compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
+                                      Py_ssize_t ahead, Py_ssize_t piece, number *best, mark *place) noexcept nogil:
     """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places, or
     of bytes their codes.
 
@@ -78,17 +79,18 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
     cdef Py_ssize_t vector = vector_of(sizeof(number)), begin = 0, next
     cdef Py_ssize_t some = min(piece, count // vector * vector if count > vector else count)
     while True:
-        must(some > 0)
+        assert_in_block(some > 0)
         if ahead and apart:
-            fetch(<const char *> a + ahead, 2 * some * sizeof(number))
-            fetch(<const char *> b + ahead, 2 * some * sizeof(number))
+            prefetch_range(<const char *> a + ahead, 2 * some * sizeof(number))
+            prefetch_range(<const char *> b + ahead, 2 * some * sizeof(number))
             if rows > 2:  # unreached: a constant of each loop that this becomes
-                fetch(<const char *> c + ahead, 2 * some * sizeof(number))
-                fetch(<const char *> d + ahead, 2 * some * sizeof(number))
+                prefetch_range(<const char *> c + ahead, 2 * some * sizeof(number))
+                prefetch_range(<const char *> d + ahead, 2 * some * sizeof(number))
         elif ahead:
-            fetch(<const char *> (row[0] + 2 * min(rows, 2) * begin) + ahead, 2 * min(rows, 2) * some * sizeof(number))
+            prefetch_range(<const char *> (row[0] + 2 * min(rows, 2) * begin) + ahead,
+                           2 * min(rows, 2) * some * sizeof(number))
             if rows > 2:  # unreached: a constant of each loop that this becomes
-                fetch(<const char *> (row[2] + 4 * begin) + ahead, 4 * some * sizeof(number))
+                prefetch_range(<const char *> (row[2] + 4 * begin) + ahead, 4 * some * sizeof(number))
         if mark is item1:
             hold_bytes(rows, a, b, c, d, some, best, place)
         else:
@@ -107,9 +109,9 @@ cdef inline inlined compare_pairs(int rows, const number **row, const int32_t *p
         some = min(piece, (count - begin) // vector * vector)
 
 
-cdef inline inlined compare_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
-                                 Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece, const char *limit, number *best,
-                                 mark *place) noexcept nogil:
+cdef inline void_inline compare_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places,
+                                     Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
+                                     const char *limit, number *best, mark *place) noexcept nogil:
     """`compare_pairs` for some pooled rows, `step` bytes of the array apart. Short ones as whole vectors, whose rest is
     overwritten by what follows, where there is memory of the array's behind them, which ends at `limit`."""
     cdef const number *at[4]
@@ -162,8 +164,8 @@ cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const
         # Mostly none were held, and pointers are not copied: a vector of what was just written one by one has to wait.
         for i in range(rows if some else 0):
             at[i] = row[i] + some * step
-        compare_each_twos(rows, <const char **> at if some else row, step, places, count, lines - some, ahead, PIECE,
-                          limit, best + some * count, place + some * count)
+        compare_each_twos(rows, <const char **> at if some else row, step, places, count, lines - some, ahead,
+                          PREFETCH_WINDOWS, limit, best + some * count, place + some * count)
 
 
 cdef inline void compare_short_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
@@ -171,13 +173,13 @@ cdef inline void compare_short_twos(int rows, const char **row, Py_ssize_t step,
                                     bint placed, int *careful, number *best, int32_t *place) noexcept nogil:
     """`compare_twos` for short rows that follow each other beyond the caches: before some of them, what lies `ahead` is
     fetched, and then they are compared as within the caches."""
-    cdef Py_ssize_t most = SHORT_STEPS // step, some
+    cdef Py_ssize_t most = PREFETCH_SHORT_ROWS_BYTES // step, some
     cdef int i
     while True:
         some = min(lines, most)
         for i in range(rows):
             if i == 0 or row[i] - row[i - 1] >= step:  # another layer's
-                fetch(row[i] + ahead, some * step)
+                prefetch_range(row[i] + ahead, some * step)
         compare_twos(rows, row, step, places, count, some, 0, limit, placed, True, careful, best, place)
         if some == lines:
             return
@@ -188,9 +190,9 @@ cdef inline void compare_short_twos(int rows, const char **row, Py_ssize_t step,
         lines -= some
 
 
-cdef inline inlined compare_by_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places,
-                                    Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
-                                    const char *limit, number *best, mark *place) noexcept nogil:
+cdef inline void_inline compare_by_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places,
+                                        Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
+                                        const char *limit, number *best, mark *place) noexcept nogil:
     """`compare_rows`, compiled apart for what there is."""
     if rows == 1:
         compare_rows(1, row, step, places, count, lines, ahead, piece, limit, best, place)
@@ -200,27 +202,28 @@ cdef inline inlined compare_by_rows(int rows, const char **row, Py_ssize_t step,
         compare_rows(4, row, step, places, count, lines, ahead, piece, limit, best, place)
 
 
-cdef inline cloned compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
-                                     Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
-                                     const char *limit, number *best, int32_t *place) noexcept nogil:
+cdef inline void_multiversion compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
+                                                Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
+                                                const char *limit, number *best, int32_t *place) noexcept nogil:
     """`compare_rows` of numbers of several bytes."""
     # With a constant these take up to a fifth less time, for a larger wheel; doubles 0.9 to 1.3 times as long.
     if number is float4:
-        compare_by_rows(rows, row, step, places, count, lines, ahead, PIECE, limit, best, place)
+        compare_by_rows(rows, row, step, places, count, lines, ahead, PREFETCH_WINDOWS, limit, best, place)
     elif number is not int1 and number is not item1 and number is not int8 and number is not item8:
         compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, best, place)
 
 
-cdef inline cloned compare_bytes(int rows, const char **row, Py_ssize_t step, Py_ssize_t count, Py_ssize_t lines,
-                                 Py_ssize_t ahead, const char *limit, number *best, item1 *code) noexcept nogil:
+cdef inline void_multiversion compare_bytes(int rows, const char **row, Py_ssize_t step, Py_ssize_t count,
+                                            Py_ssize_t lines, Py_ssize_t ahead, const char *limit, number *best,
+                                            item1 *code) noexcept nogil:
     """`compare_rows` of bytes, which are faster in one piece if nothing is fetched."""
-    cdef Py_ssize_t piece = PIECE if ahead else max(count, vector_of(1))
+    cdef Py_ssize_t piece = PREFETCH_WINDOWS if ahead else max(count, vector_of(1))
     if number is int1 or number is item1:
         compare_by_rows(rows, row, step, NULL, count, lines, ahead, piece, limit, best, code)
 
 
-cdef inline cloned places_of_codes(const item1 *code, const int32_t *places, int rows, const int32_t *begin,
-                                   Py_ssize_t count, int32_t *place) noexcept nogil:
+cdef inline void_multiversion places_of_codes(const item1 *code, const int32_t *places, int rows, const int32_t *begin,
+                                              Py_ssize_t count, int32_t *place) noexcept nogil:
     """The places of windows of 2 by their codes, from those of their rows, and from where each window begins if that is
     known."""
     cdef int32_t below = places[1] - 2 if rows > 1 else 0, behind = places[2] - 4 if rows > 2 else 0

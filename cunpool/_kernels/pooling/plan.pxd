@@ -1,8 +1,8 @@
 # What a plan of pooling is, and which way is worth it: the conditions of the list that `plan_pool` is (`_pool.pyx`).
-from cunpool._kernels.common.arrays cimport flat_stride, plane_of, View
-from cunpool._kernels.common.checks cimport met
-from cunpool._kernels.common.geometry cimport cells_of, clamp, Geometry, size_of
-from cunpool._kernels.common.job cimport all_follow, interleaved, Job
+from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
+from cunpool._kernels.common.checks cimport branch_counted
+from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
+from cunpool._kernels.common.job cimport are_all_contiguous, has_interleaved_channels, Job
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.pooling.compare cimport vector_of
 from cunpool._kernels.pooling.deal cimport blocks, Rows
@@ -68,19 +68,19 @@ cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
     return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
-            and met("rows short enough to be joined", g.pooled[2] < LINE // 4)
-            and met("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
-            and met("windows within their plane", (g.kernel[1] - 1) * g.dilation[1] < g.stride[1])
+            and branch_counted("rows short enough to be joined", g.pooled[2] < LINE // 4)
+            and branch_counted("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
+            and branch_counted("windows within their plane", (g.kernel[1] - 1) * g.dilation[1] < g.stride[1])
             and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
-            and met("planes that follow each other", all_follow(job, item_size, index_size)))
+            and branch_counted("planes that follow each other", are_all_contiguous(job, item_size, index_size)))
 
 
 cdef inline void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Make one tall plane of all, which have to follow each other."""
     cdef Py_ssize_t planes = job.batch * job.channels
-    job.full.axis[1] = job.g.full[2] * item_size
-    job.pooled.axis[1] = job.g.pooled[2] * item_size
-    job.indices.axis[1] = job.g.pooled[2] * index_size
+    job.full.axis_bytes[1] = job.g.full[2] * item_size
+    job.pooled.axis_bytes[1] = job.g.pooled[2] * item_size
+    job.indices.axis_bytes[1] = job.g.pooled[2] * index_size
     job.g.full[1] *= planes
     job.g.pooled[1] *= planes
     job.batch = job.channels = 1
@@ -88,38 +88,41 @@ cdef inline void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noe
 
 cdef inline void join(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil:
     """Make one tall plane of all."""
-    job.height = job.g.full[1]
+    job.rows_per_plane = job.g.full[1]
     fold(job, item_size, job.index_size)
     plan.ways += JOINED_TAKEN
 
 
 cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
     """Whether dealing out, and comparing all cells of a window, beats reaching."""
-    if met("a window of more cells than are worth dealing", cells_of(job.g.kernel) > DEALT):
+    if branch_counted("a window of more cells than are worth dealing", element_count(job.g.kernel) > DEALT):
         return False
-    if (met("overlapping windows of so many cells", cells_of(job.g.kernel) == DEALT and job.g.stride[2] == 1)
-            and met("rows that are better reached", SHORT_OVERLAPPING <= job.g.pooled[2] <= LONG_OVERLAPPING)):
+    if (branch_counted("overlapping windows of so many cells",
+                       element_count(job.g.kernel) == DEALT and job.g.stride[2] == 1)
+            and branch_counted("rows that are better reached",
+                               SHORT_OVERLAPPING <= job.g.pooled[2] <= LONG_OVERLAPPING)):
         return False
-    if met("rows too short for reaching", job.g.pooled[2] < REACHING):
+    if branch_counted("rows too short for reaching", job.g.pooled[2] < REACHING):
         return True
-    if met("half precision, or narrow numbers without indices",  # unreached: a name
+    if branch_counted("half precision, or narrow numbers without indices",  # unreached: a name
            half_precision or item_size == 1 and job.indices.data == NULL):
         return False
-    return met("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
+    return branch_counted("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
 
 
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Cells from one column to the next, where values alone can be filtered: of rows that are contiguous or interleave
     the channels, as those of the results are; else 0."""
     cdef const Geometry *g = &job.g
-    if g.kernel[0] > 1 and met("layers of many rows", g.kernel[0] * g.kernel[1] > 16):
+    if g.kernel[0] > 1 and branch_counted("layers of many rows", g.kernel[0] * g.kernel[1] > 16):
         return 0
-    if (job.full.axis[2] == item_size and job.pooled.axis[2] == item_size
-            and not met("channels closer than columns of one", job.channels > 1 and job.full.c == item_size)):
+    if (job.full.axis_bytes[2] == item_size and job.pooled.axis_bytes[2] == item_size
+            and not branch_counted("channels closer than columns of one", job.channels > 1
+                                   and job.full.channel_bytes == item_size)):
         return 1
-    if (met("channels that are interleaved", interleaved(job, &job.full, item_size))
-            and interleaved(job, &job.pooled, item_size)
-            and met("units of some channels", job.channels * item_size <= BROADEST)):
+    if (branch_counted("channels that are interleaved", has_interleaved_channels(job, &job.full, item_size))
+            and has_interleaved_channels(job, &job.pooled, item_size)
+            and branch_counted("units of some channels", job.channels * item_size <= BROADEST)):
         return job.channels
     return 0
 
@@ -135,15 +138,15 @@ cdef inline Py_ssize_t looks_at_once(Py_ssize_t item_size, Py_ssize_t channels) 
 cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, Py_ssize_t unit, bint tall) noexcept nogil:
     """Whether filtering is worth its plan, and its rows their loops: as one tall plane each row, else each plane."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row = g.pooled[2] * unit * cells_of(g.kernel)
-    if (met("broad units, of which a stride leaves some out",
-            g.stride[2] > 1 and unit >= MANY and unit * item_size >= BROAD_UNIT)
-            and met("so few cells that all of a window are compared at once",
-                    cells_of(g.kernel) <= looks_at_once(item_size, unit))):
+    cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel)
+    if (branch_counted("broad units, of which a stride leaves some out", g.stride[2] > 1 and unit >= MANY
+                       and unit * item_size >= BROAD_UNIT)
+            and branch_counted("so few cells that all of a window are compared at once",
+                               element_count(g.kernel) <= looks_at_once(item_size, unit))):
         return False
-    return (met("columns enough to be filtered", g.full[2] * unit > NARROW)
-            and met("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED))
-            and met("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
+    return (branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW)
+            and branch_counted("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED))
+            and branch_counted("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
 
 
 cdef inline void exchange(Py_ssize_t *sizes, int axis) noexcept nogil:
@@ -160,19 +163,19 @@ cdef inline void turn(Job *job, int axis) noexcept nogil:
     exchange(job.g.stride, axis)
     exchange(job.g.padding, axis)
     exchange(job.g.dilation, axis)
-    exchange(job.full.axis, axis)
-    exchange(job.pooled.axis, axis)
-    exchange(job.indices.axis, axis)
-    exchange(job.place_steps, axis)
-    exchange(job.raster, axis)
-    job.order[axis], job.order[2] = job.order[2], job.order[axis]
+    exchange(job.full.axis_bytes, axis)
+    exchange(job.pooled.axis_bytes, axis)
+    exchange(job.indices.axis_bytes, axis)
+    exchange(job.index_steps, axis)
+    exchange(job.raster_steps, axis)
+    job.raster_axes[axis], job.raster_axes[2] = job.raster_axes[2], job.raster_axes[axis]
 
 
 cdef inline void turn_to_channels(Job *job, Py_ssize_t item_size) noexcept nogil:
     """Take for the width the last axis along which all channels are the next ones in memory, if there is any."""
     cdef int axis
     for axis in range(2, -1, -1):
-        if job.full.axis[axis] == job.channels * item_size:
+        if job.full.axis_bytes[axis] == job.channels * item_size:
             turn(job, axis)
             return
 
@@ -186,8 +189,9 @@ cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int
     cdef Py_ssize_t batch = job.batch, channels = job.channels, unit
     cdef int axis
     cdef bint tall
-    if (job.indices.data != NULL or not met("windows of more than a cell", cells_of(g.kernel) > 1)
-            or not met("cells enough to be filtered", batch * channels * cells_of(g.full) >= LEAST_FILTERED)):
+    if (job.indices.data != NULL or not branch_counted("windows of more than a cell", element_count(g.kernel) > 1)
+            or not branch_counted("cells enough to be filtered",
+                                  batch * channels * element_count(g.full) >= LEAST_FILTERED)):
         return False
     for axis in range(2, -1, -1):
         turn(job, axis)
@@ -206,22 +210,24 @@ cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int
 cdef inline Py_ssize_t dealt_unit(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Cells of a column, where a row can be dealt out: 1 of a contiguous row, or with indices all channels that are
     interleaved, in the results too, if they are few but of several bytes; else 0."""
-    if job.full.axis[2] == item_size:
-        return not met("channels closer to each other than columns",
-                       job.channels > 1 and size_of(job.full.c) < item_size)
+    if job.full.axis_bytes[2] == item_size:
+        return not branch_counted("channels closer to each other than columns", job.channels > 1
+                                  and absolute(job.full.channel_bytes) < item_size)
     # Places are counted from a block's first window then: 32 bits are enough for that, and 9 rows of a window, here.
-    if (job.indices.data != NULL and item_size >= 4 and met("few channels", job.channels <= UNIT_MOST)
-            and interleaved(job, &job.full, item_size) and interleaved(job, &job.pooled, item_size)
-            and met("indices interleaved like values", interleaved(job, &job.indices, job.index_size))
-            and cells_of(job.g.full) <= 1 << 27):
+    if (job.indices.data != NULL and item_size >= 4 and branch_counted("few channels", job.channels <= UNIT_MOST)
+            and has_interleaved_channels(job, &job.full, item_size)
+            and has_interleaved_channels(job, &job.pooled, item_size)
+            and branch_counted("indices interleaved like values",
+                               has_interleaved_channels(job, &job.indices, job.index_size))
+            and element_count(job.g.full) <= 1 << 27):
         return job.channels
     return 0
 
 
 cdef inline void interleave(View *view) noexcept nogil:
     """Make one plane of all channels of an image."""
-    view.c = view.n
-    view.even = True
+    view.channel_bytes = view.batch_bytes
+    view.uniform_planes = True
 
 
 cdef inline bint plan_dealt(Job *job, Plan *plan, Py_ssize_t item_size, bint half_precision, bint *few) noexcept nogil:
@@ -238,7 +244,7 @@ cdef inline bint plan_dealt(Job *job, Plan *plan, Py_ssize_t item_size, bint hal
                 if blocks(job, item_size, 1, &plan.rows.most):
                     join(job, plan, item_size)
                     return True
-            elif met("many channels of few windows", job.channels >= MANY and job.g.pooled[2] <= FEW):
+            elif branch_counted("many channels of few windows", job.channels >= MANY and job.g.pooled[2] <= FEW):
                 few[0] = True
             elif blocks(job, item_size, unit, &plan.rows.most):
                 if unit > 1:
@@ -264,27 +270,28 @@ cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int t
     and with gaps behind them, which may not be read. A plane is never split, so each thread has to have one.
     """
     cdef const View *full = &job.full
-    cdef Py_ssize_t planes = job.batch * job.channels, step = size_of(full.axis[2]), size = item_size, some
+    cdef Py_ssize_t planes = job.batch * job.channels, step = absolute(full.axis_bytes[2]), size = item_size, some
     cdef int axis
-    if job.channels > 1 and step > size_of(full.c) or job.batch > 1 and step > size_of(full.n):
+    if job.channels > 1 and step > absolute(full.channel_bytes) or job.batch > 1 and step > absolute(full.batch_bytes):
         return 0
-    if (full.axis[2] == item_size
-            and (met("contiguous planes, or rows long enough where they lie",
-                     job.g.full[2] > COPIED_ROW or flat_stride(full, job.g.full) == item_size)
-                 or twos(job, item_size))
-            and not met("short rows of windows of two, with gaps behind them", with_gaps_behind_twos(job, item_size))):
+    if (full.axis_bytes[2] == item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
+                                                            job.g.full[2] > COPIED_ROW
+                                                            or raster_stride(full, job.g.full) == item_size)
+                                             or twos(job, item_size))
+            and not branch_counted("short rows of windows of two, with gaps behind them",
+                                   with_gaps_behind_twos(job, item_size))):
         return 0
-    if (met("fewer planes than threads", planes < threads)
-            or not met("planes of the results equally far apart",
-                       job.pooled.even and (job.indices.data == NULL or job.indices.even))):
+    if (branch_counted("fewer planes than threads", planes < threads)
+            or not branch_counted("planes of the results equally far apart", job.pooled.uniform_planes
+                                  and (job.indices.data == NULL or job.indices.uniform_planes))):
         return 0
     for axis in range(3):
-        if met("planes larger than a buffer", job.g.full[axis] > COPIED_MOST // size):
+        if branch_counted("planes larger than a buffer", job.g.full[axis] > COPIED_MOST // size):
             return 0
         size *= job.g.full[axis]
-    if (size == item_size
-            or met("an axis closer in memory than the width", job.g.full[1] > 1 and step > size_of(full.axis[1])
-                   or job.g.full[0] > 1 and step > size_of(full.axis[0]))):
+    if (size == item_size or branch_counted("an axis closer in memory than the width", job.g.full[1] > 1
+                                            and step > absolute(full.axis_bytes[1]) or job.g.full[0] > 1
+                                            and step > absolute(full.axis_bytes[0]))):
         return 0
     some = clamp(COPIED_LOT // size, 1, planes)
     if threads > 1:
@@ -296,14 +303,14 @@ cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes
                              char *into) noexcept nogil:
     """Bring some planes into C order."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t flat = flat_stride(&job.full, g.full), plane, d, h
+    cdef Py_ssize_t flat = raster_stride(&job.full, g.full), plane, d, h
     cdef const char *start
     for plane in range(first, first + planes):
-        start = plane_of(&job.full, job.channels, plane)
-        if met("planes of cells as far apart everywhere", flat != 0):
-            into = copy_cells(into, start, flat, cells_of(g.full), item_size)
+        start = plane_address(&job.full, job.channels, plane)
+        if branch_counted("planes of cells as far apart everywhere", flat != 0):
+            into = copy_cells(into, start, flat, element_count(g.full), item_size)
             continue
         for d in range(g.full[0]):
             for h in range(g.full[1]):
-                into = copy_cells(into, start + d * job.full.axis[0] + h * job.full.axis[1], job.full.axis[2],
-                                  g.full[2], item_size)
+                into = copy_cells(into, start + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1],
+                                  job.full.axis_bytes[2], g.full[2], item_size)

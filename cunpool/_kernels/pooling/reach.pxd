@@ -11,10 +11,10 @@
 # number, moves to the first cell of the array in its window; codes become places where places are asked for.
 from libc.stdint cimport int64_t, uint32_t
 
-from cunpool._kernels.common.checks cimport met, must
-from cunpool._kernels.common.geometry cimport cells_of, clamp, Geometry, size_of
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport cloned, inlined
+from cunpool._kernels.common.types cimport void_inline, void_multiversion
 from cunpool._kernels.pooling.compare cimport beats, first_tap, inside, lowest, spans_far
 from cunpool._kernels.pooling.filter cimport FILTERED_MORE, plan_filter
 from cunpool._kernels.pooling.pack cimport (
@@ -22,16 +22,16 @@ from cunpool._kernels.pooling.pack cimport (
     span_of, SPARSE, TURN, whole_vectors)
 
 
-cdef inline inlined highest(compared *into, const compared *a, const compared *b, Py_ssize_t count) noexcept nogil:
+cdef inline void_inline highest(compared *into, const compared *a, const compared *b, Py_ssize_t count) noexcept nogil:
     """The higher of two cells each; `b` comes later."""
     cdef Py_ssize_t i
     for i in range(count):
         into[i] = b[i] if beats(b[i], a[i]) else a[i]
 
 
-cdef inline inlined highest_coded(compared *into, code *code_into, const compared *a, const compared *b,
-                                  const code *code_a, const code *code_b, code worth,
-                                  Py_ssize_t count) noexcept nogil:
+cdef inline void_inline highest_coded(compared *into, code *code_into, const compared *a, const compared *b,
+                                      const code *code_a, const code *code_b, code worth,
+                                      Py_ssize_t count) noexcept nogil:
     """The same with codes: in the window of `a`, the later cell's code is `worth` more."""
     cdef Py_ssize_t i
     cdef code first, second
@@ -51,8 +51,8 @@ cdef inline void swap(Run *run) noexcept nogil:
     run.codes, run.other_codes = run.other_codes, run.codes
 
 
-cdef inline cloned reach_along(Run *run, Py_ssize_t kernel, Py_ssize_t unit, Py_ssize_t worth, bint coding,
-                               compared *compared_type, code *code_type) noexcept nogil:
+cdef inline void_multiversion reach_along(Run *run, Py_ssize_t kernel, Py_ssize_t unit, Py_ssize_t worth, bint coding,
+                                          compared *compared_type, code *code_type) noexcept nogil:
     """The highest of `kernel` cells, `unit` cells apart, from each cell on: the run against itself, shifted."""
     cdef Py_ssize_t reached = 1, shift, count = run.length
     while reached < kernel:
@@ -69,16 +69,16 @@ cdef inline cloned reach_along(Run *run, Py_ssize_t kernel, Py_ssize_t unit, Py_
         reached += shift
 
 
-cdef inline cloned reach_in_turn(Run *run, Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t kernel, Py_ssize_t dilation,
-                                 Py_ssize_t stride, Py_ssize_t row, Py_ssize_t worth, bint coding,
-                                 compared *compared_type, code *code_type) noexcept nogil:
+cdef inline void_multiversion reach_in_turn(Run *run, Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t kernel,
+                                            Py_ssize_t dilation, Py_ssize_t stride, Py_ssize_t row, Py_ssize_t worth,
+                                            bint coding, compared *compared_type, code *code_type) noexcept nogil:
     """The highest of `kernel` rows of `row` cells each, for `windows` of every `rows` rows."""
     cdef compared *into = <compared *> run.other_values
     cdef code *code_into = <code *> run.other_codes
     cdef const compared *values = <const compared *> run.values
     cdef const code *codes = <const code *> run.codes
     cdef Py_ssize_t next = dilation * row, whole = whole_vectors(row, sizeof(compared)), tap
-    must(run.length // (rows * row) * windows * row + whole - row <= run.room)
+    assert_in_block(run.length // (rows * row) * windows * row + whole - row <= run.room)
     stride = stride if windows > 1 else 0  # of a single window it may be anything
     for _ in range(run.length // (rows * row)):
         for _window in range(windows):
@@ -161,7 +161,7 @@ cdef inline void reach_all(const Job *job, const Reach *reach, Run *run, compare
     cdef Py_ssize_t worth = 1, kernel
     cdef int axis, last
     for last in range(2, -1, -1):
-        axis = job.order[last]
+        axis = job.raster_axes[last]
         kernel = g.kernel[axis]
         if kernel > 1 and reach.in_turn[axis]:
             reach_in_turn(run, run.size[axis], run.count[axis], kernel, g.dilation[axis], g.stride[axis],
@@ -205,7 +205,7 @@ cdef inline void order_axes(const Job *job, int *order) noexcept nogil:
     cdef Py_ssize_t step[4]
     cdef int k, other, axis
     for axis in range(AXES):
-        step[axis] = size_of(job.full.axis[axis] if axis < 3 else job.full.c)
+        step[axis] = absolute(job.full.axis_bytes[axis] if axis < 3 else job.full.channel_bytes)
         if (job.g.full[axis] if axis < 3 else job.channels) == 1:
             step[axis] = <Py_ssize_t> (<size_t> -1 >> 1)
     order[0] = CHANNEL
@@ -280,9 +280,9 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     cdef Py_ssize_t *one = [1, 1, 1, 1]
     cdef Py_ssize_t least = block_cells(g, one), room = BUFFER // item_size, row = 1
     cdef int axis, k
-    if (met("a window too large for a buffer", least < 0 or least * item_size > BUFFER_MOST)
-            or met("windows that are nearly all padding", least > MOSTLY * cells_of(g.full))
-            or met("windows that miss the array", not all_windows_see_cells(g))):
+    if (branch_counted("a window too large for a buffer", least < 0 or least * item_size > BUFFER_MOST)
+            or branch_counted("windows that are nearly all padding", least > MOSTLY * element_count(g.full))
+            or branch_counted("windows that miss the array", not all_windows_see_cells(g))):
         return False
     reach.filter.unit = unit
     reach.item_size = item_size
@@ -290,34 +290,36 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     reach.code_size = 0
     if index_size:
         reach.code_size = min(item_size, 4)
-        if item_size == 1 and met("codes wider than the numbers", cells_of(g.kernel) > 256):
+        if item_size == 1 and branch_counted("codes wider than the numbers", element_count(g.kernel) > 256):
             reach.code_size = 2
-        if item_size < 4 and met("a window of too many cells for its codes", cells_of(g.kernel) > 65536):
+        if item_size < 4 and branch_counted("a window of too many cells for its codes",
+                                            element_count(g.kernel) > 65536):
             return False
     order_axes(job, reach.order)
     if unit:
         room *= FILTERED_MORE
     if threads > 1:
-        room = clamp(job.batch * job.channels * cells_of(g.full) // (4 * threads), 1024, room)
+        room = clamp(job.batch * job.channels * element_count(g.full) // (4 * threads), 1024, room)
     size_blocks(job, reach, max(room, least))
-    if met("units that leave room for one window", unit > 1 and reach.most[0] * reach.most[1] * reach.most[2] == 1
-           and shared_by(g, 0) * shared_by(g, 1) * shared_by(g, 2) > 1):
+    if branch_counted("units that leave room for one window", unit > 1
+                      and reach.most[0] * reach.most[1] * reach.most[2] == 1
+                      and shared_by(g, 0) * shared_by(g, 1) * shared_by(g, 2) > 1):
         return False
     if unit:
         plan_filter(g, reach.most, item_size, &reach.filter)
         # A single window may be too much, with all channels as units or with its rows in whole vectors.
         if not 0 <= reach.cells * item_size <= BUFFER_MOST or reach.filter.levels * item_size > 2 * BUFFER_MOST:
             return False
-    if met("blocks of cells that hardly any window looks at",
-           reach.cells > SPARSE * reach.most[0] * reach.most[1] * reach.most[2] * reach.most[CHANNEL]
-           * min(cells_of(g.kernel), reach.cells)):
+    if branch_counted("blocks of cells that hardly any window looks at",
+                      reach.cells > SPARSE * reach.most[0] * reach.most[1] * reach.most[2] * reach.most[CHANNEL]
+                      * min(element_count(g.kernel), reach.cells)):
         return False
     for k in range(AXES - 1, -1, -1):
         axis = reach.order[k]
         if axis < 3:
-            reach.in_turn[axis] = (g.kernel[axis] > 1 and met("rows worth a loop", row >= TURN)
-                                   and met("fewer rows than passes", g.kernel[axis] - 1
-                                           <= passes(g.kernel[axis]) * g.stride[axis]))
+            reach.in_turn[axis] = (g.kernel[axis] > 1 and branch_counted("rows worth a loop", row >= TURN)
+                                   and branch_counted("fewer rows than passes",
+                                                      g.kernel[axis] - 1 <= passes(g.kernel[axis]) * g.stride[axis]))
             row *= reach.most[axis] if reach.in_turn[axis] else span_of(g, axis, reach.most[axis])
         else:
             row *= reach.most[axis]
@@ -333,8 +335,8 @@ cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t cell) noexcept nog
 
 cdef inline Py_ssize_t table_bytes(const Job *job) noexcept nogil:
     """Bytes of the table by which codes become places, 0 where there is none."""
-    if met("a window whose codes need a table", cells_of(job.g.kernel) > SMALL) or spans_far(job):
-        return cells_of(job.g.kernel) * sizeof(int64_t)
+    if branch_counted("a window whose codes need a table", element_count(job.g.kernel) > SMALL) or spans_far(job):
+        return element_count(job.g.kernel) * sizeof(int64_t)
     return 0
 
 
@@ -349,5 +351,5 @@ cdef inline void plan_offsets(const Job *job, Offsets *offsets, int64_t *table) 
     offsets.per_layer = <uint32_t> (65536 // layer + 1)
     offsets.table = table
     if table != NULL:
-        for place in range(cells_of(g.kernel)):
+        for place in range(element_count(g.kernel)):
             table[place] = relative(g, place)

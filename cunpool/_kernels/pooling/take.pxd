@@ -3,12 +3,12 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport cunpool_copy
-from cunpool._kernels.common.checks cimport met
+from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.copy_strided cimport every
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport (
-    bhalf, cloned, float4, float8, half, index, index4, index8, item1, item2, item4, item8)
+    bhalf, float4, float8, half, index, index4, index8, item1, item2, item4, item8, void_multiversion)
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8, number
 from cunpool._kernels.pooling.pack cimport (
     AXES, CHANNEL, CHUNK, code, cunpool_narrow, Offsets, Reach, Run, TURN, whole_vectors)
@@ -32,8 +32,8 @@ cdef inline number unpacked(const char *values, Py_ssize_t i, number *full) noex
     return x
 
 
-cdef inline cloned take_values(char *into, Py_ssize_t into_step, const char *values, Py_ssize_t stride,
-                               Py_ssize_t count, number *full) noexcept nogil:
+cdef inline void_multiversion take_values(char *into, Py_ssize_t into_step, const char *values, Py_ssize_t stride,
+                                          Py_ssize_t count, number *full) noexcept nogil:
     """Every `stride`-th value, of as many as CHUNK."""
     cdef number[CHUNK] line
     cdef Py_ssize_t i
@@ -53,7 +53,8 @@ cdef inline cloned take_values(char *into, Py_ssize_t into_step, const char *val
         cunpool_copy(into, <const char *> line, count * sizeof(number))
 
 
-cdef inline cloned take_codes(uint32_t *line, const code *codes, Py_ssize_t stride, Py_ssize_t count) noexcept nogil:
+cdef inline void_multiversion take_codes(uint32_t *line, const code *codes, Py_ssize_t stride,
+                                         Py_ssize_t count) noexcept nogil:
     """Every `stride`-th code."""
     cdef Py_ssize_t i
     if stride == 1:
@@ -67,8 +68,8 @@ cdef inline cloned take_codes(uint32_t *line, const code *codes, Py_ssize_t stri
             line[i] = codes[i * stride]
 
 
-cdef inline cloned write_line(const Reach *reach, char *into, Py_ssize_t into_step, const uint32_t *codes,
-                              Py_ssize_t base, const index *ramp, Py_ssize_t count) noexcept nogil:
+cdef inline void_multiversion write_line(const Reach *reach, char *into, Py_ssize_t into_step, const uint32_t *codes,
+                                         Py_ssize_t base, const index *ramp, Py_ssize_t count) noexcept nogil:
     """Indices of `count` windows: codes as they are; or places, each as much further as the `ramp` says."""
     cdef Offsets offsets = reach.offsets  # the compiler has to fear that writing results changes these
     cdef index[CHUNK] line
@@ -145,7 +146,7 @@ cdef inline void plan_row(const Reach *reach, const Run *run, const Py_ssize_t *
     row.unit = 1
     # Channels that lie next to each other, and next to those of the next window, in the results too; or else the longer
     # of the two innermost axes: three channels would make a short loop.
-    if (inner == CHANNEL and met("channels too few for a row of their own", count < UNIT)
+    if (inner == CHANNEL and branch_counted("channels too few for a row of their own", count < UNIT)
             and value_step[inner] == size and value_step[outer] == count * size
             and (not indices
                  or index_step[inner] == reach.index_size and index_step[outer] == count * reach.index_size)):
@@ -206,18 +207,18 @@ cdef inline void take(const Job *job, const Reach *reach, Py_ssize_t image, cons
     cdef Py_ssize_t index_step[4]
     cdef Py_ssize_t next[4]
     cdef Py_ssize_t base = 0, place, from_here, rows = 1, line, left, at
-    cdef char *values = job.pooled.data + image * job.pooled.n
-    cdef char *indices = job.indices.data + image * job.indices.n if job.indices.data != NULL else NULL
+    cdef char *values = job.pooled.data + image * job.pooled.batch_bytes
+    cdef char *indices = job.indices.data + image * job.indices.batch_bytes if job.indices.data != NULL else NULL
     cdef char *to_values
     cdef char *to_indices
     cdef int axis, k
     cdef Row row
     for axis in range(AXES):
-        value_step[axis] = job.pooled.axis[axis] if axis < 3 else job.pooled.c
+        value_step[axis] = job.pooled.axis_bytes[axis] if axis < 3 else job.pooled.channel_bytes
         values += run.begin[axis] * value_step[axis]
         index_step[axis] = next[axis] = 0
         if indices != NULL:
-            index_step[axis] = job.indices.axis[axis] if axis < 3 else job.indices.c
+            index_step[axis] = job.indices.axis_bytes[axis] if axis < 3 else job.indices.channel_bytes
             indices += run.begin[axis] * index_step[axis]
     if indices != NULL:
         next[2] = g.stride[2]

@@ -2,12 +2,13 @@
 # rows are short.
 from libc.stdint cimport int32_t
 
-from cunpool._kernels.common.arrays cimport plane_of
-from cunpool._kernels.common.caches cimport AHEAD, aligned, CACHE_LINE, SHORT_STEPS, whole_steps
-from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.arrays cimport plane_address
+from cunpool._kernels.common.caches cimport (
+    align_to_cache_line, CACHE_LINE, PREFETCH_BYTES, PREFETCH_SHORT_ROWS_BYTES, prefetch_whole_rows)
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport float4, float8, item1, noinline
+from cunpool._kernels.common.types cimport float4, float8, item1, void_noinline
 from cunpool._kernels.pooling.compare cimport end_of, int1, number, place_of, vector_of
 from cunpool._kernels.pooling.deal cimport Block, SHORT
 from cunpool._kernels.pooling.pairs cimport (
@@ -29,34 +30,35 @@ cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
         if (g.pooled[axis] - 1) * g.stride[axis] + g.kernel[axis] > g.full[axis]:
             return False
     return (g.kernel[2] == 2 and g.stride[2] == 2
-            and met("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size))
-            and met("contiguous rows of windows of two", job.full.axis[2] == size))
+            and branch_counted("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size))
+            and branch_counted("contiguous rows of windows of two", job.full.axis_bytes[2] == size))
 
 
 cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:
     """Pooled rows of a layer of each plane, where these may have been made into a tall one."""
-    return job.height // job.g.stride[1] if job.height else job.g.pooled[1]
+    return job.rows_per_plane // job.g.stride[1] if job.rows_per_plane else job.g.pooled[1]
 
 
 cdef inline bint rows_together(const Job *job, Py_ssize_t size) noexcept nogil:
     """Whether rows of windows of 2 are so short, and so near, that their indices are written together: then where a row
     begins is added, in 32 bits, to each window's place. That costs bytes nothing, whose codes have to become places."""
     cdef const Geometry *g = &job.g
-    return (met("short rows of windows of two", g.pooled[2] <= (SHORT_OF_BYTES if size == 1 else SHORT))
-            and job.indices.data != NULL and not job.code_size and g.stride[1] < 1 << 30 and job.raster[1] < 1 << 20
-            and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
-            <= 0x7FFFFFFF - LINE * g.stride[1] * job.raster[1])
+    return (branch_counted("short rows of windows of two", g.pooled[2] <= (SHORT_OF_BYTES if size == 1 else SHORT))
+            and job.indices.data != NULL and not job.code_size and g.stride[1] < 1 << 30
+            and job.raster_steps[1] < 1 << 20 and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1,
+                                                           g.kernel[2] - 1) <= 0x7FFFFFFF - LINE * g.stride[1]
+            * job.raster_steps[1])
 
 
-cdef inline noinline begin_rows(const Job *job, int32_t *begin) noexcept nogil:
+cdef inline void_noinline begin_rows(const Job *job, int32_t *begin) noexcept nogil:
     """How far each window of a block of short rows begins behind the first one."""
     cdef Py_ssize_t width = job.g.pooled[2], rows = rows_of_plane(job), row, i
     for row in range(min(LINE // width, job.g.pooled[1])):
         for i in range(width):
-            begin[row * width + i] = <int32_t> (row % rows * job.g.stride[1] * job.raster[1] + 2 * i)
+            begin[row * width + i] = <int32_t> (row % rows * job.g.stride[1] * job.raster_steps[1] + 2 * i)
 
 
-cdef inline noinline twos_together(const Job *job, Py_ssize_t most, bint begun, Block *block) noexcept nogil:
+cdef inline void_noinline twos_together(const Job *job, Py_ssize_t most, bint begun, Block *block) noexcept nogil:
     """How many rows of windows of 2 are pooled together. Where they have `begun` together, those of a tall plane are
     some of one plane, or all of several, for then windows begin in each block as in the first."""
     cdef Py_ssize_t rows = rows_of_plane(job), behind = block.h % rows
@@ -85,52 +87,52 @@ cdef inline void write_twos(const Job *job, const Block *block, Target *target, 
         write_indices(target, base, 0, block.rows * block.width, place)
         return
     for row in range(block.rows):
-        if job.height:
+        if job.rows_per_plane:
             base = base_of(job, block.d, block.h + row, block.w)
         write_indices(target, base, 2, block.width, place + row * block.width)
         target.indices += target.index_row
-        base += job.g.stride[1] * job.raster[1]
+        base += job.g.stride[1] * job.raster_steps[1]
 
 
-cdef inline noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
-                           int *careful, number *full) noexcept nogil:
+cdef inline void_noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
+                                    int *careful, number *full) noexcept nogil:
     """Pool a block of windows of 2, without dealing anything out. `begin` is NULL where rows are written one by one."""
     cdef number[LINE + 2 * VECTOR] best_room
     cdef int32_t[LINE + 2 * VECTOR] place_room
     cdef item1[LINE + 2 * VECTOR] code_room
-    cdef number *best = <number *> aligned(best_room)
-    cdef int32_t *place = <int32_t *> aligned(place_room)
-    cdef item1 *code = <item1 *> aligned(code_room)
+    cdef number *best = <number *> align_to_cache_line(best_room)
+    cdef int32_t *place = <int32_t *> align_to_cache_line(place_room)
+    cdef item1 *code = <item1 *> align_to_cache_line(code_room)
     cdef const char *row[4]
     cdef int32_t places[4]
     cdef const Geometry *g = &job.g
-    cdef const char *from_plane = plane_of(&job.full, job.channels, plane)
+    cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
     cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
-    cdef Py_ssize_t step = g.stride[1] * job.full.axis[1], ahead = 0, kd, kh
+    cdef Py_ssize_t step = g.stride[1] * job.full.axis_bytes[1], ahead = 0, kd, kh
     cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * <Py_ssize_t> sizeof(number)
-    cdef bint follow = job.stream and 0 <= step - used < CACHE_LINE  # rows, without gaps between them
+    cdef bint follow = job.nontemporal and 0 <= step - used < CACHE_LINE  # rows, without gaps between them
     cdef int rows = 0
-    must(block.rows * block.width <= LINE)
+    assert_in_block(block.rows * block.width <= LINE)
     for kd in range(g.kernel[0]):
         for kh in range(g.kernel[1]):
-            row[rows] = (from_plane + (block.d * g.stride[0] + kd) * job.full.axis[0]
-                         + (block.h * g.stride[1] + kh) * job.full.axis[1] + 2 * block.w * <Py_ssize_t> sizeof(number))
+            row[rows] = (from_plane + (block.d * g.stride[0] + kd) * job.full.axis_bytes[0]
+                         + (block.h * g.stride[1] + kh) * job.full.axis_bytes[1] + 2 * block.w
+                         * <Py_ssize_t> sizeof(number))
             places[rows] = <int32_t> place_of(job, kd, kh, 0)
             rows += 1
     if follow:
-        ahead = whole_steps(step)
-    elif job.stream and block.width < g.pooled[2]:  # a part of a long row
-        ahead = AHEAD
+        ahead = prefetch_whole_rows(step)
+    elif job.nontemporal and block.width < g.pooled[2]:  # a part of a long row
+        ahead = PREFETCH_BYTES
     if number is int1 or number is item1:
         compare_bytes(rows, row, step, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)), best,
                       code)
-    elif (number is float4 or number is float8) and follow and step <= SHORT_STEPS:
+    elif (number is float4 or number is float8) and follow and step <= PREFETCH_SHORT_ROWS_BYTES:
         compare_short_twos(rows, row, step, places, block.width, block.rows, ahead,
                            end_of(job, from_plane, sizeof(number)), target.indices != NULL, careful, best, place)
     else:
-        compare_twos(rows, row, step, places, block.width, block.rows, ahead,
-                     end_of(job, from_plane, sizeof(number)), target.indices != NULL, not job.stream, careful, best,
-                     place)
+        compare_twos(rows, row, step, places, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)),
+                     target.indices != NULL, not job.nontemporal, careful, best, place)
     write_rows(target.values, target.value_step, target.value_row, target.stream, block.rows, block.width, best)
     if target.indices == NULL:
         return

@@ -1,12 +1,12 @@
 # Writing: the values of windows that lie side by side, and their indices.
 from libc.stdint cimport int32_t, uint32_t
 
-from cunpool._kernels.common.arrays cimport plane_of
-from cunpool._kernels.common.caches cimport aligned, cunpool_copy, cunpool_stream
-from cunpool._kernels.common.checks cimport must
+from cunpool._kernels.common.arrays cimport plane_address
+from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_copy, cunpool_copy_nontemporal
+from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport cloned, index, index4, index8, inlined, item1, item2
+from cunpool._kernels.common.types cimport index, index4, index8, item1, item2, void_inline, void_multiversion
 from cunpool._kernels.pooling.compare cimport number
 
 cdef enum:
@@ -28,20 +28,21 @@ cdef struct Target:
 cdef inline Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
                       bint along_channels) noexcept nogil:
     cdef Target target
-    target.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
-                     + w * job.pooled.axis[2])
-    target.value_step = job.pooled.c if along_channels else job.pooled.axis[2]
-    target.value_row = job.pooled.axis[1]
+    target.values = (plane_address(&job.pooled, job.channels,
+                                   plane) + d * job.pooled.axis_bytes[0] + h * job.pooled.axis_bytes[1] + w
+                     * job.pooled.axis_bytes[2])
+    target.value_step = job.pooled.channel_bytes if along_channels else job.pooled.axis_bytes[2]
+    target.value_row = job.pooled.axis_bytes[1]
     target.indices = NULL
     target.index_step = target.index_row = 0
-    target.stream = job.stream
+    target.stream = job.nontemporal
     target.code_size = job.code_size
     target.index_size = job.index_size
     if job.indices.data != NULL:
-        target.indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0]
-                          + h * job.indices.axis[1] + w * job.indices.axis[2])
-        target.index_step = job.indices.c if along_channels else job.indices.axis[2]
-        target.index_row = job.indices.axis[1]
+        target.indices = (plane_address(&job.indices, job.channels, plane) + d * job.indices.axis_bytes[0]
+                          + h * job.indices.axis_bytes[1] + w * job.indices.axis_bytes[2])
+        target.index_step = job.indices.channel_bytes if along_channels else job.indices.axis_bytes[2]
+        target.index_row = job.indices.axis_bytes[1]
     return target
 
 
@@ -55,22 +56,22 @@ cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ss
     """The place in its plane where a window begins; before it, where the window begins in the padding."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = h * g.stride[1] - g.padding[1]
-    if job.height:
-        row %= job.height
-    return ((d * g.stride[0] - g.padding[0]) * job.raster[0] + row * job.raster[1]
-            + (w * g.stride[2] - g.padding[2]) * job.raster[2])
+    if job.rows_per_plane:
+        row %= job.rows_per_plane
+    return ((d * g.stride[0] - g.padding[0]) * job.raster_steps[0] + row * job.raster_steps[1]
+            + (w * g.stride[2] - g.padding[2]) * job.raster_steps[2])
 
 
-cdef inline inlined write_few(index4 *indices, uint32_t first, uint32_t stride, Py_ssize_t at, Py_ssize_t lines,
-                              const int32_t *place) noexcept nogil:
+cdef inline void_inline write_few(index4 *indices, uint32_t first, uint32_t stride, Py_ssize_t at, Py_ssize_t lines,
+                                  const int32_t *place) noexcept nogil:
     """`write_places` from window `at` on. The low 32 bits are all that is stored: twice as many fit a vector."""
     cdef Py_ssize_t i
     for i in range(at, at + lines):
         indices[i] = <index4> (first + stride * <uint32_t> i + <uint32_t> place[i])
 
 
-cdef inline inlined write_places(index *indices, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                 const int32_t *place) noexcept nogil:
+cdef inline void_inline write_places(index *indices, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                     const int32_t *place) noexcept nogil:
     cdef Py_ssize_t i
     if index is index8:
         for i in range(lines):
@@ -85,29 +86,29 @@ cdef inline inlined write_places(index *indices, Py_ssize_t base, Py_ssize_t str
         write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 4, 4, place)
 
 
-cdef inline inlined store_places(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                 const int32_t *place, index *indices) noexcept nogil:
+cdef inline void_inline store_places(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                     const int32_t *place, index *indices) noexcept nogil:
     """The places of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
     cdef Py_ssize_t step = target.index_step, i
     # In whole vectors, of which the last one is done again.
     cdef Py_ssize_t left = lines % 16 if lines > 16 else 0
     cdef index[LINE + VECTOR] line_room
-    cdef index *line = <index *> aligned(line_room)
+    cdef index *line = <index *> align_to_cache_line(line_room)
     if step != sizeof(index):
         for i in range(lines):
             (<index *> (<char *> indices + i * step))[0] = <index> (base + i * stride + place[i])
     elif target.stream:
-        must(lines <= LINE)
+        assert_in_block(lines <= LINE)
         write_places(line, base, stride, lines, place)
-        cunpool_stream(<char *> indices, <const char *> line, lines * sizeof(index))
+        cunpool_copy_nontemporal(<char *> indices, <const char *> line, lines * sizeof(index))
     else:
         write_places(indices, base, stride, lines - left, place)
         if left:
             write_places(indices + lines - 16, base + (lines - 16) * stride, stride, 16, place + lines - 16)
 
 
-cdef inline cloned write_indices(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                 const int32_t *place) noexcept nogil:
+cdef inline void_multiversion write_indices(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                            const int32_t *place) noexcept nogil:
     """The indices of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
     # Copies, because the compiler has to fear that writing results changes `target`.
     cdef char *indices = target.indices
@@ -145,7 +146,7 @@ cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t st
         to += target.index_step
 
 
-cdef inline cloned copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
+cdef inline void_multiversion copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
     """`cunpool_copy` in the longest vectors that there are."""
     cunpool_copy(to, values, size)
 
@@ -157,7 +158,7 @@ cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t
         for i in range(lines):
             (<number *> (to + i * step))[0] = values[i]
     elif stream:
-        cunpool_stream(to, <const char *> values, lines * sizeof(number))
+        cunpool_copy_nontemporal(to, <const char *> values, lines * sizeof(number))
     elif lines * <Py_ssize_t> sizeof(number) >= LONG_COPY:
         copy_values(to, <const char *> values, lines * sizeof(number))
     else:

@@ -9,14 +9,15 @@
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
-from cunpool._kernels.common.caches cimport aligned, CACHE_LINE, cunpool_keep, cunpool_stream, fetch, fetch_ends
-from cunpool._kernels.common.checks cimport met, must
+from cunpool._kernels.common.caches cimport (
+    align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal, cunpool_keep, prefetch_partial_lines, prefetch_range)
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_strided cimport every
-from cunpool._kernels.common.geometry cimport cells_of
+from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport (
-    bhalf, cloned, entry, float4, float8, half, item, item1, item16, item2, item4, item8, noinline)
+    bhalf, entry, float4, float8, half, item, item1, item16, item2, item4, item8, void_multiversion, void_noinline)
 from cunpool._kernels.unpooling.elements cimport alone
 from cunpool._kernels.unpooling.fill_codes cimport fill, twice
 from cunpool._kernels.unpooling.fill_lines cimport spread_mixed, spread_rows, spread_twos, spread_unit, spread_units
@@ -55,7 +56,7 @@ cdef inline void step_into(const Axis *axis, Py_ssize_t at, Block *block) noexce
     block.place += <uint32_t> (at * axis.taps * axis.place)
 
 
-cdef inline noinline find_block(const Job *job, const Spread *way, Py_ssize_t number, Block *block) noexcept nogil:
+cdef inline void_noinline find_block(const Job *job, const Spread *way, Py_ssize_t number, Block *block) noexcept nogil:
     cdef Py_ssize_t first = number % way.unit_parts * way.most_unit, at, along
     cdef const Axis *outer
     cdef int axis
@@ -102,7 +103,7 @@ cdef inline void zero_line(char *out, Py_ssize_t units, Py_ssize_t size, Py_ssiz
         memset(out + i * pitch, 0, size)
 
 
-cdef inline noinline zero_rest(const Spread *way, const Block *block) noexcept nogil:
+cdef inline void_noinline zero_rest(const Spread *way, const Block *block) noexcept nogil:
     """The lines behind the last windows."""
     cdef Py_ssize_t begin = 0 if block.empty else block.rows * way.row.taps, size = block.unit * way.item_size
     cdef Py_ssize_t units = block.windows * way.line.taps + block.rest_units, combinations = 1, number, rest, row
@@ -122,7 +123,7 @@ cdef inline noinline zero_rest(const Spread *way, const Block *block) noexcept n
             zero_line(out + row * way.row.full_step, units, size, way.pitch)
 
 
-cdef inline cloned quieten(const char *values, Py_ssize_t count, entry *quiet) noexcept nogil:
+cdef inline void_multiversion quieten(const char *values, Py_ssize_t count, entry *quiet) noexcept nogil:
     """What is left of numbers that are added to nothing."""
     cdef Py_ssize_t i
     for i in range(count):
@@ -143,16 +144,16 @@ cdef inline void bring(char *to, const char *start, Py_ssize_t rows, Py_ssize_t 
                 at += unit_step
 
 
-cdef inline noinline bring_some(char *to, const char *start, int size, Py_ssize_t rows, Py_ssize_t row_step,
-                            Py_ssize_t windows, Py_ssize_t window_step, Py_ssize_t unit, Py_ssize_t unit_step,
-                            bint in_rows) noexcept nogil:
+cdef inline void_noinline bring_some(char *to, const char *start, int size, Py_ssize_t rows, Py_ssize_t row_step,
+                                     Py_ssize_t windows, Py_ssize_t window_step, Py_ssize_t unit, Py_ssize_t unit_step,
+                                     bint in_rows) noexcept nogil:
     """`bring` for items of any size; rows that have no gaps are copied, and those of single items gathered."""
     cdef Py_ssize_t row
     if in_rows:
         for row in range(rows):
             memcpy(to + row * windows * unit * size, start + row * row_step, windows * unit * size)
-    elif unit == 1 and size <= 8 and met("items at whole distances", window_step % size == 0):
-        if met("rows that go on at the same distance", row_step == windows * window_step):
+    elif unit == 1 and size <= 8 and branch_counted("items at whole distances", window_step % size == 0):
+        if branch_counted("rows that go on at the same distance", row_step == windows * window_step):
             windows *= rows
             rows = 1
         for row in range(rows):
@@ -199,8 +200,8 @@ cdef inline bint two_by_two(const Spread *way, const part *_) noexcept nogil:
 
 cdef inline bint by_longest(const Spread *way, Py_ssize_t windows, const part *values) noexcept nogil:
     """Whether rows of such windows are chosen by the longest vectors: then from narrow codes."""
-    return two_by_two(way, values) and met("rows that fill the longest vectors",
-                                           windows * min(sizeof(part), <Py_ssize_t> NARROW) >= LONG)
+    return two_by_two(way, values) and branch_counted("rows that fill the longest vectors",
+                                                      windows * min(sizeof(part), <Py_ssize_t> NARROW) >= LONG)
 
 
 cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block, const uint32_t *ramp, char *room,
@@ -212,21 +213,22 @@ cdef inline bint codes_of(const Job *job, const Spread *way, const Block *block,
     cdef bint wrong = False
     cdef bint one_run = way.all_indices or block.rows == 1 and (
         way.rows_of_indices or block.windows == 1 and way.unit_index_step == size)
-    must(job.code_size <= 1)  # windows of so few cells have no others
+    assert_in_block(job.code_size <= 1)  # windows of so few cells have no others
     if not one_run:
         bring_some(room, indices, size, block.rows, way.row.index_step, block.windows, way.line.index_step, block.unit,
                    way.unit_index_step, way.rows_of_indices)
         indices = room
     if part is item8 and by_longest(way, block.windows, codes):
-        fill(way, indices, job.code_size, cells_of(job.g.kernel), ramp, count, block.place, <item4 *> codes, &wrong)
+        fill(way, indices, job.code_size, element_count(job.g.kernel), ramp, count, block.place, <item4 *> codes,
+             &wrong)
     else:
-        fill(way, indices, job.code_size, cells_of(job.g.kernel), ramp, count, block.place, codes, &wrong)
+        fill(way, indices, job.code_size, element_count(job.g.kernel), ramp, count, block.place, codes, &wrong)
     if way.item_size == 16:
         twice(codes, count)
     return not wrong
 
 
-cdef inline noinline fill_ramp(const Spread *way, uint32_t *ramp) noexcept nogil:
+cdef inline void_noinline fill_ramp(const Spread *way, uint32_t *ramp) noexcept nogil:
     """How far the first places of a block's windows are from that of its first window."""
     cdef Py_ssize_t row, window, at = 0
     cdef uint32_t place
@@ -239,11 +241,12 @@ cdef inline noinline fill_ramp(const Spread *way, uint32_t *ramp) noexcept nogil
             for _ in range(way.most_unit):
                 ramp[at] = place
                 at += 1
-    must(at <= RAMP)
+    assert_in_block(at <= RAMP)
 
 
-cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, const part *codes, const part *values,
-                                Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t unit, int first) noexcept nogil:
+cdef inline void_multiversion spread_lines(const Spread *way, char *out, Py_ssize_t below, const part *codes,
+                                           const part *values, Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t unit,
+                                           int first) noexcept nogil:
     """The lines of each row of windows along its axis, from this one on: the next one lies so many bytes `below`."""
     cdef Py_ssize_t taps = way.line.taps, step = way.row.taps * below, row
     cdef part tap_code = <part> way.line.code, code
@@ -257,7 +260,7 @@ cdef inline cloned spread_lines(const Spread *way, char *out, Py_ssize_t below, 
         spread_twos(True, out, below, step, <const char *> codes, values, rows, windows, <part> way.line_code[first],
                     <part> way.line_code[first + 1], tap_code)
         return
-    if CUNPOOL_CHOOSES_BOTH and twos and met("rows that fill a vector", windows * sizeof(part) >= VECTOR):
+    if CUNPOOL_CHOOSES_BOTH and twos and branch_counted("rows that fill a vector", windows * sizeof(part) >= VECTOR):
         spread_twos(False, out, below, step, <const char *> codes, values, rows, windows, <part> way.line_code[first],
                     <part> way.line_code[first + 1], tap_code)
         return
@@ -299,28 +302,28 @@ cdef inline void spread_block(const Job *job, const Spread *way, const Block *bl
         first = group * taps
         out = into = block.out + way.line_offset[first]
         below = way.row.full_step
-        staged = job.stream and whole and out - job.full.data >= job.kept
+        staged = job.nontemporal and whole and out - job.full.data >= job.cached_bytes
         if staged:
             into = stage
             below = size
-            must(lines * size <= 2 * SPREAD_STAGE)
+            assert_in_block(lines * size <= 2 * SPREAD_STAGE)
             for line in range(runs):
-                fetch_ends(out + line * way.row.full_step, lines // runs * size)
+                prefetch_partial_lines(out + line * way.row.full_step, lines // runs * size)
         spread_lines(way, into, below, codes, values, block.rows, block.windows,
                      block.unit * (way.item_size // sizeof(part)), first)
         for line in range(lines if block.rest_units else 0):
             zero_line(into + line * below + units * way.pitch, block.rest_units, unit, way.pitch)
         for line in range(runs if staged else 0):
-            cunpool_stream(out + line * way.row.full_step, into + line * size, lines // runs * size)
+            cunpool_copy_nontemporal(out + line * way.row.full_step, into + line * size, lines // runs * size)
 
 
 cdef inline void fetch_next(const Job *job, const Spread *way, const Block *block) noexcept nogil:
     """What follows this block's values and indices: spreading waits for memory else, a block after the other."""
     cdef Py_ssize_t values = items_in(block) * way.item_size, indices = items_in(block) * given_size(job, way)
     if way.all_values:
-        fetch(block.values + values, values)
+        prefetch_range(block.values + values, values)
     if way.all_indices:
-        fetch(block.indices + indices, indices)
+        prefetch_range(block.indices + indices, indices)
     cunpool_keep()  # for a compiler drops functions that do nothing but fetch
 
 
@@ -330,30 +333,31 @@ cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, pa
     cdef char indices_room[BLOCK_BYTES + SPREAD_SPARE + CACHE_LINE]
     cdef char stage_room[2 * SPREAD_STAGE + SPREAD_SPARE + CACHE_LINE]
     cdef uint32_t ramp[RAMP]
-    cdef const Spread *way = <const Spread *> job.way
-    cdef part *codes = <part *> aligned(codes_room)
-    cdef char *values = <char *> aligned(values_room)
-    cdef char *indices = <char *> aligned(indices_room)
+    cdef const Spread *way = <const Spread *> job.plan
+    cdef part *codes = <part *> align_to_cache_line(codes_room)
+    cdef char *values = <char *> align_to_cache_line(values_room)
+    cdef char *indices = <char *> align_to_cache_line(indices_room)
     cdef Py_ssize_t number
     cdef Block block
-    must(way.most_rows * way.most_windows * way.most_unit * max(way.item_size, way.index_size) <= BLOCK_BYTES)
+    assert_in_block(way.most_rows * way.most_windows * way.most_unit * max(way.item_size,
+                                                                           way.index_size) <= BLOCK_BYTES)
     fill_ramp(way, ramp)
     for number in range(way.blocks * task // job.tasks, way.blocks * (task + 1) // job.tasks):
         find_block(job, way, number, &block)
         if not block.empty:
-            if job.stream:
+            if job.nontemporal:
                 fetch_next(job, way, &block)
             if not codes_of(job, way, &block, ramp, indices, codes):
-                found.strays += 1
+                found.out_of_window += 1
                 return
             spread_block(job, way, &block, codes, <const part *> values_of(way, &block, values),
-                        <char *> aligned(stage_room))
+                         <char *> align_to_cache_line(stage_room))
         zero_rest(way, &block)
 
 
 cdef inline void spread(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some blocks."""
-    cdef Py_ssize_t size = (<const Spread *> job.way).item_size
+    cdef Py_ssize_t size = (<const Spread *> job.plan).item_size
     if size == 1:
         spread_blocks(job, task, found, <item1 *> NULL)
     elif size == 2:

@@ -2,15 +2,15 @@
 from libc.stdint cimport uint8_t
 
 from cunpool._kernels.common.caches cimport cunpool_copy
-from cunpool._kernels.common.checks cimport must
-from cunpool._kernels.common.types cimport inlined, noinline
+from cunpool._kernels.common.checks cimport assert_in_block
+from cunpool._kernels.common.types cimport void_inline, void_noinline
 from cunpool._kernels.unpooling.fill_select cimport (
     BROAD, choose, choose_both, choose_both_long, choose_long, cunpool_spread_mixed, LONG, MIXED, Mixed, NARROW, part,
     SHORT, SHORT_STAGE, VECTOR)
 
 
-cdef inline inlined spread_unit(char *out, const part *codes, const part *values, Py_ssize_t unit,
-                                part code) noexcept nogil:
+cdef inline void_inline spread_unit(char *out, const part *codes, const part *values, Py_ssize_t unit,
+                                    part code) noexcept nogil:
     """One unit, in whole vectors of which the last may overlap the one before. Written out for either length: as one
     loop with the length for a parameter floats take 1.05 to 1.18 times as long."""
     cdef Py_ssize_t i, last, size = unit * sizeof(part)
@@ -34,8 +34,9 @@ cdef inline inlined spread_unit(char *out, const part *codes, const part *values
         cunpool_copy(out, some, size)
 
 
-cdef inline inlined spread_units(char *out, Py_ssize_t pitch, const part *codes, const part *values, Py_ssize_t unit,
-                                 Py_ssize_t windows, Py_ssize_t taps, part code, part tap_code) noexcept nogil:
+cdef inline void_inline spread_units(char *out, Py_ssize_t pitch, const part *codes, const part *values,
+                                     Py_ssize_t unit, Py_ssize_t windows, Py_ssize_t taps, part code,
+                                     part tap_code) noexcept nogil:
     """A line of units. Short ones are written as whole vectors, whose rest the next one overwrites."""
     cdef Py_ssize_t window = 0, short = 0, size = unit * sizeof(part), tap
     if size == 2 * VECTOR:  # as of 8 channels of floats, which take up to twice as long one unit at a time
@@ -65,9 +66,9 @@ cdef inline inlined spread_units(char *out, Py_ssize_t pitch, const part *codes,
         window += 1
 
 
-cdef inline noinline spread_mixed(const Mixed *mixed, char *out, Py_ssize_t step, const char *codes,
-                                  const char *values, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t times,
-                                  Py_ssize_t unit, int code, int tap_code) noexcept nogil:
+cdef inline void_noinline spread_mixed(const Mixed *mixed, char *out, Py_ssize_t step, const char *codes,
+                                       const char *values, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t times,
+                                       Py_ssize_t unit, int code, int tap_code) noexcept nogil:
     """What whole vectors are of a line in each of some rows, `row` bytes of values apart: so many times all of them."""
     cdef uint8_t wanted[MIXED][VECTOR]
     cdef int vector, i
@@ -79,8 +80,8 @@ cdef inline noinline spread_mixed(const Mixed *mixed, char *out, Py_ssize_t step
                              mixed.vectors, mixed.at, mixed.order, wanted)
 
 
-cdef inline inlined spread_cells(int taps, char *out, const part *codes, const part *values, Py_ssize_t windows,
-                                 part code, part tap_code) noexcept nogil:
+cdef inline void_inline spread_cells(int taps, char *out, const part *codes, const part *values, Py_ssize_t windows,
+                                     part code, part tap_code) noexcept nogil:
     """A line of single cells, in whole vectors: the last one overlaps the one before, or is put together elsewhere."""
     cdef char[BROAD * LONG] some
     cdef Py_ssize_t lane = LONG // sizeof(part), left = windows % lane, count = windows - left, i
@@ -106,17 +107,17 @@ cdef inline inlined spread_cells(int taps, char *out, const part *codes, const p
         cunpool_copy(out, some, taps * windows * sizeof(part))
 
 
-cdef inline inlined choose_twos(bint long, char *out, Py_ssize_t below, const char *codes, const part *values,
-                                part code, part code_below, part tap_code) noexcept nogil:
+cdef inline void_inline choose_twos(bint long, char *out, Py_ssize_t below, const char *codes, const part *values,
+                                    part code, part code_below, part tap_code) noexcept nogil:
     if long:
         choose_both_long(out, below, codes, values, code, code_below, tap_code)
     else:
         choose_both(out, below, codes, values, code, code_below, tap_code)
 
 
-cdef inline inlined spread_twos(bint long, char *out, Py_ssize_t below, Py_ssize_t step, const char *codes,
-                                const part *values, Py_ssize_t rows, Py_ssize_t windows, part code, part code_below,
-                                part tap_code) noexcept nogil:
+cdef inline void_inline spread_twos(bint long, char *out, Py_ssize_t below, Py_ssize_t step, const char *codes,
+                                    const part *values, Py_ssize_t rows, Py_ssize_t windows, part code, part code_below,
+                                    part tap_code) noexcept nogil:
     """Two lines each of some rows of windows of two cells, by the longest vectors or the shortest, the last of which
     may overlap the one before."""
     cdef Py_ssize_t code_size = min(sizeof(part), <Py_ssize_t> NARROW) if long else sizeof(part), window
@@ -134,15 +135,15 @@ cdef inline inlined spread_twos(bint long, char *out, Py_ssize_t below, Py_ssize
         values += windows
 
 
-cdef inline inlined spread_rows(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,
-                                Py_ssize_t rows, Py_ssize_t windows, part code, part tap_code) noexcept nogil:
+cdef inline void_inline spread_rows(int taps, char *out, Py_ssize_t step, const part *codes, const part *values,
+                                    Py_ssize_t rows, Py_ssize_t windows, part code, part tap_code) noexcept nogil:
     """One line each of some rows of single cells. Short ones as if they were one row, which is then taken apart."""
     cdef char[SHORT_STAGE + BROAD * LONG] stage
     cdef Py_ssize_t size = taps * windows * sizeof(part), row
     cdef bint short = rows > 1 and windows * sizeof(part) <= SHORT
     cdef Py_ssize_t most = SHORT_STAGE // size if short else 1, some
     cdef char *into
-    must(not short or most * size <= SHORT_STAGE)
+    assert_in_block(not short or most * size <= SHORT_STAGE)
     while rows:
         some = min(rows, most)
         into = out

@@ -1,8 +1,8 @@
 # The plan of spreading: the axes as memory has them, and the blocks of windows that are worked on together.
 from libc.stdint cimport uint32_t
 
-from cunpool._kernels.common.checks cimport met, must
-from cunpool._kernels.common.geometry cimport cells_of, Geometry, size_of
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport item4
 from cunpool._kernels.unpooling.fill_select cimport BROAD, LONG, Mixed, plan_mixed, VECTOR
@@ -80,9 +80,9 @@ cdef inline int sorted_axes(const Job *job, Axis *axes) noexcept nogil:
             axis.full = g.full[k]
             axis.pooled = g.pooled[k]
             axis.taps = g.kernel[k]
-            axis.full_step = job.full.axis[k]
-            axis.value_step = job.pooled.axis[k]
-            axis.index_step = job.indices.axis[k]
+            axis.full_step = job.full.axis_bytes[k]
+            axis.value_step = job.pooled.axis_bytes[k]
+            axis.index_step = job.indices.axis_bytes[k]
             axis.code = code
             axis.place = place
             code *= g.kernel[k]
@@ -90,15 +90,15 @@ cdef inline int sorted_axes(const Job *job, Axis *axes) noexcept nogil:
         else:
             axis.full = axis.pooled = job.channels if k == -1 else job.batch
             axis.taps = 1
-            axis.full_step = job.full.c if k == -1 else job.full.n
-            axis.value_step = job.pooled.c if k == -1 else job.pooled.n
-            axis.index_step = job.indices.c if k == -1 else job.indices.n
+            axis.full_step = job.full.channel_bytes if k == -1 else job.full.batch_bytes
+            axis.value_step = job.pooled.channel_bytes if k == -1 else job.pooled.batch_bytes
+            axis.index_step = job.indices.channel_bytes if k == -1 else job.indices.batch_bytes
         axis.rest = axis.full - axis.pooled * axis.taps
         if axis.full == 1:
             continue
         # Axes that are as far apart (or repeated) stay in logical order.
         i = count
-        while i > 0 and size_of(axes[i - 1].full_step) <= size_of(axis.full_step):
+        while i > 0 and absolute(axes[i - 1].full_step) <= absolute(axis.full_step):
             i -= 1
         for j in range(count, i, -1):
             axes[j] = axes[j - 1]
@@ -148,7 +148,7 @@ cdef inline void list_lines(const Job *job, Spread *way) noexcept nogil:
     way.lines = <int> way.row.taps
     for axis in range(way.outer_axes):
         way.lines *= <int> way.outer[axis].taps
-    must(way.lines <= LINES)
+    assert_in_block(way.lines <= LINES)
     for line in range(way.lines):
         rest = line // way.row.taps
         way.line_offset[line] = line % way.row.taps * way.row.full_step
@@ -188,7 +188,7 @@ cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
     cdef Py_ssize_t most = BLOCK_BYTES // max(way.item_size, max(<Py_ssize_t> way.index_size, <Py_ssize_t> BLOCK_LEAST))
     cdef Py_ssize_t blocks = 1
     cdef int axis
-    if job.stream:
+    if job.nontemporal:
         most = min(SPREAD_STAGE // (way.line.taps * way.row.taps * way.item_size), most)
     way.most_unit = min(way.unit, most)
     way.unit_parts = (way.unit + way.most_unit - 1) // way.most_unit
@@ -208,26 +208,29 @@ cdef inline void size_blocks(const Job *job, Spread *way) noexcept nogil:
 cdef inline bint few_in_a_row(const Geometry *g, Py_ssize_t item_size) noexcept nogil:
     """Whether a row has so few windows that to write it by their codes takes longer than to clear it and scatter."""
     cdef Py_ssize_t most = FEW_OF_BYTES if item_size == 1 else FEW_ELSE
-    if met("cells of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
+    if branch_counted("cells of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
         most = FEW_BEFORE_REST
-    return g.pooled[2] <= most and met("rows of more than a cell", g.full[2] > 1)
+    return g.pooled[2] <= most and branch_counted("rows of more than a cell", g.full[2] > 1)
 
 
 cdef inline bint scattered_sooner(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Whether there are so few windows for the cells, and those in rows so short, that clearing before takes less."""
-    cdef Py_ssize_t cells = cells_of(job.g.kernel), width = job.g.pooled[2]
+    cdef Py_ssize_t cells = element_count(job.g.kernel), width = job.g.pooled[2]
     cdef bint sooner
     if job.code_size:
-        sooner = (met("rows of few codes", few_in_a_row(&job.g, item_size))
-                  or met("short rows of codes", width < SELECT_WIDTH) and cells >= LARGER_WINDOW
-                  and (met("of large windows", cells >= LARGE_WINDOW) or side_by_side(job, item_size, index_size)))
-    else:
-        sooner = (met("short rows of places",
-                      width * SMALL_WINDOW < SELECT_WIDTH * max(cells, <Py_ssize_t> SMALL_WINDOW))
-                  and (met("of planes of many windows", cells_of(job.g.pooled) >= SPREAD_LEAST)
+        sooner = (branch_counted("rows of few codes", few_in_a_row(&job.g, item_size))
+                  or branch_counted("short rows of codes", width < SELECT_WIDTH) and cells >= LARGER_WINDOW
+                  and (branch_counted("of large windows", cells >= LARGE_WINDOW)
                        or side_by_side(job, item_size, index_size)))
-    return (sooner and met("of planes one by one", job.lanes == 1 and job.flat == item_size)
-            and met("of arrays not far beyond the caches", not job.stream or job.kept and job.splits == 1))
+    else:
+        sooner = (branch_counted("short rows of places",
+                      width * SMALL_WINDOW < SELECT_WIDTH * max(cells, <Py_ssize_t> SMALL_WINDOW))
+                  and (branch_counted("of planes of many windows", element_count(job.g.pooled) >= SPREAD_LEAST)
+                       or side_by_side(job, item_size, index_size)))
+    return (sooner and branch_counted("of planes one by one", job.interleaved_planes == 1
+                                      and job.raster_stride_bytes == item_size)
+            and branch_counted("of arrays not far beyond the caches", not job.nontemporal or job.cached_bytes
+                               and job.parts_per_plane == 1))
 
 
 cdef inline int find_unit(const Axis *axes, int last, Spread *way, Py_ssize_t item_size,
@@ -253,10 +256,11 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     """Whether a call can be spread, and how."""
     cdef Axis axes[SPREAD_AXES]
     cdef int last = sorted_axes(job, axes) - 1, axis
-    if (not beside_each_other(&job.g) or last < 0
-            or not met("windows worth spreading", job.batch * job.channels * cells_of(job.g.pooled) >= SPREAD_LEAST)
-            or not met("windows whose codes leave one for none", cells_of(job.g.kernel) <= LINES)
-            or not met("cells that are neighbours along some axis", axes[last].full_step == item_size)
+    if (not beside_each_other(&job.g) or last < 0 or not branch_counted("windows worth spreading",
+                                                                        job.batch * job.channels
+                                                                        * element_count(job.g.pooled) >= SPREAD_LEAST)
+            or not branch_counted("windows whose codes leave one for none", element_count(job.g.kernel) <= LINES)
+            or not branch_counted("cells that are neighbours along some axis", axes[last].full_step == item_size)
             or scattered_sooner(job, item_size, index_size)):
         return False
     way.entry_kind = kind
@@ -268,7 +272,7 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     way.outer_axes = max(last - 1, 0)
     for axis in range(way.outer_axes):
         way.outer[axis] = axes[axis]
-    if way.unit == 1 and item_size < 16 and met("windows broad along a line", way.line.taps > BROAD):
+    if way.unit == 1 and item_size < 16 and branch_counted("windows broad along a line", way.line.taps > BROAD):
         return False
     way.period = way.row.pooled
     way.pitch = way.line.full_step if way.line.full > 1 else way.unit * item_size
@@ -285,6 +289,7 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     size_blocks(job, way)
     find_run(way)
     # Where planes are small and do not follow each other a block is soon done, and scattering needs no division.
-    return not (met("blocks of few cells", way.most_rows * way.row.taps * way.most_windows * way.line.taps
-                    * way.most_unit < SPREAD_BLOCK)
-                and met("cells that follow each other", job.flat == item_size or job.lanes > 1))
+    return not (branch_counted("blocks of few cells", way.most_rows * way.row.taps * way.most_windows * way.line.taps
+                               * way.most_unit < SPREAD_BLOCK) and branch_counted("cells that follow each other",
+                                                                                  job.raster_stride_bytes == item_size
+                                                                                  or job.interleaved_planes > 1))

@@ -9,7 +9,7 @@
 /* As many values as a vector holds: each one whose code is this one, zero for the others. */
 #if defined(__GNUC__)
 #define CUNPOOL_CHOOSE(name, type, size) \
-    static CUNPOOL_INLINED void name(char *out, const char *codes, const char *values, type code) { \
+    static CUNPOOL_INLINE void name(char *out, const char *codes, const char *values, type code) { \
         typedef type vector __attribute__((vector_size(size))); \
         vector given, chosen; \
         memcpy(&given, codes, size); \
@@ -19,7 +19,7 @@
     }
 #else
 #define CUNPOOL_CHOOSE(name, type, size) \
-    static CUNPOOL_INLINED void name(char *out, const char *codes, const char *values, type code) { \
+    static CUNPOOL_INLINE void name(char *out, const char *codes, const char *values, type code) { \
         type given[size / sizeof(type)], chosen[size / sizeof(type)]; \
         size_t i; \
         memcpy(given, codes, size); \
@@ -33,7 +33,7 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #define CUNPOOL_CHOOSES_BOTH 1
 #define CUNPOOL_CHOOSE_BOTH(name, type, ...) \
-    static CUNPOOL_INLINED void name(char *out, char *below, const char *codes, const char *values, \
+    static CUNPOOL_INLINE void name(char *out, char *below, const char *codes, const char *values, \
                                      type code, type code_below, type tap_code) { \
         typedef type vector __attribute__((vector_size(16))); \
         enum { N = 16 / sizeof(type) }; \
@@ -72,7 +72,7 @@ CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_8, uint64_t, 0, 2)
 #define CUNPOOL_ROLLED
 #endif
 #define CUNPOOL_CHOOSE_BOTH_LONG(name, item, narrow) \
-    static CUNPOOL_INLINED void name(char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \
+    static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \
                                      const char *CYTHON_RESTRICT codes, const char *CYTHON_RESTRICT values, \
                                      narrow code, narrow code_below, narrow tap_code) { \
         narrow right = code + tap_code, right_below = code_below + tap_code, given; \
@@ -95,7 +95,7 @@ CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_8_long, item8, item4)
 /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
    processor's GCC compares cell by cell. */
 #define CUNPOOL_CHOOSE_LONG(name, item) \
-    static CUNPOOL_INLINED void name(char *CYTHON_RESTRICT out, const char *CYTHON_RESTRICT codes, \
+    static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, const char *CYTHON_RESTRICT codes, \
                                      const char *CYTHON_RESTRICT values, item code) { \
         size_t i; \
         for (i = 0; i < 64 / sizeof(item); i++) \

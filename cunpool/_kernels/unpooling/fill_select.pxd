@@ -2,8 +2,8 @@
 # lines together from these.
 from libc.stdint cimport uint8_t
 
-from cunpool._kernels.common.checks cimport met
-from cunpool._kernels.common.types cimport item1, item2, item4, item8, noinline
+from cunpool._kernels.common.checks cimport branch_counted
+from cunpool._kernels.common.types cimport item1, item2, item4, item8, void_noinline
 
 cdef extern from "_kernels/unpooling/fill_select.h":
     const bint CUNPOOL_MIXES
@@ -53,14 +53,15 @@ cdef struct Mixed:
     uint8_t tap[MIXED][VECTOR]
 
 
-cdef inline noinline plan_mixed(Py_ssize_t unit, Py_ssize_t taps, Mixed *mixed) noexcept nogil:
+cdef inline void_noinline plan_mixed(Py_ssize_t unit, Py_ssize_t taps, Mixed *mixed) noexcept nogil:
     """How units of so many bytes are chosen together."""
     cdef Py_ssize_t window = unit * taps, vectors = 1, vector, i, behind
     cdef Py_ssize_t begin = 0, tap = 0, byte = 0  # where the window's values begin, its tap, and the byte of that
     mixed.vectors = 0
     while vectors <= MIXED and vectors * VECTOR % window:
         vectors += 1
-    if not CUNPOOL_MIXES or not met("units of few bytes, few vectors of which are whole windows", vectors <= MIXED):
+    if not CUNPOOL_MIXES or not branch_counted("units of few bytes, few vectors of which are whole windows",
+                                               vectors <= MIXED):
         return
     for vector in range(vectors):
         mixed.at[vector] = begin

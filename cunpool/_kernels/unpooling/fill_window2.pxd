@@ -3,12 +3,13 @@
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
-from cunpool._kernels.common.arrays cimport cell_of, plane_of
-from cunpool._kernels.common.caches cimport aligned, CACHE_LINE, cunpool_stream, fetch, fetch_ends
-from cunpool._kernels.common.checks cimport met, must
-from cunpool._kernels.common.geometry cimport cells_of, Geometry
+from cunpool._kernels.common.arrays cimport element_address, plane_address
+from cunpool._kernels.common.caches cimport (
+    align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal, prefetch_partial_lines, prefetch_range)
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport cloned, entry, index, inlined
+from cunpool._kernels.common.types cimport entry, index, void_inline, void_multiversion
 from cunpool._kernels.unpooling.elements cimport alone, chosen
 from cunpool._kernels.unpooling.indices cimport clear, of_two, side_by_side
 
@@ -36,9 +37,9 @@ cdef struct Tile:
     int64_t seen
 
 
-cdef inline inlined select_row(int lines, bint deep, uint32_t area, entry **out, const uint32_t *first,
-                               const entry *values, const index *indices, Py_ssize_t count, uint32_t *far,
-                               index *seen) noexcept nogil:
+cdef inline void_inline select_row(int lines, bint deep, uint32_t area, entry **out, const uint32_t *first,
+                                   const entry *values, const index *indices, Py_ssize_t count, uint32_t *far,
+                                   index *seen) noexcept nogil:
     """The cells of `count` windows in 1 or 2 `lines` of the output.
 
     An index has to lie in one of the lines, or if windows are `deep`, in one of as many `area` cells on. Their low 32
@@ -82,15 +83,15 @@ cdef inline inlined select_row(int lines, bint deep, uint32_t area, entry **out,
     seen[0] |= all_bits
 
 
-cdef inline inlined select_tile(const Job *job, int lines, bint deep, Tile *tile, entry *full,
-                                index *index_type) noexcept nogil:
+cdef inline void_inline select_tile(const Job *job, int lines, bint deep, Tile *tile, entry *full,
+                                    index *index_type) noexcept nogil:
     """`select_row` for all rows of a tile."""
     cdef entry *out[2]
     cdef uint32_t first[2]
     cdef const char *values = tile.values
     cdef const char *indices = tile.indices
     # Copies, because the compiler has to fear that writing results changes these.
-    cdef Py_ssize_t out_row = tile.out_row, value_row = job.pooled.axis[1], index_row = job.indices.axis[1]
+    cdef Py_ssize_t out_row = tile.out_row, value_row = job.pooled.axis_bytes[1], index_row = job.indices.axis_bytes[1]
     cdef Py_ssize_t count = tile.count, rows = tile.rows
     cdef uint32_t far = 0, area = tile.area, first_row = tile.first_row
     cdef index seen = 0
@@ -109,8 +110,8 @@ cdef inline inlined select_tile(const Job *job, int lines, bint deep, Tile *tile
     tile.seen |= seen
 
 
-cdef inline cloned select_lines(const Job *job, int lines, bint deep, Tile *tile, entry *full,
-                                index *index_type) noexcept nogil:
+cdef inline void_multiversion select_lines(const Job *job, int lines, bint deep, Tile *tile, entry *full,
+                                           index *index_type) noexcept nogil:
     """`select_tile` compiled apart for what there is."""
     if lines == 1:
         select_tile(job, 1, False, tile, full, index_type)
@@ -130,18 +131,18 @@ cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssi
         pitch *= lines
         lines = 1
     for line in range(lines):
-        cunpool_stream(target + line * width * sizeof(entry), <const char *> (stage + line * pitch),
-                       pitch * sizeof(entry))
+        cunpool_copy_nontemporal(target + line * width * sizeof(entry), <const char *> (stage + line * pitch),
+                                 pitch * sizeof(entry))
 
 
 cdef inline void fetch_lines(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
                              Py_ssize_t size) noexcept nogil:
-    """`fetch_ends` of what `stream_out` will write."""
+    """`prefetch_partial_lines` of what `stream_out` will write."""
     if pitch == width:
         pitch *= lines
         lines = 1
     for _ in range(lines):
-        fetch_ends(target, pitch * size)
+        prefetch_partial_lines(target, pitch * size)
         target += width * size
 
 
@@ -149,19 +150,19 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
                              entry *full, index *index_type) noexcept nogil:
     """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
     cdef char stage_room[2 * STAGE_SIZE + CACHE_LINE]
-    cdef char *stage = <char *> aligned(stage_room)  # for one depth and the next
+    cdef char *stage = <char *> align_to_cache_line(stage_room)  # for one depth and the next
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = sizeof(entry), width = g.full[2], rows = tile.rows, used = 2 * tile.count
     cdef Py_ssize_t rest = width - 2 * g.pooled[2] if w + tile.count == g.pooled[2] else 0
     cdef Py_ssize_t pitch = used + rest if tile.stream else width, area = g.full[1] * width, kd, kh, done = 0
     cdef Py_ssize_t base = (d * g.kernel[0] * g.full[1] + h * g.kernel[1]) * width + 2 * w
-    cdef char *target = plane_of(&job.full, job.channels, plane) + base * size
+    cdef char *target = plane_address(&job.full, job.channels, plane) + base * size
     cdef int lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
-    must(not tile.stream or g.kernel[1] * rows * pitch * size <= STAGE_SIZE)
-    tile.values = (plane_of(&job.pooled, job.channels, plane) + d * job.pooled.axis[0] + h * job.pooled.axis[1]
-                   + w * size)
-    tile.indices = (plane_of(&job.indices, job.channels, plane) + d * job.indices.axis[0] + h * job.indices.axis[1]
-                    + w * <Py_ssize_t> sizeof(index))
+    assert_in_block(not tile.stream or g.kernel[1] * rows * pitch * size <= STAGE_SIZE)
+    tile.values = (plane_address(&job.pooled, job.channels, plane) + d * job.pooled.axis_bytes[0]
+                   + h * job.pooled.axis_bytes[1] + w * size)
+    tile.indices = (plane_address(&job.indices, job.channels, plane) + d * job.indices.axis_bytes[0]
+                    + h * job.indices.axis_bytes[1] + w * <Py_ssize_t> sizeof(index))
     tile.out_row = g.kernel[1] * pitch * size
     tile.first_row = <uint32_t> (g.kernel[1] * width)
     tile.area = <uint32_t> area
@@ -195,14 +196,14 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
     Of each row, the windows from `begin` to `end`. Returns at the first stray, and whether there was none.
     """
     cdef const Geometry *g = &job.g
-    cdef char *into = plane_of(&job.full, job.channels, plane)
+    cdef char *into = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t width = g.full[2], height = g.full[1], used = 2 * g.pooled[2], most = 1
     cdef Py_ssize_t rows, count, d, h, w, kd, line, cell
     cdef Tile tile
     cdef Py_ssize_t chunk = SELECT_CHUNK
     if end - begin == g.pooled[2]:
         most = max(chunk // g.pooled[2], 1)
-    if job.stream:
+    if job.nontemporal:
         chunk = min(chunk, STAGE // (g.kernel[1] * 2 * <Py_ssize_t> sizeof(entry)))
         most = max(min(most, STAGE // (g.kernel[1] * width * <Py_ssize_t> sizeof(entry))), 1)
     while row < row_end:
@@ -212,14 +213,16 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
         cell = (d * g.kernel[0] * height + h * g.kernel[1]) * width
         w = begin
         while w < end:
-            tile.stream = (job.stream and into + (cell + 2 * w) * <Py_ssize_t> sizeof(entry) - job.full.data
-                           >= job.kept)
+            tile.stream = (job.nontemporal and into + (cell + 2 * w) * <Py_ssize_t> sizeof(entry) - job.full.data
+                           >= job.cached_bytes)
             tile.rows = rows
             tile.count = count = min(end - w, chunk)
             # Of windows of two cells more is read than written. Of others, to fetch it too takes longer.
             if tile.stream and rows == 1 and g.kernel[0] * g.kernel[1] == 1:
-                fetch(cell_of(&job.pooled, job.channels, plane, d, h, w + count), count * sizeof(entry))
-                fetch(cell_of(&job.indices, job.channels, plane, d, h, w + count), count * sizeof(index))
+                prefetch_range(element_address(&job.pooled, job.channels, plane, d, h, w + count),
+                               count * sizeof(entry))
+                prefetch_range(element_address(&job.indices, job.channels, plane, d, h, w + count),
+                               count * sizeof(index))
             if not select_some(job, plane, d, h, w, &tile, full, index_type):
                 return False
             w += count
@@ -236,14 +239,15 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
                 clear(job, into, cell + rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
                       sizeof(entry))
     if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
-        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, cells_of(g.full), sizeof(entry))
+        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, element_count(g.full), sizeof(entry))
     return True
 
 
 cdef inline bint selectable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Whether selecting is worth while."""
     cdef Py_ssize_t width = job.g.pooled[2]
-    return (not job.code_size and met("entries of four or eight bytes", item_size == 4 or item_size == 8)
-            and met("windows of two", of_two(&job.g)) and side_by_side(job, item_size, index_size)
-            and (met("rows worth selecting", width >= SELECT_WIDTH)
-                 or met("rows of whole vectors", width >= SELECT_WHOLE and width % LANE == 0) and job.g.kernel[0] == 1))
+    return (not job.code_size and branch_counted("entries of four or eight bytes", item_size == 4 or item_size == 8)
+            and branch_counted("windows of two", of_two(&job.g)) and side_by_side(job, item_size, index_size)
+            and (branch_counted("rows worth selecting", width >= SELECT_WIDTH)
+                 or branch_counted("rows of whole vectors", width >= SELECT_WHOLE and width % LANE == 0)
+                 and job.g.kernel[0] == 1))

@@ -3,11 +3,11 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport flat_stride, view_of
-from cunpool._kernels.common.checks cimport met
-from cunpool._kernels.common.geometry cimport cells_of, clamp, Geometry, geometry_of
+from cunpool._kernels.common.arrays cimport raster_stride, view_of
+from cunpool._kernels.common.checks cimport branch_counted
+from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, Job
-from cunpool._kernels.common.types cimport cloned, item2, item4, item8
+from cunpool._kernels.common.types cimport item2, item4, item8, void_multiversion
 
 cdef enum:
     LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
@@ -22,17 +22,18 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.pooled = view_of(pooled, spatial)
     job.indices = view_of(indices, spatial)
     job.full = view_of(full, spatial)
-    job.flat = flat_stride(&job.full, job.g.full)
-    job.per_width = 0 if <int64_t> cells_of(job.g.full) >> HALVES else 1.0 / job.g.full[2]
-    job.per_height = 1.0 / job.g.full[1]
+    job.raster_stride_bytes = raster_stride(&job.full, job.g.full)
+    job.inv_width = 0 if <int64_t> element_count(job.g.full) >> HALVES else 1.0 / job.g.full[2]
+    job.inv_height = 1.0 / job.g.full[1]
     count_planes(job, full, spatial)
-    job.lanes = 1
-    if (met("channels enough to go together", job.channels >= LANES)
-            and met("channels that are neighbours", job.flat and job.full.c == item_size and job.pooled.c == item_size
-                    and job.indices.c == index_size)):
-        job.lanes = job.channels
-    job.banded = job.stream = job.cleared = False
-    job.ahead = 0
+    job.interleaved_planes = 1
+    if (branch_counted("channels enough to go together", job.channels >= LANES)
+            and branch_counted("channels that are neighbours", job.raster_stride_bytes
+                               and job.full.channel_bytes == item_size and job.pooled.channel_bytes == item_size
+                               and job.indices.channel_bytes == index_size)):
+        job.interleaved_planes = job.channels
+    job.banded = job.nontemporal = job.zeroed = False
+    job.prefetch_bytes = 0
     job.code_size = index_size if codes else 0
 
 
@@ -47,21 +48,22 @@ cdef inline Py_ssize_t offset_of(const Job *job, bint even, Py_ssize_t flat, Py_
     width = job.g.full[2]
     height = job.g.full[1]
     # The half keeps what is rounded away from the wrong side; dividing takes several times as long.
-    if job.per_width:
-        row = <Py_ssize_t> ((cell + 0.5) * job.per_width)
+    if job.inv_width:
+        row = <Py_ssize_t> ((cell + 0.5) * job.inv_width)
         if job.g.full[0] > 1:
-            layer = <Py_ssize_t> ((row + 0.5) * job.per_height)
+            layer = <Py_ssize_t> ((row + 0.5) * job.inv_height)
     else:
         row = cell // width
         layer = row // height
-    return (layer * job.full.axis[0] + (row - layer * height) * job.full.axis[1]
-            + (cell - row * width) * job.full.axis[2])
+    return (layer * job.full.axis_bytes[0] + (row - layer * height) * job.full.axis_bytes[1]
+            + (cell - row * width) * job.full.axis_bytes[2])
 
 
 cdef inline bint dense(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
     """Whether the cells of so many full planes, in whatever order, fill the memory from the first one on."""
     cdef Py_ssize_t *count = [batch, channels, job.g.full[0], job.g.full[1], job.g.full[2]]
-    cdef Py_ssize_t *step = [job.full.n, job.full.c, job.full.axis[0], job.full.axis[1], job.full.axis[2]]
+    cdef Py_ssize_t *step = [job.full.batch_bytes, job.full.channel_bytes, job.full.axis_bytes[0],
+                             job.full.axis_bytes[1], job.full.axis_bytes[2]]
     cdef Py_ssize_t last = 0, cells = 1
     cdef int axis
     for axis in range(5):
@@ -72,7 +74,7 @@ cdef inline bint dense(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssi
     return last + size == cells * size
 
 
-cdef inline cloned clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+cdef inline void_multiversion clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """Zero some cells of `size` bytes, `step` bytes apart: calling `memset` for each takes longer."""
     cdef Py_ssize_t i
     if size == 1:
@@ -92,27 +94,28 @@ cdef inline cloned clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ss
             memset(out + i * step, 0, size)
 
 
-cdef inline cloned clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
-                               Py_ssize_t size) noexcept nogil:
+cdef inline void_multiversion clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
+                                          Py_ssize_t size) noexcept nogil:
     """`clear` where cells don't follow each other in raster order."""
     cdef Py_ssize_t width = job.g.full[2], cells
-    if job.flat:
-        clear_row(out + low * job.flat, job.flat, high - low, size)
-    elif low == 0 and high == cells_of(job.g.full) and met("a plane without gaps", dense(job, size, 1, 1)):
+    if job.raster_stride_bytes:
+        clear_row(out + low * job.raster_stride_bytes, job.raster_stride_bytes, high - low, size)
+    elif low == 0 and high == element_count(job.g.full) and branch_counted("a plane without gaps",
+                                                                           dense(job, size, 1, 1)):
         memset(out, 0, high * size)
     else:
         while low < high:
             cells = min(width - low % width, high - low)
-            clear_row(out + offset_of(job, False, 0, low), job.full.axis[2], cells, size)
+            clear_row(out + offset_of(job, False, 0, low), job.full.axis_bytes[2], cells, size)
             low += cells
 
 
 cdef inline void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
     """Zero the cells `low` to `high`, each of `size` bytes, of a full plane, or of all lanes."""
-    size *= job.lanes
+    size *= job.interleaved_planes
     if low >= high:
         return
-    if job.flat == size:
+    if job.raster_stride_bytes == size:
         memset(out + low * size, 0, (high - low) * size)
     else:
         clear_cells(job, out, low, high, size)
@@ -134,30 +137,33 @@ cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize
         band[0] = first[2]
         band[1] = last[2]
     else:
-        band[0] = min((first[0] * g.full[1] + first[1]) * g.full[2], cells_of(g.full))
+        band[0] = min((first[0] * g.full[1] + first[1]) * g.full[2], element_count(g.full))
         band[1] = max(((last[0] - 1) * g.full[1] + last[1]) * g.full[2], band[0])
 
 
 cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
     """Where stretch number `part` of a split plane begins: where a pooled row's windows do, if there are enough."""
-    cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = cells_of(job.g.full), row
+    cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = element_count(job.g.full), row
     cdef Py_ssize_t band[2]
     # Where the padding in front holds more than one layer of windows, these begin together, and rows in no order.
-    if (part == 0 or part == job.splits or met("fewer rows than parts of a plane", rows < job.splits)
-            or met("layers that begin together", job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0])):
-        return size * part // job.splits
-    row = rows * part // job.splits
+    if (part == 0 or part == job.parts_per_plane
+            or branch_counted("fewer rows than parts of a plane", rows < job.parts_per_plane)
+            or branch_counted("layers that begin together",
+                              job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0])):
+        return size * part // job.parts_per_plane
+    row = rows * part // job.parts_per_plane
     band_of(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, band)
     return band[0]
 
 
 cdef inline void split(Job *job, int threads) noexcept nogil:
     """Some tasks for each thread, so that one who is held up does not hold up the rest."""
-    cdef Py_ssize_t groups = job.batch * job.channels // job.lanes, wanted = 1 if threads == 1 else 4 * threads
-    cdef Py_ssize_t size = cells_of(job.g.full)
-    job.splits = clamp((wanted + groups - 1) // groups, 1, size)
-    job.tasks = groups * job.splits if job.splits > 1 else min(groups, wanted)
-    job.banded = job.splits > 1
+    cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes
+    cdef Py_ssize_t wanted = 1 if threads == 1 else 4 * threads
+    cdef Py_ssize_t size = element_count(job.g.full)
+    job.parts_per_plane = clamp((wanted + groups - 1) // groups, 1, size)
+    job.tasks = groups * job.parts_per_plane if job.parts_per_plane > 1 else min(groups, wanted)
+    job.banded = job.parts_per_plane > 1
 
 
 cdef inline bint beside_each_other(const Geometry *g) noexcept nogil:
@@ -167,14 +173,15 @@ cdef inline bint beside_each_other(const Geometry *g) noexcept nogil:
         if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1
                 or g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
             return False
-    return cells_of(g.full) <= 0x7FFFFFFF
+    return element_count(g.full) <= 0x7FFFFFFF
 
 
 cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Whether windows lie next to each other, in contiguous rows."""
-    return (beside_each_other(&job.g) and met("planes one by one", job.lanes == 1)
-            and met("contiguous planes", job.flat == item_size)
-            and met("contiguous rows", job.pooled.axis[2] == item_size and job.indices.axis[2] == index_size))
+    return (beside_each_other(&job.g) and branch_counted("planes one by one", job.interleaved_planes == 1)
+            and branch_counted("contiguous planes", job.raster_stride_bytes == item_size)
+            and branch_counted("contiguous rows", job.pooled.axis_bytes[2] == item_size
+                               and job.indices.axis_bytes[2] == index_size))
 
 
 cdef inline bint of_two(const Geometry *g) noexcept nogil:

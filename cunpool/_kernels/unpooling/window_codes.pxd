@@ -2,12 +2,12 @@
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from cunpool._kernels.common.arrays cimport flat_stride, View
+from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport cunpool_copy
-from cunpool._kernels.common.checks cimport met, must
-from cunpool._kernels.common.geometry cimport cells_of, Geometry
-from cunpool._kernels.common.job cimport full_planes_follow, Job
-from cunpool._kernels.common.types cimport cloned, index4, index8, inlined, item1, item2, noinline
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
+from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_multiversion, void_noinline
 
 cdef enum:
     DECODED = 512           # codes that are decoded together at most,
@@ -51,35 +51,37 @@ cdef inline Py_ssize_t whole_codes(Py_ssize_t count) noexcept nogil:
 
 cdef inline bint reaches_far(const Geometry *g, bint deep) noexcept nogil:
     """Whether a window has cells, if only in the padding, that 32 bits are not enough for, or too many to divide."""
-    cdef int64_t taps = cells_of(g.kernel), row = g.kernel[2]
+    cdef int64_t taps = element_count(g.kernel), row = g.kernel[2]
     cdef int axis
     for axis in range(3):
         # Padding is less than these together, for the array has cells.
         if (g.kernel[axis] - 1) * g.dilation[axis] >> 29 or g.pooled[axis] * g.stride[axis] >> 30:
             return True
-    return (cells_of(g.full) > 0x7FFFFFFF or g.kernel[0] * g.kernel[1] >> 32 - SHIFT
+    return (element_count(g.full) > 0x7FFFFFFF or g.kernel[0] * g.kernel[1] >> 32 - SHIFT
             or taps * (row * g.kernel[1] if deep else row) >> SHIFT)
 
 
 cdef inline bint planes_follow(const Job *job) noexcept nogil:
     """Whether places can be counted from another plane's start, and the pooled planes are evenly apart as well."""
-    return (met("full planes that follow each other", full_planes_follow(job))
-            and met("pooled planes as far apart as the next", job.pooled.even and job.indices.even))
+    return (branch_counted("full planes that follow each other", are_full_planes_adjacent(job))
+            and branch_counted("pooled planes as far apart as the next", job.pooled.uniform_planes
+                               and job.indices.uniform_planes))
 
 
 cdef inline void expect_codes(const Job *job, Codes *codes) noexcept nogil:
     """Fill `codes`: how a call's window codes are decoded."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t size = cells_of(g.full), lanes = min(job.lanes, <Py_ssize_t> DECODED), left = DECODED // lanes
+    cdef Py_ssize_t size = element_count(g.full), lanes = min(job.interleaved_planes,
+                                                              <Py_ssize_t> DECODED), left = DECODED // lanes
     cdef Py_ssize_t plane, d, h, w, i = 0
     cdef int axis
-    codes.end = [job.batch * job.channels // job.lanes, g.pooled[0], g.pooled[1], g.pooled[2]]
+    codes.end = [job.batch * job.channels // job.interleaved_planes, g.pooled[0], g.pooled[1], g.pooled[2]]
     for axis in range(WIDTH, PLANES - 1, -1):
         codes.together[axis] = min(left, codes.end[axis])
         # Rows go together if they are whole, and so do layers; there may be none at all.
-        left = left // codes.end[axis] if 0 < codes.end[axis] <= left and job.lanes == 1 else 1
+        left = left // codes.end[axis] if 0 < codes.end[axis] <= left and job.interleaved_planes == 1 else 1
     codes.deep = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
-    codes.far = met("windows that reach far", reaches_far(g, codes.deep))
+    codes.far = branch_counted("windows that reach far", reaches_far(g, codes.deep))
     if codes.far or not planes_follow(job) or size * codes.together[PLANES] > 0x7FFFFFFF:
         codes.together[PLANES] = 1
     codes.per_row = <uint32_t> ((1 << SHIFT) // g.kernel[2] + 1)
@@ -108,9 +110,9 @@ cdef inline Py_ssize_t blocks_of(const Codes *codes) noexcept nogil:
 
 
 cdef inline void find_block(const Job *job, Py_ssize_t number, Block *block) noexcept nogil:
-    cdef const Codes *codes = <const Codes *> job.codes
+    cdef const Codes *codes = <const Codes *> job.decoder
     cdef int axis
-    block.lanes = job.lanes
+    block.lanes = job.interleaved_planes
     for axis in range(WIDTH, PLANES - 1, -1):
         block.at[axis] = number % parts_of(codes, axis) * codes.together[axis]
         block.count[axis] = min(codes.together[axis], codes.end[axis] - block.at[axis])
@@ -119,23 +121,23 @@ cdef inline void find_block(const Job *job, Py_ssize_t number, Block *block) noe
 
 cdef inline void first_block(const Job *job, Py_ssize_t plane, Block *block) noexcept nogil:
     """The first windows of one plane, or of all lanes."""
-    block.lanes = job.lanes
-    block.at = [plane // job.lanes, 0, 0, 0]
-    block.count = (<const Codes *> job.codes).together
+    block.lanes = job.interleaved_planes
+    block.at = [plane // job.interleaved_planes, 0, 0, 0]
+    block.count = (<const Codes *> job.decoder).together
     block.count[PLANES] = 1
 
 
 cdef inline void row_block(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
                            Block *block) noexcept nogil:
     """Some windows of a row."""
-    block.lanes = job.lanes
-    block.at = [plane // job.lanes, d, h, w]
+    block.lanes = job.interleaved_planes
+    block.at = [plane // job.interleaved_planes, d, h, w]
     block.count = [1, 1, 1, count]
 
 
 cdef inline void next_block(const Job *job, Block *block) noexcept nogil:
     """Go on with the windows behind these, in raster order."""
-    cdef const Codes *codes = <const Codes *> job.codes
+    cdef const Codes *codes = <const Codes *> job.decoder
     cdef int axis = WIDTH
     block.at[WIDTH] += block.count[WIDTH]
     while axis > PLANES and block.at[axis] == codes.end[axis]:
@@ -148,12 +150,12 @@ cdef inline void next_block(const Job *job, Block *block) noexcept nogil:
 
 cdef inline Py_ssize_t step_of(const View *view, const Block *block) noexcept nogil:
     """Bytes between neighbours of a block where that is the same for all of them, else 0."""
-    cdef Py_ssize_t step = flat_stride(view, &block.count[1]), cells = cells_of(&block.count[1])
+    cdef Py_ssize_t step = raster_stride(view, &block.count[1]), cells = element_count(&block.count[1])
     if block.count[PLANES] == 1:
         return step
     if cells == 1:
-        return view.c
-    return step if view.c == step * cells else 0
+        return view.channel_bytes
+    return step if view.channel_bytes == step * cells else 0
 
 
 cdef inline Py_ssize_t rows_in(const Block *block) noexcept nogil:
@@ -163,13 +165,14 @@ cdef inline Py_ssize_t rows_in(const Block *block) noexcept nogil:
 cdef inline Py_ssize_t row_of(const View *view, const Block *block, Py_ssize_t row) noexcept nogil:
     """Bytes from the first row of a block to another."""
     cdef Py_ssize_t layer = row // block.count[2]
-    return (layer // block.count[1] * view.c + layer % block.count[1] * view.axis[0]
-            + row % block.count[2] * view.axis[1])
+    return (layer // block.count[1] * view.channel_bytes + layer % block.count[1] * view.axis_bytes[0]
+            + row % block.count[2] * view.axis_bytes[1])
 
 
 cdef inline void collect_codes(const Job *job, const char *codes, const Block *block, char *into) noexcept nogil:
     """Copy the codes of a block one after the other."""
-    cdef Py_ssize_t size = job.code_size, step = job.indices.axis[2], lanes = block.lanes, width = block.count[WIDTH]
+    cdef Py_ssize_t size = job.code_size, step = job.indices.axis_bytes[2]
+    cdef Py_ssize_t lanes = block.lanes, width = block.count[WIDTH]
     cdef Py_ssize_t rows = rows_in(block), same = step_of(&job.indices, block) if lanes == 1 else 0, row, w
     cdef const char *first
     if same:
@@ -192,9 +195,9 @@ cdef inline void collect_codes(const Job *job, const char *codes, const Block *b
         into += width * lanes * size
 
 
-cdef inline inlined decode_vectors(bint deep, const Geometry *g, const Codes *codes, const uint16_t *code,
-                                   const int32_t *start, Py_ssize_t count, index4 *places,
-                                   bint *all_there) noexcept nogil:
+cdef inline void_inline decode_vectors(bint deep, const Geometry *g, const Codes *codes, const uint16_t *code,
+                                       const int32_t *start, Py_ssize_t count, index4 *places,
+                                       bint *all_there) noexcept nogil:
     """`decode_near` for windows that are `deep`, or not.
 
     All of it is unsigned: a code that names none may take a position past 32 bits, and then it wraps. That changes no
@@ -202,7 +205,7 @@ cdef inline inlined decode_vectors(bint deep, const Geometry *g, const Codes *co
     """
     # Copies, because the compiler has to fear that writing results changes these.
     cdef uint32_t depth = <uint32_t> g.full[0], height = <uint32_t> g.full[1], width = <uint32_t> g.full[2]
-    cdef uint32_t last = <uint32_t> cells_of(g.kernel) - 1, rows = <uint32_t> g.kernel[1]
+    cdef uint32_t last = <uint32_t> element_count(g.kernel) - 1, rows = <uint32_t> g.kernel[1]
     cdef uint32_t step_d = <uint32_t> g.dilation[0], step_h = <uint32_t> g.dilation[1]
     cdef uint32_t step_w = <uint32_t> g.dilation[2]
     cdef uint32_t back_w = <uint32_t> g.kernel[2] * step_w, back_h = rows * step_h
@@ -238,8 +241,9 @@ cdef inline inlined decode_vectors(bint deep, const Geometry *g, const Codes *co
     all_there[0] = any_outside >> 31 == 0
 
 
-cdef inline cloned decode_near(const Geometry *g, const Codes *codes, const char *collected, int code_size,
-                               const int32_t *start, Py_ssize_t count, index4 *places, bint *all_there) noexcept nogil:
+cdef inline void_multiversion decode_near(const Geometry *g, const Codes *codes, const char *collected, int code_size,
+                                          const int32_t *start, Py_ssize_t count, index4 *places,
+                                          bint *all_there) noexcept nogil:
     """The places of some codes, and of as many more as fill a vector; -1 for those that name none."""
     cdef uint16_t code[DECODED]
     cdef Py_ssize_t i
@@ -269,22 +273,22 @@ cdef inline void decode_far(const Job *job, const char *collected, const Block *
         h = h * g.stride[1] - g.padding[1] + code // g.kernel[2] % g.kernel[1] * g.dilation[1]
         d = d * g.stride[0] - g.padding[0] + code // g.kernel[2] // g.kernel[1] * g.dilation[0]
         places[i] = -1
-        if code < cells_of(g.kernel) and 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]:
+        if code < element_count(g.kernel) and 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]:
             places[i] = (d * g.full[1] + h) * g.full[2] + w
 
 
-cdef inline noinline decode(const Job *job, const char *indices, const Block *block, char *places,
-                            bint *all_there) noexcept nogil:
+cdef inline void_noinline decode(const Job *job, const char *indices, const Block *block, char *places,
+                                 bint *all_there) noexcept nogil:
     """The places that the window codes of a block name; one outside any plane for a code that names none in the plane.
 
     They are counted from the first plane of the block on. Where `all_there` becomes true, none is outside.
     """
-    cdef const Codes *codes = <const Codes *> job.codes
+    cdef const Codes *codes = <const Codes *> job.decoder
     cdef item2 collected[DECODED]
     cdef int32_t start[3]
     cdef int axis
     cdef Py_ssize_t count = codes_in(block)
-    must(whole_codes(count) <= DECODED)
+    assert_in_block(whole_codes(count) <= DECODED)
     memset(<char *> collected + count * job.code_size, 0, (whole_codes(count) - count) * job.code_size)
     collect_codes(job, indices, block, <char *> collected)
     if codes.far:
