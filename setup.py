@@ -84,7 +84,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "autotestdict": False,
-    "freethreading_compatible": True,  # what calls share has a lock, see _memory.pyx, or is never changed
+    "freethreading_compatible": True,  # what calls share has a lock, see memory.pyx, or is never changed
 }
 
 

@@ -1,4 +1,4 @@
-# What a plan of pooling is, and which way is worth it: the conditions of the list that `plan_pool` is (`_pool.pyx`).
+# What a plan of pooling is, and which way is worth it: the conditions of the list that `plan_pool` is (`pool.pyx`).
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
