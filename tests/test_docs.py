@@ -175,6 +175,7 @@ def test_what_pages_link_to_and_run_is_there(page):
             assert not anchor or anchor in slugs, link
 
 
+@of_the_repository
 @pytest.mark.parametrize("stride", range(1, 6))
 def test_same_padding_is_what_the_page_on_moving_says(rng, stride):
     """Values and indices of windows that SAME_UPPER places: the extra element of padding is at the end."""
