@@ -20,6 +20,7 @@ POOL = {n: getattr(cu, f"max_pool{n}d") for n in (1, 2, 3)}
 POOL_BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
 UNPOOL = {n: getattr(cu, f"max_unpool{n}d") for n in (1, 2, 3)}
 UNPOOL_BACKWARD = {n: getattr(cu, f"max_unpool{n}d_backward") for n in (1, 2, 3)}
+TAKE = {n: getattr(cu, f"take_at{n}d") for n in (1, 2, 3)}
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 INTEGERS = [*map(np.dtype, ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"))]
@@ -181,7 +182,8 @@ class Call:
         rng = self.rng
         self.large = int(rng.integers(LARGE_EVERY)) == 0
         self.n = one_of(rng, (1, 2, 2, 2, 3))
-        kind = one_of(rng, (self.pool,) * 10 + (self.unpool,) * 5 + (self.backward, self.gather) * 2 + (self.convert,))
+        kinds = (self.pool,) * 10 + (self.unpool,) * 5 + (self.backward, self.gather, self.take) * 2
+        kind = one_of(rng, (*kinds, self.convert))
         self.threads = one_of(rng, (1, 1, 1, 2))
         kind()
 
@@ -262,6 +264,19 @@ class Call:
         arrays = self.place("grad_output", grad), self.place("indices", indices)
         out = self.some_out("out", values.shape, values.dtype)
         same(self.run(UNPOOL_BACKWARD[self.n], *arrays, *window, dilation=dilation, out=out, **form), expected)
+
+    def take(self) -> None:
+        window, dilation, size, values, indices, form = self.moved(ITEMS)
+        if not form and self.rng.random() < 0.3:  # any number of indices, which no pooling has to give
+            shape = tuple(int(self.rng.integers(1, most + 1)) for most in indices.shape[-self.n :])
+            indices = self.rng.integers(0, math.prod(size[-self.n :]), (*size[: -self.n], *shape), indices.dtype)
+        x = self.numbers(values.dtype, size)
+        expected = TAKE[self.n](x, indices, *window, dilation=dilation, **form)
+        arrays = self.place("input", x), self.place("indices", indices)
+        out = self.some_out("out", indices.shape, x.dtype)
+        same(self.run(TAKE[self.n], *arrays, *window, dilation=dilation, out=out, **form), expected)
+        if self.rng.random() < 0.1:
+            self.refused(TAKE[self.n], *arrays, *window, dilation=dilation, out=out, **form)
 
     def convert(self) -> None:
         kernel, stride, padding, dilation, _ = window = self.window()

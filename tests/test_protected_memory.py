@@ -13,6 +13,7 @@ import pytest
 FOLDER = Path(__file__).parent
 FUNCTIONS = [
     "convert_indices",
+    *(f"take_at{n}d" for n in (1, 2, 3)),
     *(f"{name}{n}d{end}" for name in ("max_pool", "max_unpool") for n in (1, 2, 3) for end in ("", "_backward")),
 ]
 
