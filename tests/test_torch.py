@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import doctest
 import math
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -596,6 +597,20 @@ def test_docstring_examples():
         assert result.failed == 0
     for name in ct.__all__:
         assert "Examples\n" in getattr(ct, name).__doc__, name
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # from Python 3.12 on
+@pytest.mark.parametrize("start", multiprocessing.get_all_start_methods())
+def test_workers_of_a_data_loader(start):
+    """However they start."""
+    images = [np.random.default_rng(i).random((3, 64, 64), np.float32) for i in range(8)]
+    loader = torch.utils.data.DataLoader(
+        images, batch_size=4, collate_fn=cu.MaxPool2d(2), num_workers=1, multiprocessing_context=start
+    )
+    batches = [*loader]
+    assert len(batches) == 2
+    assert np.array_equal(np.concatenate(batches), cu.max_pool2d(np.stack(images), 2))
 
 
 def run(program: str) -> str:
