@@ -600,7 +600,7 @@ def test_docstring_examples():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # from Python 3.12 on
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("start", multiprocessing.get_all_start_methods())
 def test_workers_of_a_data_loader(start):
     """However they start."""
