@@ -243,6 +243,12 @@ class MaxPool2d(_MaxPool[Indices]):
         As for `cunpool.max_pool2d`, and kept as attributes under the same names. What does not fit raises its error
         when the module is called: ``(input, *, out=None, num_threads=None)``, as the function takes them.
 
+    Notes
+    -----
+    Type checkers know from the constructor what a module returns. An annotation has to say it:
+    ``MaxPool2d[Literal[False]]`` returns an array, and ``MaxPool2d[Literal[True]]`` a pair. ``MaxPool2d`` alone may
+    return either, so its result is ``Any``.
+
     References
     ----------
     .. [1] https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxPool2d.html

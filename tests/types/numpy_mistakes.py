@@ -1,5 +1,7 @@
 """Mistakes with NumPy arrays. A type checker has to find each line with `ignore`, and names an `ignore` too many."""
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,7 @@ array(cu.max_pool2d(x, 2, return_indices=True))  # type: ignore[arg-type]
 array(cu.max_pool2d(x, 2, 2, 0, 1, False, True))  # type: ignore[arg-type]
 array(cu.MaxPool2d(2, return_indices=True)(x))  # type: ignore[arg-type]
 pair(cu.MaxPool2d(2)(x))  # type: ignore[arg-type]
+with_indices: cu.MaxPool2d[Literal[True]] = cu.MaxPool2d(2)  # type: ignore[assignment]
 
 cu.max_pool2d(x, 2, out=(x, x))  # type: ignore[call-overload]
 cu.max_pool2d(x, 2, return_indices=True, out=x)  # type: ignore[call-overload]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,23 @@ class Pyramid:
     def __call__(self, image: NDArray[np.float32]) -> NDArray[np.float32]:
         level, codes = self.down(image)
         return self.up(level, codes, image.shape)
+
+
+class Halved:
+    """Modules that are kept, with what they return."""
+
+    down: cu.MaxPool2d[Literal[False]]
+    both: cu.MaxPool3d[Literal[True]]
+
+    def __init__(self) -> None:
+        self.down = cu.MaxPool2d(2)
+        self.both = cu.MaxPool3d(2, return_indices=True)
+
+    def __call__(self, image: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self.down(image)
+
+    def values(self, volume: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self.both(volume).values
 
 
 def largest(result: cu.MaxPoolResult[np.float32]) -> np.float32:
