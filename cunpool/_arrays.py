@@ -85,25 +85,38 @@ def _converted(value: Any, name: str, n: int = 0) -> Array:
             ) from error
         wrong = ValueError if isinstance(error, ValueError) else TypeError
         raise wrong(f"{name} must be an array, or what numpy.asarray makes one of: {error}") from error
+    maker = "asarray"
     if not array.ndim and array.dtype.kind == "O" and hasattr(value, "__dlpack__"):
-        array = _from_dlpack(value, name)
+        array, maker = _from_dlpack(value, name), "from_dlpack"
     if not array.ndim and array.dtype.kind in "OSU":  # of None, a string, a dictionary: anything will do for NumPy
         raise TypeError(f"{name} must be an array, got {kind.__name__}")
     if n and array.ndim == n:
         lazily = ", or da.from_zarr(...)[None] to cunpool.dask" if type_of(value).startswith("zarr.") else ""
         raise ValueError(
             f"{name} must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {array.shape} of type "
-            f"{type_of(value)}; give one plane alone its C: np.asarray({name})[None]{lazily}"
+            f"{type_of(value)}; give one plane alone its C: np.{maker}({name})[None]{lazily}"
         )
     return array
 
 
 def _from_dlpack(value: Any, name: str) -> Array:
     """What only speaks DLPack, the protocol of arrays on any device, as an array in the CPU's memory."""
-    device = int(value.__dlpack_device__()[0])
-    if device not in DLPACK_CPU:
-        raise TypeError(f"{name} must be an array in the CPU's memory, got one on a device of DLPack's type {device}")
-    return np.from_dlpack(value)
+    kind = type_of(value)
+    if not hasattr(value, "__dlpack_device__"):
+        raise TypeError(
+            f"{name} must be an array, and one with __dlpack__ must have __dlpack_device__ too, got {kind} without it: "
+            "give a numpy array of its elements"
+        )
+    try:
+        device = int(value.__dlpack_device__()[0])
+        if device in DLPACK_CPU:
+            return np.from_dlpack(value)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} must be an array that NumPy can read by DLPack, got {kind}: {error}; give a numpy array of its "
+            "elements"
+        ) from error
+    raise TypeError(f"{name} must be an array in the CPU's memory, got one on a device of DLPack's type {device}")
 
 
 def items(value: npt.ArrayLike, name: str = "input", n: int = 0) -> Array:

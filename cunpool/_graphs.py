@@ -41,7 +41,7 @@ def _known(name: str, value: Lazy, n: int = 0) -> da.Array:
             f"{name} must be one array, got a {type(value).__name__} of some: a * before a pair makes two arguments"
         )
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
-        value = _arrays.array_of(value, name)
+        value = _arrays.array_of(value, name, n)
     array = da.asarray(value)
     if n and array.ndim == n and not isinstance(value, da.Array):
         maker = "from_zarr" if type_of(value).startswith("zarr.") else "asarray"

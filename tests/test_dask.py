@@ -760,3 +760,5 @@ def test_what_only_speaks_dlpack_is_taken():
 
     x = np.random.default_rng(0).random((2, 6, 8))
     assert np.array_equal(lazy.max_pool2d(Exchanged(x), 2).compute(), cu.max_pool2d(x, 2))
+    said = refused(ValueError, lazy.max_pool2d, Exchanged(x[0]), 2)
+    assert said.endswith("of type test_dask.Exchanged; give one plane alone its C: np.from_dlpack(input)[None]")

@@ -406,7 +406,32 @@ def test_what_only_speaks_dlpack_is_taken_from_the_cpu():
     assert cu.max_pool2d_backward(Exchanged(y), Exchanged(indices), (6, 8), 2).shape == (2, 6, 8)
     said = refused(TypeError, cu.max_pool2d, Exchanged(x, (2, 0)), 2)
     assert said == "input must be an array in the CPU's memory, got one on a device of DLPack's type 2"
-    assert "np.asarray(input)[None]" in refused(ValueError, cu.max_pool2d, Exchanged(x[0]), 2)
+    assert refused(ValueError, cu.max_pool2d, Exchanged(x[0]), 2).endswith(
+        "got (6, 8) of type test_remedies.Exchanged; give one plane alone its C: np.from_dlpack(input)[None]"
+    )
+    assert np.array_equal(cu.max_pool2d(np.from_dlpack(Exchanged(x[0]))[None], 2), y[:1])
+
+
+def test_dlpack_that_fails_is_told_in_our_words():
+    class Deviceless:
+        def __dlpack__(self, **keywords):
+            raise AssertionError("not to be called")
+
+    class Failing(Exchanged):
+        def __dlpack__(self, **keywords):
+            raise BufferError("the memory is read-only")
+
+    for call, name in ((lambda value: cu.max_pool2d(value, 2), "input"), (lambda v: cu.take_at2d(X, v), "indices")):
+        assert refused(TypeError, call, Deviceless()) == (
+            f"{name} must be an array, and one with __dlpack__ must have __dlpack_device__ too, got "
+            "test_remedies.Deviceless without it: give a numpy array of its elements"
+        )
+        for value, kind, said in (
+            (Failing(X), "test_remedies.Failing", "the memory is read-only"),
+            (np.ndarray, "type", ".*"),  # the class, not an array
+        ):
+            with pytest.raises(TypeError, match=rf"^{name} must be .* by DLPack, got {kind}: {said}; give a numpy"):
+                call(value)
 
 
 def test_a_plane_of_another_library_is_told_how_to_add_a_channel():
