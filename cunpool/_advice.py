@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -148,22 +148,53 @@ def for_a_bad_index(indices: Array, n: int, sizes: Sizes, with_sizes: bool = Fal
 
 def counted_as(indices: Array, n: int, sizes: Sizes, count: int) -> _formats.Format | None:
     """The format of another library by which some `count` of the indices lie in their windows."""
+    return next(_counted_as(indices, n, sizes, count, indices.shape[:-n], (0,) * indices.ndim), None)
+
+
+def _counted_as(
+    indices: Array, n: int, sizes: Sizes, count: int, lead: Shape, corner: Shape
+) -> Iterator[_formats.Format]:
+    """Each such format of a block that begins at `corner` of indices with the N and C of `lead`."""
     full, _, kernel, stride, padding, dilation = _axes(n, sizes)
     windows = list(zip(kernel, stride, padding, dilation, strict=True))
-    values, at = _sample(indices, n, count, whole=True)
-    lead = indices.shape[:-n]
+    values, within_block = _sample(indices, n, count, whole=True)
+    at = [position + first for position, first in zip(within_block, corner, strict=True)]
+    is_flat = sum(size > 1 for size in full) < 2
+    counted = [(1, np.zeros(math.prod(lead), np.int64).tobytes(), False)]  # by "plane"
     for name in _formats.OTHERS:
         first, step, _ = _formats.planes(name, lead, full)
-        if step == 1 and not first.any() and (name != "onnx_column_major" or sum(size > 1 for size in full) < 2):
-            continue  # here it is the same as "plane"
+        counting = step, first.astype(np.int64).tobytes(), name == "onnx_column_major" and not is_flat
+        if counting in counted:
+            continue  # another format counts the same here
+        counted.append(counting)
         places, between = np.divmod(values - first.reshape(lead)[tuple(at[:-n])], step)
         if between.any() or (places < 0).any() or (places >= math.prod(full)).any():
             continue
         if name == "onnx_column_major":
             places = _formats.recounted(places, full)
         if _within(places, at[-n:], full[1:], windows):
-            return name
-    return None
+            yield name
+
+
+def for_a_format(indices: Array, n: int, sizes: Sizes, lead: Shape, corner: Shape, is_free: bool) -> str:
+    """Return a hint for indices that lie in their windows by formats of other libraries, or "". It names all of these.
+
+    The indices are a block, beginning at `corner`, of an array whose N and C are `lead`. Where they are `is_free`,
+    their windows may be others, so that they only have to lie in their planes.
+    """
+    if indices.size < LEAST_COUNTED:
+        return ""
+    fitting = [*_counted_as(indices, n, sizes, CHECKED, lead, corner)]
+    if not fitting and is_free:
+        full, pooled, *_ = _axes(n, sizes)
+        ones, reach = (1,) * n, tuple(size + count for size, count in zip(full, pooled, strict=True))
+        anywhere = _geometry.flat_sizes(n, full, pooled, reach, ones, pooled, ones)
+        fitting = [*_counted_as(indices, n, anywhere, CHECKED, lead, corner)]
+    if not fitting:
+        return ""
+    meant = _remedies.listed([_formats.MEANT[name] for name in fitting])
+    sources = _remedies.listed([*map(repr, fitting)])
+    return f"; they would be right as {meant}: see cunpool.convert_indices(indices, {sources}, 'plane', ...)"
 
 
 def _channels_last(indices: Array, n: int, sizes: Sizes) -> _formats.Format | None:

@@ -367,7 +367,7 @@ def bad_index(
     if not hint and looks_like_onnx(array, len(full), full):
         hint = (
             "; all of them would be right as ONNX indices, which count through the whole tensor: "
-            "see cunpool.convert_indices(indices, 'onnx', 'plane', ...)"
+            "see cunpool.convert_indices(indices, 'onnx', 'plane', ...), or 'onnx_column_major' for storage_order=1"
         )
     return IndexError(
         f"index {array[at]} at position {position(at, corner)} is outside {where}: "

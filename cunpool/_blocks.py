@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cunpool import _arrays, _chunks, _geometry
+from cunpool import _advice, _arrays, _chunks, _geometry
 from cunpool._arrays import Array
 from cunpool._chunks import Axis, Range, Runs
 from cunpool._geometry import Shape
@@ -235,13 +235,21 @@ def _wrong(plan: Plan, indices: Array, windows: list[Range], block_id: Shape) ->
     """The error for the first of a block's indices that is outside, by its position in the whole array."""
     at = plan.corner(block_id) + tuple(first for first, _ in windows)
     if not plan.codes:
-        return _arrays.bad_index(indices, plan.full(), corner=at, where=plan.where)
+        return _arrays.bad_index(indices, plan.full(), _format(plan, indices, at), at, plan.where)
     _, _, kernel, stride, _, dilation = zip(*plan.axes, strict=True)
     pooled = tuple(last - first for first, last in windows)
     padding = tuple(-axis.start(first) for axis, (first, _) in zip(plan.axes, windows, strict=True))
     n = len(plan.axes)
     sizes = _geometry.flat_sizes(n, plan.full(), pooled, kernel, stride, padding, dilation)
     return _arrays.bad_code(indices, n, sizes, at, plan.where)
+
+
+def _format(plan: Plan, indices: Array, corner: Shape) -> str:
+    """A hint for a block of indices, beginning at `corner`, that are right in a format of another library, or ""."""
+    n = len(plan.axes)
+    lead = tuple(_chunks.bounds(runs)[-1][1] for runs in plan.lead)
+    sizes = _geometry.flat_sizes(n, *zip(*plan.axes, strict=True))
+    return _advice.for_a_format(indices, n, sizes, lead, corner, plan.where == "input")
 
 
 def _name_padding(plan: Plan, codes: Array, windows: list[Range]) -> bool:
@@ -328,6 +336,9 @@ def _astray(
             f"index {indices[at]} at position {where} is outside its window: indices of {indices.dtype} that are all "
             "below the number of a window's cells look like window codes, which need index_format='window'"
         )
+    hint = _format(plan, indices, plan.corner(block_id) + tuple(first for first, _ in windows))
+    if hint:
+        return IndexError(f"index {indices[at]} at position {where} is outside its window{hint}")
     if plan.where == "input":
         remedy = "For other indices, leave out kernel_size and"
     else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _geometry, _say, _threads
+from cunpool import _advice, _arrays, _geometry, _say, _threads
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size
@@ -40,11 +41,9 @@ def _take_at(
     given = _arrays.array_of(indices, "indices")
     codes = _geometry.is_window(index_format)
     kernel_size, stride, padding, dilation = window
-    if kernel_size is None:
-        if codes:
-            raise TypeError(WITHOUT_WINDOW)
-        kernel_size = 1
-    fixed = _geometry.window(kernel_size, stride, padding, dilation)
+    if kernel_size is None and codes:
+        raise TypeError(WITHOUT_WINDOW)
+    fixed = _geometry.window(1 if kernel_size is None else kernel_size, stride, padding, dilation)
     sizes, inside = _geometry.taking(n, values.shape, given.shape, fixed, codes)
     full = values.shape[-n:]
     if codes:
@@ -60,7 +59,13 @@ def _take_at(
         or not values.size
         or not _backward.unpool_backward(values, places, result, sizes, n, _KINDS[values.itemsize], codes, threads)
     ):
-        raise _arrays.bad_code(given, n, sizes, where=_WHERE) if codes else _arrays.bad_index(given, full, where=_WHERE)
+        if codes:
+            raise _arrays.bad_code(given, n, sizes, where=_WHERE)
+        if kernel_size is not None:
+            with suppress(OverflowError):  # such windows were not needed
+                sizes, _ = _geometry.taking(n, values.shape, given.shape, fixed, True)
+        hint = _advice.for_a_format(given, n, sizes, given.shape[:-n], (0,) * given.ndim, True)
+        raise _arrays.bad_index(given, full, hint, where=_WHERE)
     return _arrays.delivered(result, out)
 
 

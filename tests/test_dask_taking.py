@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 
 import numpy as np
@@ -115,3 +116,35 @@ def test_empty_arrays(rng):
         warnings.simplefilter("error")
         result = lazy.take_at2d(x.rechunk(-1), da.from_array(indices, chunks))
         assert bits(result.compute()) == bits(cu.take_at2d(x.compute(), indices))
+
+
+@pytest.mark.parametrize("window", [{"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1}])
+@pytest.mark.parametrize("form", ["onnx", "onnx_column_major", "tf", "tf_batch"])
+@pytest.mark.parametrize("chunks", [-1, (1, 2, -1, -1), (2, 2, 3, 3)])
+def test_indices_of_other_libraries_are_named_with_their_format(rng, form, window, chunks):
+    """In any block, and those that lie in the plane but outside their windows as well."""
+    full = rng.random((2, 3, 9, 12))
+    pooled, indices = cu.max_pool2d(full, **window, return_indices=True)
+    theirs = cu.convert_indices(indices, "plane", form, input_size=full.shape, **window)
+    x, y, indices = da.from_array(full, chunks), da.from_array(pooled, chunks), da.from_array(theirs, chunks)
+    for call in (
+        lambda: lazy.take_at2d(x, indices, **window),
+        lambda: lazy.max_unpool2d(y, indices, **window, output_size=full.shape),
+        lambda: lazy.max_pool2d_backward(y, indices, full.shape, **window),
+        lambda: lazy.max_unpool2d_backward(x, indices, **window),
+    ):
+        result = call()
+        for at in np.ndindex(result.numblocks):
+            if at[0] == at[1] == 0 and form.startswith("onnx"):
+                continue  # the first plane counts as it should
+            try:
+                result.blocks[at].compute()
+            except IndexError as error:
+                said = str(error)
+                named = re.search(r"would be right as .*\(indices, (.*), 'plane', \.\.\.\)$", said)
+                if result.numblocks[-1] == 1:
+                    assert named, said
+                if named:
+                    assert f"'{form}'" in named[1], said
+            else:
+                assert result.numblocks[-1] > 1, at

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -222,3 +223,35 @@ def test_large_arrays_and_threads(rng):
         expected = bits(vectorised.take_at(x, given.astype(np.int64), 2))
         for threads in (1, 2):
             assert bits(cu.take_at2d(x, given, num_threads=threads)) == expected
+
+
+@pytest.mark.parametrize("window", [{"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1}])
+@pytest.mark.parametrize("form", ["onnx", "onnx_column_major", "tf", "tf_batch"])
+def test_indices_of_other_libraries_are_named_with_their_format(rng, form, window):
+    x = rng.random((2, 3, 9, 12))
+    _, indices = cu.max_pool2d(x, **window, return_indices=True)
+    theirs = cu.convert_indices(indices, "plane", form, input_size=x.shape, **window)
+    for known in (window, window | {"stride": 2**60}):  # windows that are not needed, and span too much
+        with pytest.raises(IndexError, match=r"would be right as .*see cunpool\.convert_indices") as caught:
+            cu.take_at2d(x, theirs, **known)
+        assert f"'{form}'" in str(caught.value)
+    with pytest.raises(IndexError) as caught:
+        cu.take_at2d(x, theirs, **window)
+    assert str(caught.value).endswith(f"see cunpool.convert_indices(indices, '{form}', 'plane', ...)")
+    with pytest.raises(IndexError, match="would be right as") as caught:
+        cu.take_at2d(x, theirs)
+    named = re.search(r"\(indices, (.*), 'plane', \.\.\.\)$", str(caught.value))[1]
+    # Without the windows, both orders of ONNX look alike.
+    alike = form.startswith("onnx") and window["kernel_size"] == 3
+    assert named == ("'onnx' or 'onnx_column_major'" if alike else f"'{form}'")
+    theirs[0, 0, 0, 0] = 2**40
+    with pytest.raises(IndexError) as caught:
+        cu.take_at2d(x, theirs)
+    assert "would be right" not in str(caught.value)
+
+
+def test_of_few_indices_onnx_is_named_with_both_orders():
+    x = np.zeros((2, 1, 4, 4))
+    with pytest.raises(IndexError) as caught:
+        cu.take_at2d(x, np.array([3, 18]).reshape(2, 1, 1, 1))
+    assert str(caught.value).endswith("(indices, 'onnx', 'plane', ...), or 'onnx_column_major' for storage_order=1")
