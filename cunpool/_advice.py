@@ -126,8 +126,8 @@ def for_other_indices(n: int, shape: Shape, indices_shape: Shape, window: _geome
     return "; if input comes from another unpooling, that one needs output_size=indices.shape, of these indices"
 
 
-def for_a_bad_index(indices: Array, n: int, sizes: Sizes, with_sizes: bool = False) -> str:
-    """Return a hint for indices that leave their planes, or ""; `with_sizes` where `output_size` may be to blame."""
+def for_a_bad_index(indices: Array, n: int, sizes: Sizes, name: str) -> str:
+    """Return a hint for indices that leave their planes, or ""; `name` is that of the argument for the planes' size."""
     meant = counted_as(indices, n, sizes, CHECKED)
     if meant:
         return (
@@ -140,10 +140,13 @@ def for_a_bad_index(indices: Array, n: int, sizes: Sizes, with_sizes: bool = Fal
             f"; as numpy.moveaxis(indices, -1, {indices.ndim - n - 1}), channels first, they would be right as "
             f"{_formats.MEANT[moved]}: see cunpool.convert_indices(indices, {moved!r}, 'plane', ...)"
         )
-    others = other_sizes(indices, n, sizes) if with_sizes else ""
+    others = other_sizes(indices, n, sizes)
     if not others:
         return ""
-    return f"; the indices would be right in an output of {others}: give output_size, the shape of what was pooled"
+    remedy = f"give {name}, the shape of what was pooled"
+    if name == "grad_output":
+        remedy = "give grad_output the shape of what was pooled"
+    return f"; the indices would be right in an output of {others}: {remedy}"
 
 
 def counted_as(indices: Array, n: int, sizes: Sizes, count: int) -> _formats.Format | None:

@@ -175,7 +175,7 @@ def _max_pool_backward(
     if not _unpool.unpool(values, places, result, sizes, n, _ADDED[kind], codes, threads):
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(indices, shape[-n:], _advice.for_a_bad_index(places, n, sizes))
+        raise _arrays.bad_index(indices, shape[-n:], _advice.for_a_bad_index(places, n, sizes, "input_size"))
     if swapped:
         result = result.astype(given.dtype)
     return _arrays.delivered(result, out)

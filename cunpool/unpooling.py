@@ -67,7 +67,7 @@ def _max_unpool(
     if not ways:
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(indices, shape[-n:], _advice.for_a_bad_index(places, n, sizes, True))
+        raise _arrays.bad_index(indices, shape[-n:], _advice.for_a_bad_index(places, n, sizes, "output_size"))
     if ways & _STRAYED and not codes:
         _advice.strayed(_arrays.array_of(indices, "indices"), places, n, sizes, output_size is None)
     return result if out is None else _arrays.delivered(result, out)
@@ -128,7 +128,7 @@ def _max_unpool_backward(
     if not _backward.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
         if codes:
             raise _arrays.bad_code(given, n, sizes)
-        raise _arrays.bad_index(given, full.shape[-n:], _advice.for_a_bad_index(places, n, sizes))
+        raise _arrays.bad_index(given, full.shape[-n:], _advice.for_a_bad_index(places, n, sizes, "grad_output"))
     return _arrays.delivered(result, out)
 
 

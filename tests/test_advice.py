@@ -103,6 +103,31 @@ def test_an_index_outside_the_output_that_another_size_would_have(rng):
         cu.max_unpool2d(np.ones((1, 2, 2)), [[[-1, 0], [0, 0]]], 2)
 
 
+@pytest.mark.parametrize("window", [(2, 2, 0, 1), (3, 2, 0, 1), (2, 3, 0, 1), (2, 2, 0, 3)], ids=str)
+def test_gradients_are_told_the_sizes_in_which_the_indices_would_be_right(rng, window):
+    window = dict(zip(("kernel_size", "stride", "padding", "dilation"), window, strict=True))
+    x = rng.random((2, 3, 15, 15))
+    y, indices = cu.max_pool2d(x, **window, return_indices=True)
+    calls = {
+        "input_size": lambda size: cu.max_pool2d_backward(y, indices, size, **window),
+        "grad_output": lambda size: cu.max_unpool2d_backward(np.ones((2, 3, *size)), indices, **window),
+    }
+    told = 0
+    for name, call in calls.items():
+        for size in range(10, 15):
+            try:
+                call((size, size))
+            except ValueError:
+                continue  # of a size that does not pool to that of `y`
+            except IndexError as error:
+                named = re.search(rf"would be right in an output of height (.*), width 15: give {name}", str(error))
+                heights = [int(height) for height in re.split(" or | to ", named[1])]
+                for height in range(heights[0], heights[-1] + 1):
+                    assert call((height, 15)).size
+                told += 1
+    assert told
+
+
 def test_no_more_sizes_are_tried_than_is_cheap():
     for stride, tried in ((256, True), (257, False)):
         places = np.array([[[0, stride], [stride * (2 * stride + 1), stride * (2 * stride + 2)]]])
