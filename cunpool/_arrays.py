@@ -191,8 +191,13 @@ def better_error(
         if given.shape == like.shape:
             return error
         return _bad_shape(given, like.shape, name, earlier(given.shape) if earlier else "")
-    if str(error).startswith(NO_INTEGERS) and like.dtype.kind in "iu":
-        return TypeError(f"{error}, and {name} of {like.dtype}: the two look swapped")
+    return if_swapped(error, like.dtype, name)
+
+
+def if_swapped(error: TypeError, dtype: np.dtype[Any], name: str) -> TypeError:
+    """The error to raise for `error`, if it is of indices, and the argument `name` of `dtype` looks like these."""
+    if str(error).startswith(NO_INTEGERS) and dtype.kind in "iu":
+        return TypeError(f"{error}, and {name} of {dtype}: the two look swapped")
     return error
 
 

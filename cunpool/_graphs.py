@@ -225,8 +225,8 @@ def pool_backward(
 ) -> da.Array:
     """The gradient of pooling by `function` over `n` spatial axes."""
     array, places = _known("grad_output", grad_output, n), _known("indices", indices)
+    _check_indices(places, array, "grad_output")  # before the dtype of the values, as the two may be swapped
     _arrays.reals(np.empty(0, array.dtype), "grad_output")
-    _check_indices(places, array, "grad_output")
     codes = _geometry.is_window(index_format)
     fixed = _geometry.window(*window)
     given = _shape(array)
@@ -326,7 +326,10 @@ def take_at(
     sizes, inside = _geometry.taking(n, shape, given, fixed, codes or (located and not whole))
     if codes:
         _geometry.code_bytes(sizes[6:9])
-    _check_indices(places, places, "indices")
+    try:
+        _check_indices(places, places, "indices")
+    except TypeError as error:
+        raise _arrays.if_swapped(error, array.dtype, "input") from None
     _threads.threads_for(0, num_threads)
     if not whole and not located and array.numblocks[-n:] != (1,) * n:
         raise ValueError(

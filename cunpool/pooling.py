@@ -95,7 +95,18 @@ def _pair(out: object, return_indices: bool) -> Pair:
         )
     if len(out) != 2:
         raise ValueError(f"out must have two entries with return_indices, values and indices, got {len(out)}")
+    values, indices = (entry.dtype if isinstance(entry, np.ndarray) else None for entry in out)
+    if values is not None and indices is not None and values.kind in "iu" and _is_of_reals(indices):
+        raise TypeError(
+            f"out must be the array for the values and that for the indices, got {values} and {indices}: the two look "
+            "swapped"
+        )
     return out
+
+
+def _is_of_reals(dtype: np.dtype[Any]) -> bool:
+    """Whether indices of this `dtype` are values instead."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
 def dtype_of_indices(
@@ -151,7 +162,13 @@ def _max_pool_backward(
 ) -> Array:
     """The gradient of pooling over `n` spatial axes: unpooling, but that values that meet are added."""
     given = _arrays.array_of(grad_output, "grad_output", n)
-    values, kind = _arrays.reals(given, "grad_output")
+    try:
+        values, kind = _arrays.reals(given, "grad_output")
+    except TypeError as error:
+        beside = _arrays.array_of(indices, "indices").dtype
+        if given.dtype.kind not in "iu" or not _is_of_reals(beside):
+            raise
+        raise TypeError(f"{error}, and indices of {beside}: the two look swapped") from None
     codes = _geometry.is_window(index_format)
     try:
         shape = _geometry.entries("input_size", input_size)

@@ -46,10 +46,14 @@ def _take_at(
     fixed = _geometry.window(1 if kernel_size is None else kernel_size, stride, padding, dilation)
     sizes, inside = _geometry.taking(n, values.shape, given.shape, fixed, codes)
     full = values.shape[-n:]
-    if codes:
-        places = _arrays.codes(given, given.shape, _geometry.code_bytes(sizes[6:9]), "indices")
-    else:
-        places = _arrays.integers(given, given.shape, "indices")
+    try:
+        if codes:
+            places = _arrays.codes(given, given.shape, _geometry.code_bytes(sizes[6:9]), "indices")
+        else:
+            places = _arrays.integers(given, given.shape, "indices")
+    except TypeError as error:
+        raise _arrays.if_swapped(error, values.dtype, "input") from None
+    if not codes:
         _warn_of_codes(given, math.prod(full))
     result = _arrays.result_for(out, given, given.shape, values.dtype, values, given)
     threads = _threads.threads_for(min(values.nbytes, _LINE_BYTES * given.size), num_threads)

@@ -688,7 +688,15 @@ def test_shapes_are_compared_before_sizes_and_swapped_arrays_are_noticed():
     said = refused(ValueError, lazy.max_pool2d_backward, y, indices, (100, 100), 2)
     assert said == "indices must have the shape of grad_output, (1, 1, 49, 49), got (1, 1, 50, 50)"
     said = refused(TypeError, lazy.max_unpool2d, indices, da.ones(indices.shape), 2)
-    assert said == "indices must be of integers, got float64, and input of int64: the two look swapped"
+    swapped = "indices must be of integers, got float64, and input of int64: the two look swapped"
+    assert said == swapped
+    said = refused(TypeError, lazy.max_pool2d_backward, indices, da.ones(indices.shape), (100, 100), 2)
+    assert said == swapped.replace("input", "grad_output")
+    said = refused(TypeError, lazy.max_pool2d_backward, indices, indices, (100, 100), 2)
+    assert said == "grad_output must be of float16, bfloat16, float32 or float64, got int64"
+    assert refused(TypeError, lazy.take_at2d, indices, da.ones(indices.shape)) == swapped
+    said = refused(TypeError, lazy.take_at2d, y, y)
+    assert said == "indices must be of integers, got float64"
 
 
 def test_a_plane_is_told_how_to_add_a_channel(tmp_path):

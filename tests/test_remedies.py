@@ -271,6 +271,28 @@ def test_values_and_indices_that_are_swapped():
             assert said == "indices must be of integers, got float64"
 
 
+def test_swapped_values_and_indices_of_gradients_of_taking_and_of_results():
+    swapped = "indices must be of integers, got float64, and input of int64: the two look swapped"
+    for keywords in ({}, {"kernel_size": 2, "index_format": "window"}):
+        assert refused(TypeError, cu.take_at2d, INDICES, Y, **keywords) == swapped
+        assert refused(TypeError, cu.take_at2d, Y, Y, **keywords) == "indices must be of integers, got float64"
+    numbers = "grad_output must be of float16, bfloat16, float32 or float64, got int64"
+    for values in (Y, Y.astype(np.float16), Y.tolist()):
+        said = refused(TypeError, cu.max_pool2d_backward, INDICES, values, (15, 15), 2)
+        assert said == f"{numbers}, and indices of {np.asarray(values).dtype}: the two look swapped"
+    assert refused(TypeError, cu.max_pool2d_backward, INDICES, INDICES, (15, 15), 2) == numbers
+    assert refused(TypeError, cu.max_pool2d_backward, Y > 0, Y, (15, 15), 2).endswith("float64, got bool")
+    out = "out must be the array for the values and that for the indices, got int64 and float64: the two look swapped"
+    for form in ("plane", "window"):
+        keywords = {"return_indices": True, "index_format": form}
+        assert refused(TypeError, cu.max_pool2d, X, 2, **keywords, out=(INDICES, Y)) == out
+    assert refused(TypeError, cu.max_pool2d, X, 2, return_indices=True, out=(Y, Y)) == (
+        "the dtype of out[1] must be int64 or int32, got float64"
+    )
+    for pair in ((None, INDICES.copy()), (Y.copy(), None)):
+        assert np.array_equal(cu.max_pool2d(X, 2, return_indices=True, out=pair).values, Y)
+
+
 # --- missing arguments
 
 
