@@ -52,9 +52,12 @@ def _number(dtype: np.dtype[Any]) -> str | None:
     return name if dtype.kind in "iu" or name in ("f4", "f8") else None
 
 
-def array_of(value: npt.ArrayLike, name: str, n: int = 0) -> Array:
-    """`value` as an array, without a copy where there is memory to share; with `n`, one with as many spatial axes."""
-    return value if type(value) is ndarray else _converted(value, name, n)
+def array_of(value: npt.ArrayLike, name: str, n: int = 0, of_a_pair: str = "") -> Array:
+    """`value` as an array, without a copy where there is memory to share; with `n`, one with as many spatial axes.
+
+    `of_a_pair` says what to do where it is pooling's pair, if not what functions of values and indices advise.
+    """
+    return value if type(value) is ndarray else _converted(value, name, n, of_a_pair)
 
 
 def masked(name: str, remedy: str) -> str:
@@ -62,14 +65,13 @@ def masked(name: str, remedy: str) -> str:
     return f"{name} must not be a masked array, whose mask would be lost: give {remedy}"
 
 
-def _converted(value: Any, name: str, n: int = 0) -> Array:
+def _converted(value: Any, name: str, n: int = 0, of_a_pair: str = "") -> Array:
     kind = type(value)
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(masked(name, f"{name}.filled(...)"))
     if getattr(kind, "_fields", None) == ("values", "indices"):
-        raise TypeError(
-            f"{name} must be an array, got pooling's pair of values and indices: put a * before it, or give its values"
-        )
+        part = "give its indices" if name == "indices" else of_a_pair or "put a * before it, or give its values"
+        raise TypeError(f"{name} must be an array, got pooling's pair of values and indices: {part}")
     if hasattr(kind, "__dask_graph__") and value.__dask_graph__() is not None:
         raise TypeError(
             f"{name} must be an array, got one of Dask's ({kind.__name__}), which would be computed whole: use "
@@ -186,7 +188,10 @@ def better_error(
     Sizes are looked at before the indices, but another shape of these tells more. `earlier` is told that shape, and
     answers what to do about it.
     """
-    given = array_of(indices, "indices")
+    try:
+        given = array_of(indices, "indices")
+    except (TypeError, ValueError) as no_array:
+        return no_array
     if isinstance(error, ValueError):
         if given.shape == like.shape:
             return error

@@ -42,7 +42,8 @@ def without_kernel_size(name: str, first: object, indices: object, input_size: o
     has_size = is_gradient and "unpool" not in name
     usage = f"{name}({'grad_output' if is_gradient else 'input'}, indices, {'input_size, ' * has_size}kernel_size)"
     if isinstance(first, (tuple, list)) and len(first) == 2:
-        return TypeError(f"{usage} takes pooling's pair as two arguments: put a * before it, as in {name}(*pair, 2)")
+        example = f"{name}(*pair, {'input_size, ' * has_size}2)"
+        return TypeError(f"{usage} takes pooling's pair as two arguments: put a * before it, as in {example}")
     if not getattr(indices, "ndim", 0) and not isinstance(indices, list):
         return TypeError(f"{usage} needs the indices that pooling gives, got {shown(indices)} in their place")
     if has_size and isinstance(input_size, int):
@@ -50,6 +51,11 @@ def without_kernel_size(name: str, first: object, indices: object, input_size: o
             f"{usage} needs input_size, the shape of what was pooled, got {shown(input_size)} in its place"
         )
     return TypeError(f"{usage} needs the kernel_size of the pooling, got nothing")
+
+
+def is_size(value: object) -> bool:
+    """Whether `value`, given for indices, is the next argument: a size, as indices were not given."""
+    return isinstance(value, int) or (type(value) is tuple and [*map(type, value)].count(int) == len(value) > 0)
 
 
 # Arguments of other libraries that `cunpool.dask` does not take, and what serves instead.
@@ -76,7 +82,8 @@ def explained(function: Call) -> Call:
                 instead = _INSTEAD.get(keyword, f"it takes {', '.join(parameters)}")
                 raise TypeError(f"cunpool.dask.{function.__name__} takes no {keyword!r}: {instead}")
         given = dict(zip(parameters, arguments, strict=False)) | keywords
-        if is_told and "kernel_size" not in given and set(before[:2]) <= set(given):
+        is_short = "kernel_size" not in given or is_size(given.get("indices"))
+        if is_told and is_short and set(before[:2]) <= set(given):
             raise without_kernel_size(function.__name__, *(given.get(name) for name in before))
         return function(*arguments, **keywords)
 

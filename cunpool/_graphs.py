@@ -34,12 +34,17 @@ Array: TypeAlias = "da.Array"
 Lazy: TypeAlias = "Array | npt.ArrayLike"
 
 
-def _known(name: str, value: Lazy, n: int = 0) -> da.Array:
-    """`value` as a Dask array without masks, all of whose sizes are known; with `n`, one with as many spatial axes."""
+PAIR = "a * before a pair makes two arguments"
+MEMBER = "give one of them, such as the values of a pair, or what dask.array.stack makes of all"
+
+
+def _known(name: str, value: Lazy, n: int = 0, of_some: str = PAIR) -> da.Array:
+    """`value` as a Dask array without masks, all of whose sizes are known; with `n`, one with as many spatial axes.
+
+    `of_some` says what to do where `value` has several arrays.
+    """
     if isinstance(value, (tuple, list)) and any(isinstance(entry, da.Array) for entry in value):
-        raise TypeError(
-            f"{name} must be one array, got a {type(value).__name__} of some: a * before a pair makes two arguments"
-        )
+        raise TypeError(f"{name} must be one array, got a {type(value).__name__} of some: {of_some}")
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         value = _arrays.array_of(value, name, n)
     array = da.asarray(value)
@@ -161,7 +166,7 @@ def pool(
     num_threads: int | None,
 ) -> da.Array | tuple[da.Array, da.Array]:
     """Pooling by `function` over `n` spatial axes."""
-    array = _known("input", input, n)
+    array = _known("input", input, n, MEMBER)
     _arrays.numbers(np.empty(0, array.dtype))
     ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
     return_indices = _geometry.flag("return_indices", return_indices)

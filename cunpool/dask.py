@@ -123,7 +123,8 @@ def max_pool2d(
     ceil_mode : bool
         Whether a last window that overhangs the end is kept, as long as it starts before the end.
     return_indices : bool
-        Whether to return the indices too.
+        Whether to return the indices too. Without them the values of `index_format` and `index_dtype` are checked, and
+        have no effect.
     {index_format}
     index_dtype : numpy.int64 or numpy.int32, optional
         How places in the plane are stored; int64 where it is not given.

@@ -44,7 +44,7 @@ def _max_pool(
     is_layout_told: bool = True,
 ) -> Array | MaxPoolResult:
     """Pooling over `n` spatial axes; `is_layout_told` says whether channels that look misplaced are warned about."""
-    given = input if type(input) is ndarray else _arrays.array_of(input, "input", n)
+    given = input if type(input) is ndarray else _arrays.array_of(input, "input", n, "give its values")
     cells, kind = _arrays.numbers(given)
     codes = index_format != "plane" and _geometry.is_window(index_format) and return_indices is not False
     if ceil_mode is not False:
@@ -177,7 +177,7 @@ def _max_pool_backward(
         _, _, sizes = _geometry.pooled_from(n, shape, values.shape, _geometry.window(*window))
         places = unpooling.places_of(indices, values.shape, codes, n, sizes, "grad_output")
     except (TypeError, ValueError) as error:
-        if window[0] is _calls.MISSING:
+        if window[0] is _calls.MISSING or _calls.is_size(indices):
             raise _calls.without_kernel_size(f"max_pool{n}d_backward", grad_output, indices, input_size) from None
         better = _arrays.better_error(error, indices, values, "grad_output")
         if better is error:

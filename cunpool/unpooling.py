@@ -82,7 +82,7 @@ def _better_error(
     window: Window,
 ) -> TypeError | ValueError:
     """The error to raise for `error`: of what is missing, or of the shapes, if one of these is to blame."""
-    if window[0] is _calls.MISSING or indices is _calls.MISSING:
+    if window[0] is _calls.MISSING or indices is _calls.MISSING or _calls.is_size(indices):
         return _calls.without_kernel_size(f"max_unpool{n}d", input, indices)
     return _arrays.better_error(
         error, indices, values, "input", lambda shape: _advice.for_other_indices(n, values.shape, shape, window)
@@ -115,7 +115,7 @@ def _max_unpool_backward(
     num_threads: int | None,
 ) -> Array:
     """The gradient of unpooling over `n` spatial axes."""
-    if window[0] is _calls.MISSING:
+    if window[0] is _calls.MISSING or _calls.is_size(indices):
         raise _calls.without_kernel_size(f"max_unpool{n}d_backward", grad_output, indices)
     full = _arrays.items(grad_output, "grad_output", n)
     codes = _geometry.is_window(index_format)

@@ -667,11 +667,14 @@ def test_what_is_missing_is_named():
         "needs the kernel_size of the pooling, got nothing"
     )
     assert refused(TypeError, lazy.max_pool2d_backward, y, indices, 2).endswith("what was pooled, got 2 in its place")
-    for call in (lambda: lazy.max_unpool2d(pair, 2, 2), lambda: lazy.max_pool2d(pair, 2)):
-        assert (
-            refused(TypeError, call)
-            == "input must be one array, got a tuple of some: a * before a pair makes two arguments"
-        )
+    said = refused(TypeError, lazy.take_at2d, pair, 2)
+    assert said == "input must be one array, got a tuple of some: a * before a pair makes two arguments"
+    assert refused(TypeError, lazy.max_pool2d, pair, 2).endswith(
+        "got a tuple of some: give one of them, such as the values of a pair, or what dask.array.stack makes of all"
+    )
+    assert "put a * before it" in refused(TypeError, lazy.max_unpool2d, pair, 2, 2)
+    said = refused(TypeError, lazy.max_unpool2d, y, 2, 2)
+    assert said.endswith("needs the indices that pooling gives, got 2 in their place")
     assert "missing" in refused(TypeError, lazy.max_unpool2d, y)
     assert "missing" in refused(TypeError, lazy.max_pool2d, x)
     assert lazy.max_unpool2d(*pair, kernel_size=2).shape == x.shape

@@ -313,13 +313,29 @@ def test_what_is_missing_is_named(n):
         "input must be an array, got pooling's pair of values and indices: put a * before it, or give its values"
     )
     assert "put a * before it" in refused(TypeError, unpool, pair, 2, 2)
-    assert "or give its values" in refused(TypeError, POOL[n], pair, 2)
+    only = "must be an array, got pooling's pair of values and indices: give its"
+    assert refused(TypeError, POOL[n], pair, 2) == f"input {only} values"
+    assert refused(TypeError, getattr(cu, f"MaxPool{n}d")(2), pair) == f"input {only} values"
+    assert refused(TypeError, unpool, y, pair, 2) == f"indices {only} indices"
+    for size in (2, (2,) * n):
+        said = refused(TypeError, unpool, y, size, 2)
+        assert said == f"{usage} needs the indices that pooling gives, got {size} in their place"
+    assert "indices must have the shape of input" in refused(ValueError, unpool, y, np.array(2), 2)
+    assert "indices must have the shape of input" in refused(ValueError, unpool, y, (), 2)
     assert refused(TypeError, unpool, y, indices) == f"{usage} needs the kernel_size of the pooling, got nothing"
     assert refused(TypeError, unpool, y, indices.tolist()).endswith("needs the kernel_size of the pooling, got nothing")
     assert "missing" in refused(TypeError, unpool, y)
     usage = f"{name}_backward(grad_output, indices, kernel_size)"
     assert refused(TypeError, gradient, x, 2) == f"{usage} needs the indices that pooling gives, got 2 in their place"
+    said = refused(TypeError, gradient, x, 2, 2)
+    assert said == f"{usage} needs the indices that pooling gives, got 2 in their place"
     usage = f"max_pool{n}d_backward(grad_output, indices, input_size, kernel_size)"
+    assert refused(TypeError, pool_gradient, (y, y), x.shape, 2) == (
+        f"{usage} takes pooling's pair as two arguments: put a * before it, as in "
+        f"max_pool{n}d_backward(*pair, input_size, 2)"
+    )
+    said = refused(TypeError, pool_gradient, y, x.shape, 2, 2)
+    assert said == f"{usage} needs the indices that pooling gives, got {x.shape} in their place"
     assert refused(TypeError, pool_gradient, y, indices, 2) == (
         f"{usage} needs input_size, the shape of what was pooled, got 2 in its place"
     )
