@@ -29,6 +29,9 @@ BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 # DLPack's types of devices whose memory the CPU reads: its own, and that which is pinned for CUDA and ROCm.
 DLPACK_CPU = (1, 3, 11)
 
+# The axes of (N, C, depth, height, width).
+MOST_AXES = 5
+
 # How many candidates NumPy may go through to see whether memory is shared: milliseconds.
 SEARCHED = 100_000
 
@@ -72,7 +75,12 @@ def _converted(value: Any, name: str, n: int = 0, of_a_pair: str = "") -> Array:
     if getattr(kind, "_fields", None) == ("values", "indices"):
         part = "give its indices" if name == "indices" else of_a_pair or "put a * before it, or give its values"
         raise TypeError(f"{name} must be an array, got pooling's pair of values and indices: {part}")
-    if hasattr(kind, "__dask_graph__") and value.__dask_graph__() is not None:
+    if _holds_lazy(value):
+        raise TypeError(
+            f"{name} must be an array, got a {kind.__name__} of Dask's, which would be computed whole: use "
+            "cunpool.dask for what dask.array.stack makes of them, or call compute() of each"
+        )
+    if _is_lazy(value):
         raise TypeError(
             f"{name} must be an array, got one of Dask's ({kind.__name__}), which would be computed whole: use "
             f"cunpool.dask, or give {name}.compute()"
@@ -99,6 +107,21 @@ def _converted(value: Any, name: str, n: int = 0, of_a_pair: str = "") -> Array:
             f"{type_of(value)}; give one plane alone its C: np.{maker}({name})[None]{lazily}"
         )
     return array
+
+
+def _is_lazy(value: Any) -> bool:
+    """Whether `value` is one of Dask's arrays, or holds one as xarray's may."""
+    return hasattr(type(value), "__dask_graph__") and value.__dask_graph__() is not None
+
+
+def _holds_lazy(value: Any, depth: int = MOST_AXES) -> bool:
+    """Whether `value` is a list or a tuple with one of Dask's arrays in it, no deeper than an array has axes."""
+    if not depth or not isinstance(value, (list, tuple)):
+        return False
+    kinds = set(map(type, value))  # few, where there are many numbers (speed)
+    if any(hasattr(kind, "__dask_graph__") for kind in kinds) and any(map(_is_lazy, value)):
+        return True
+    return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(_holds_lazy(v, depth - 1) for v in value)
 
 
 def _from_dlpack(value: Any, name: str) -> Array:

@@ -764,6 +764,30 @@ def test_layouts_and_codes_are_told():
         lazy.max_unpool2d(y, da.zeros(y.shape, dtype=int, chunks=y.chunks), 2).compute()
 
 
+def test_lists_of_dask_arrays_are_not_computed_by_the_functions_of_numpy():
+    def computed(*_):
+        raise AssertionError("computed")
+
+    x = da.ones((3, 8, 8), chunks=-1).map_blocks(computed, dtype=float, meta=np.empty((0, 0, 0)))
+    for some, kind in (([x], "list"), ((x, x), "tuple"), ([[x[0], x[1]]], "list"), ([[1], x], "list")):
+        for name, call in (
+            ("input", lambda some=some: cu.max_pool2d(some, 2)),
+            ("indices", lambda some=some: cu.take_at2d(np.ones((1, 3, 8, 8)), some)),
+        ):
+            assert refused(TypeError, call) == (
+                f"{name} must be an array, got a {kind} of Dask's, which would be computed whole: use cunpool.dask for "
+                "what dask.array.stack makes of them, or call compute() of each"
+            )
+    endless = []
+    endless.append(endless)
+    with pytest.raises((TypeError, ValueError), match="input must"):
+        cu.max_pool2d(endless, 2)
+    rows = da.arange(32.0).reshape(2, 4, 4)
+    expected = cu.max_pool2d(rows.compute(), 2)
+    assert np.array_equal(cu.max_pool2d([row.compute() for row in rows], 2), expected)
+    assert np.array_equal(lazy.max_pool2d(da.stack([*rows]), 2).compute(), expected)
+
+
 def test_what_only_speaks_dlpack_is_taken():
     class Exchanged:
         def __init__(self, array):
