@@ -17,7 +17,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _blocks, _chunks, _geometry, _say, _threads, pooling, taking
+from cunpool import _advice, _arrays, _blocks, _chunks, _geometry, _remedies, _say, _threads, pooling, taking
 from cunpool._blocks import Plan
 from cunpool._chunks import Axis, Range
 from cunpool._geometry import Shape, Size, Window
@@ -171,9 +171,14 @@ def pool(
     ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
     return_indices = _geometry.flag("return_indices", return_indices)
     codes = _geometry.is_window(index_format) and return_indices
-    _, _, sizes, layout = _geometry.pooling_and_layout(n, _shape(array), *_geometry.window(*window), ceil_mode, codes)
+    maker = "" if isinstance(input, (da.Array, np.ndarray)) else "dask.array.asarray"
+    try:
+        geometry = _geometry.pooling_and_layout(n, _shape(array), *_geometry.window(*window), ceil_mode, codes)
+    except ValueError as error:
+        raise ValueError(_remedies.for_other_kinds(str(error), maker) if maker else str(error)) from None
+    _, _, sizes, layout = geometry
     if layout:
-        _say.warn(layout, _say.LayoutWarning)
+        _say.warn(_remedies.for_other_kinds(layout, maker) if maker else layout, _say.LayoutWarning)
     _threads.threads_for(0, num_threads)
     dtype = pooling.dtype_of_indices(index_dtype, None, codes, sizes, return_indices)
     options = ("ceil_mode", ceil_mode), ("return_indices", return_indices)

@@ -119,6 +119,11 @@ def channels_last(n: int, shape: Shape, kernel: Shape) -> str:
     )
 
 
+def for_other_kinds(text: str, maker: str) -> str:
+    """The `text` of a message with remedies for arrays, as remedies for what `maker` makes an array."""
+    return text.replace("numpy.moveaxis(input,", f"numpy.moveaxis({maker}(input),")
+
+
 def for_windows_that_do_not_fit(n: int, shape: Shape, kernel: Shape, dilation: Shape) -> str:
     """For windows that are larger than the array."""
     if not all(shape[-n:]):

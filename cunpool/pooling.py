@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _advice, _arrays, _calls, _geometry, _say, _threads, unpooling
+from cunpool import _advice, _arrays, _calls, _geometry, _remedies, _say, _threads, unpooling
 from cunpool._arrays import Array
 from cunpool._docs import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
@@ -52,11 +52,17 @@ def _max_pool(
     if return_indices is not False and return_indices is not True:
         return_indices = _geometry.flag("return_indices", return_indices)
         codes = codes and return_indices
-    shape, count, sizes, layout = _geometry.pooling_and_layout(
-        n, cells.shape, *_geometry.window(*window), ceil_mode, codes
-    )
+    try:
+        shape, count, sizes, layout = _geometry.pooling_and_layout(
+            n, cells.shape, *_geometry.window(*window), ceil_mode, codes
+        )
+    except ValueError as error:
+        if isinstance(input, np.ndarray):
+            raise
+        raise ValueError(_remedies.for_other_kinds(str(error), "numpy.asarray")) from None
     if layout and is_layout_told:
-        _say.warn(layout, _say.LayoutWarning)
+        told = layout if isinstance(input, np.ndarray) else _remedies.for_other_kinds(layout, "numpy.asarray")
+        _say.warn(told, _say.LayoutWarning)
     pair = (None, None) if out is None else _pair(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
     if index_dtype is not None or out is not None:

@@ -797,3 +797,18 @@ def test_what_only_speaks_dlpack_is_taken():
     assert np.array_equal(lazy.max_pool2d(Exchanged(x), 2).compute(), cu.max_pool2d(x, 2))
     said = refused(ValueError, lazy.max_pool2d, Exchanged(x[0]), 2)
     assert said.endswith("of type test_dask.Exchanged; give one plane alone its C: np.from_dlpack(input)[None]")
+
+
+def test_an_image_is_told_how_to_move_its_channels():
+    image = np.random.default_rng(0).integers(0, 255, (34, 51, 3), np.uint8)
+    for value, moved in (
+        (image, "input"),
+        (da.from_array(image), "input"),
+        (image.tolist(), r"dask\.array\.asarray\(input\)"),
+    ):
+        remedy = rf"give numpy\.moveaxis\({moved}, -1, 0\)$"
+        with pytest.warns(cu.LayoutWarning, match=remedy):
+            lazy.max_pool2d(value, 2)
+        assert re.search(remedy, refused(ValueError, lazy.max_pool2d, value, 5))
+    moved = np.moveaxis(da.asarray(image.tolist()), -1, 0)
+    assert lazy.max_pool2d(moved, 2).compute().shape == (3, 17, 25)

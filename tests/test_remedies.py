@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 import re
 import warnings
@@ -402,6 +403,21 @@ def test_channels_last_are_told_each_time_and_how_to_move_them():
     assert said.endswith("if it has its channels last, give numpy.moveaxis(input, -1, 0)")
     assert refused(ValueError, cu.max_pool2d, batch, 5).endswith("give numpy.moveaxis(input, -1, 1)")
     assert "moveaxis" not in refused(ValueError, cu.max_pool2d, image[:4], 5)
+
+
+def test_images_and_labelled_arrays_are_told_how_to_become_arrays():
+    image = np.random.default_rng(0).integers(0, 255, (34, 51, 3), np.uint8)
+    expected = cu.max_pool2d(np.moveaxis(image, -1, 0), 2)
+    remedy = "give numpy.moveaxis(numpy.asarray(input), -1, 0)"
+    kinds = [image.tolist()]
+    for library, make in (("PIL.Image", "fromarray"), ("xarray", "DataArray")):
+        if importlib.util.find_spec(library.partition(".")[0]):
+            kinds.append(getattr(importlib.import_module(library), make)(image))
+    for value in kinds:
+        with pytest.warns(cu.LayoutWarning, match=re.escape(remedy) + "$"):
+            cu.max_pool2d(value, 2)
+        assert refused(ValueError, cu.max_pool2d, value, 5).endswith(remedy)
+        assert np.array_equal(cu.max_pool2d(np.moveaxis(np.asarray(value), -1, 0), 2), expected)
 
 
 def test_the_layouts_warning_is_public():
