@@ -367,6 +367,44 @@ def test_what_is_refused(error, message, call):
         call()
 
 
+META = [  # what differs from a legal call, and how that is refused
+    ({}, None),
+    ({"output_size": (20, 20)}, ValueError),
+    ({"output_size": (9, 7)}, None),
+    ({"indices": torch.int32}, None),
+    ({"indices": torch.float32}, TypeError),
+    ({"indices": torch.bool}, TypeError),
+    ({"indices": torch.complex64}, TypeError),
+    ({"shape": (1, 4, 3)}, ValueError),
+    ({"shape": (4, 4), "input": (4, 4)}, ValueError),
+]
+
+
+@pytest.mark.parametrize(("options", "error"), META)
+def test_unpooling_meta_tensors_is_refused_as_on_the_cpu(options, error):
+    def call(device):
+        input = torch.zeros(options.get("input", (1, 4, 4)), device=device)
+        dtype = options.get("indices", torch.int64)
+        indices = torch.zeros(options.get("shape", (1, 4, 4)), dtype=dtype, device=device)
+        return ct.max_unpool2d(input, indices, 2, output_size=options.get("output_size"))
+
+    if error is None:
+        assert call("meta").shape == call("cpu").shape
+        return
+    for device in ("meta", "cpu"):
+        with pytest.raises(error):
+            call(device)
+
+
+def test_pooling_meta_tensors_is_refused_as_on_the_cpu():
+    for device in ("meta", "cpu"):
+        x = torch.zeros(1, 4, 4, device=device)
+        for window in ((2, 2, 2), (9,), (2, 1, 0, 4)):
+            with pytest.raises(ValueError, match=r"padding must be at most half|the windows do not fit"):
+                ct.max_pool2d(x, *window)
+        assert ct.max_pool2d(x, 3, 2, 1, 1, True).shape == (1, 3, 3)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_modules(n):
     x = torch.rand(2, 3, *(9,) * n)

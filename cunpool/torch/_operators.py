@@ -15,7 +15,7 @@ import torch
 from cunpool import _geometry
 from cunpool._geometry import IndexFormat, Size
 from cunpool.torch import _kernels
-from cunpool.torch._tensors import format_of
+from cunpool.torch._tensors import check_indices_dtype, check_indices_shape, format_of
 
 _WINDOW = "int[] kernel_size, int[] stride, int[] padding, int[] dilation"
 _FORMAT = 'str index_format="plane"'
@@ -130,6 +130,11 @@ def _exactly(tensor: torch.Tensor, memory_format: torch.memory_format) -> torch.
 # What comes out: shapes, dtypes and layouts, where sizes may be symbols.
 
 
+def _are_numbers(*shapes: Ints) -> bool:
+    """Whether no size is a symbol: the rules for arrays can be checked then, and in the real call otherwise."""
+    return all(type(size) is int for shape in shapes for size in shape)
+
+
 def _new(like: torch.Tensor, spatial: Ints, dtype: torch.dtype, memory_format: torch.memory_format) -> torch.Tensor:
     shape = (*like.shape[: like.ndim - len(spatial)], *spatial)
     return torch.empty(shape, dtype=dtype, device=like.device, memory_format=memory_format)
@@ -145,6 +150,9 @@ def _spatial(tensor: torch.Tensor, kernel_size: Ints) -> Ints:
 def _pooled(
     input: torch.Tensor, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> torch.Tensor:
+    if _are_numbers(input.shape):  # refuses what does not fit
+        window = map(tuple, (kernel_size, stride, padding, dilation))
+        _geometry.pooling(len(kernel_size), tuple(input.shape), *window, ceil_mode, False)
     sizes = []
     for size, k, s, p, d in zip(_spatial(input, kernel_size), kernel_size, stride, padding, dilation, strict=True):
         pooled = (size + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
@@ -187,7 +195,12 @@ def _(
     output_size: Ints | None = None,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
+    check_indices_dtype(indices)
     sizes = output_size
+    if _are_numbers(input.shape, indices.shape, sizes or ()):
+        check_indices_shape(input, indices)
+        window, wanted = map(tuple, (kernel_size, stride, padding, dilation)), None if sizes is None else tuple(sizes)
+        _geometry.unpooling(len(kernel_size), tuple(input.shape), *window, wanted)
     if sizes is None:
         axes = zip(_spatial(input, kernel_size), kernel_size, stride, padding, dilation, strict=True)
         sizes = [(size - 1) * s - 2 * p + d * (k - 1) + 1 for size, k, s, p, d in axes]

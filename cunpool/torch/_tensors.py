@@ -70,6 +70,18 @@ def format_of(tensor: torch.Tensor) -> torch.memory_format:
     return torch.contiguous_format
 
 
+def check_indices_shape(input: torch.Tensor, indices: torch.Tensor) -> None:
+    """Refuse indices of unpooling that have another shape than the values."""
+    if indices.shape != input.shape:
+        raise ValueError(f"indices must have the shape of input, {tuple(input.shape)}, got {tuple(indices.shape)}")
+
+
+def check_indices_dtype(indices: torch.Tensor) -> None:
+    """Refuse indices that are no integers."""
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype is torch.bool:
+        raise TypeError(f"indices must be of integers, got {indices.dtype}")
+
+
 def num_threads(array: Array) -> int:
     """How many threads the work on `array` may use: as many as PyTorch may, and no more than cunpool may."""
     # To ask takes a system call, too long where one thread will do.

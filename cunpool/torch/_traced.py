@@ -18,6 +18,7 @@ from cunpool._geometry import IndexFormat, Window
 from cunpool.torch import _composite, _operators
 from cunpool.torch._composite import places_of
 from cunpool.torch._kernels import Spacing
+from cunpool.torch._tensors import check_indices_dtype, check_indices_shape
 from cunpool.torch._watching import TRANSFORM, watcher
 
 # By name, the public functions: what modes and subclasses are told of.
@@ -91,10 +92,8 @@ def max_unpool(
             )
     if watcher(input, indices) != TRANSFORM:
         return _operators.max_unpool(input, indices, *lists, output_size, index_format)
-    if indices.shape != input.shape:
-        raise ValueError(f"indices must have the shape of input, {tuple(input.shape)}, got {tuple(indices.shape)}")
-    if indices.is_floating_point() or indices.is_complex() or indices.dtype is torch.bool:
-        raise TypeError(f"indices must be of integers, got {indices.dtype}")
+    check_indices_shape(input, indices)
+    check_indices_dtype(indices)
     # The operator refuses what does not fit, and says how large the output is.
     size = _operators.max_unpool(input.detach(), indices, *lists, output_size, index_format).shape[-n:]
     return _composite.scatter(n, input, places_of(indices, size, lists, index_format), size)
