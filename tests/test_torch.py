@@ -194,6 +194,16 @@ def test_refusals_do_not_depend_on_the_size(as_it_is, window):
     assert errors[0][0] == errors[1][0]
 
 
+@pytest.mark.parametrize("size", [4, 400])
+def test_sizes_that_no_machine_counts_are_refused_at_every_size(as_it_is, size):
+    x = torch.rand(1, size, size)
+    for huge in (10**30, 10**5000):
+        for name in ("kernel_size", "stride", "padding"):
+            for value in (huge, (huge, huge)):
+                with pytest.raises(OverflowError, match=rf"{name} must be at most 2\*\*60, got "):
+                    ct.max_pool2d(x, **{"kernel_size": 2, name: value})
+
+
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_integers(dtype):
     x = numbers((2, 3, 8, 8), dtype)

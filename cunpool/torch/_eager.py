@@ -168,7 +168,7 @@ def max_pool(
                 else:
                     results = THEIRS[n](input, kernel_size, step)
                 return results if return_indices else results[0]
-        except (RuntimeError, TypeError):
+        except (RuntimeError, TypeError, ValueError):
             pass  # the messages below are better
     if plain and (not input.is_cpu or is_legacy_batchedtensor(input)) and watcher(input):
         return _traced.max_pool(n, input, window, ceil_mode, return_indices, index_format)
