@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 import pickle
 import warnings
 
@@ -342,6 +343,22 @@ def test_scripts_are_refused_with_a_remedy():
         x = torch.rand(1, 1, 9, 9)
         for compiled in (torch.jit.trace(net, x), torch.jit.script(ct.restore(net))):
             assert torch.equal(compiled(x), net(x))
+
+
+def test_scripts_of_modules_are_refused_with_a_remedy():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        x = torch.rand(1, 1, 8, 8)
+        inputs = {"MaxPool": (x,), "MaxUnpool": F.max_pool2d(x, 2, return_indices=True)}
+        for n, kind in itertools.product((1, 2, 3), inputs):
+            net = getattr(ct, f"{kind}{n}d")(2)
+            for module in (net, nn.Sequential(net)):
+                with pytest.raises(RuntimeError, match=r"use torch.jit.trace, or call cunpool.torch.restore\(net\)"):
+                    torch.jit.script(module)
+            if n == 2:
+                expected = net(*inputs[kind])
+                assert torch.equal(torch.jit.trace(net, inputs[kind])(*inputs[kind]), expected)
+        assert torch.equal(torch.jit.script(ct.restore(ct.MaxPool2d(2)))(x), F.max_pool2d(x, 2))
 
 
 @pytest.mark.parametrize("name", ["MaxPool2d", "MaxUnpool2d"])

@@ -30,6 +30,13 @@ ATTRIBUTES = ("forward", "extra_repr", "__prepare_scriptable__")
 """Of an accelerated module: what it computes, how it is printed, and what ``torch.jit.script`` calls first."""
 
 
+def refuse_to_be_scripted() -> NoReturn:
+    raise RuntimeError(
+        "torch.jit.script cannot compile modules that cunpool computes: use torch.jit.trace, or call "
+        "cunpool.torch.restore(net) before torch.jit.script"
+    )
+
+
 class WindowIndices:
     """Window codes, the window they belong to, and the size of the planes that were pooled."""
 
@@ -65,10 +72,7 @@ class Forward:
         return f"{type(self.module).extra_repr(self.module)}, by cunpool"
 
     def refuse_to_be_scripted(self) -> NoReturn:
-        raise RuntimeError(
-            "torch.jit.script cannot compile a network accelerated by cunpool: use torch.jit.trace, or call "
-            "cunpool.torch.restore(net) before torch.jit.script"
-        )
+        refuse_to_be_scripted()
 
     def __call__(self, *arguments: Any) -> Any:
         """PyTorch's own."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, SupportsIndex, overload
 
 import torch
 
 from cunpool import _geometry
 from cunpool._geometry import IndexFormat, Size
 from cunpool._signatures import Indices
-from cunpool.torch import _eager
+from cunpool.torch import _eager, _forwards
 
 
 class _Formatted(torch.nn.Module):
@@ -21,6 +21,10 @@ class _Formatted(torch.nn.Module):
     def _set(self, index_format: IndexFormat) -> None:
         if _geometry.is_window(index_format):
             self.index_format = index_format
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        """Called by ``torch.jit.script`` before it compiles."""
+        _forwards.refuse_to_be_scripted()
 
     def extra_repr(self) -> str:
         text = super().extra_repr()
