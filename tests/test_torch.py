@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import doctest
+import inspect
 import math
 import multiprocessing
 import os
@@ -388,6 +389,27 @@ META = [  # what differs from a legal call, and how that is refused
     ({"shape": (1, 4, 3)}, ValueError),
     ({"shape": (4, 4), "input": (4, 4)}, ValueError),
 ]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_what_is_missing_is_named(n, device):
+    unpool, x = both(f"max_unpool{n}d")[0], torch.zeros((1,) + (4,) * n, device=device)
+    pair = y, indices = both(f"max_pool{n}d")[0](x, 2, return_indices=True)
+    module = getattr(ct, f"MaxUnpool{n}d")(2)
+    for message, call in (
+        (r"needs the indices that pooling gives, got 2 in their place", lambda: unpool(y, 2)),
+        (r"needs the indices that pooling gives, got 2 in their place", lambda: unpool(y.requires_grad_(), 2)),
+        (r"needs the kernel_size of the pooling, got nothing", lambda: unpool(y, indices)),
+        (r"put a \* before it, as in max_unpool.d\(\*pair, 2\)", lambda: unpool(pair, 2)),
+        (r"put a \* before it, as in max_unpool.d\(\*pair, 2\)", lambda: module(pair)),
+        (r"needs the indices that pooling gives, got nothing in their place", lambda: module(y)),
+        (r"needs the kernel_size of the pooling, got nothing", lambda: torch.vmap(unpool)(y[None], indices[None])),
+    ):
+        with pytest.raises(TypeError, match=rf"^max_unpool{n}d\(input, indices, kernel_size\) .*{message}$"):
+            call()
+    for function, name in ((unpool, "kernel_size"), (module.forward, "indices")):
+        assert inspect.signature(function).parameters[name].default is inspect.Parameter.empty
 
 
 @pytest.mark.parametrize(("options", "error"), META)

@@ -209,8 +209,12 @@ def max_unpool(
         return _traced.max_unpool(n, input, indices, window, output_size, index_format)
     if _profiler._is_profiler_enabled and not recorded:
         return _recorded(max_unpool, n, input, indices, window, output_size, index_format, True)
-    if getattr(input, "requires_grad", False):
-        if torch.is_grad_enabled():
-            return _MaxUnpool.apply(input, indices, (n, _geometry.window(*window, 1), output_size, index_format))
-        input = input.detach()
-    return _kernels.max_unpool(n, input, indices, window, output_size, index_format)
+    try:
+        if getattr(input, "requires_grad", False):
+            if torch.is_grad_enabled():
+                return _MaxUnpool.apply(input, indices, (n, _geometry.window(*window, 1), output_size, index_format))
+            input = input.detach()
+        return _kernels.max_unpool(n, input, indices, window, output_size, index_format)
+    except (TypeError, ValueError):
+        _traced.refuse_missing(n, input, indices, window)
+        raise

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch.compiler import is_dynamo_compiling
 from torch.overrides import handle_torch_function, has_torch_function
 
-from cunpool import _geometry
+from cunpool import _calls, _geometry
 from cunpool._geometry import IndexFormat, Window
 from cunpool.torch import _composite, _operators
 from cunpool.torch._composite import places_of
@@ -69,6 +69,7 @@ def max_unpool(
     index_format: IndexFormat,
 ) -> torch.Tensor:
     """Unpooling over `n` spatial axes, by operators."""
+    refuse_missing(n, input, indices, window)
     if has_torch_function((input, indices)):
         function, arguments = PUBLIC[f"max_unpool{n}d"], (input, indices, *window, output_size)
         return handle_torch_function(function, (input, indices), *arguments, index_format=index_format)
@@ -97,6 +98,12 @@ def max_unpool(
     # The operator refuses what does not fit, and says how large the output is.
     size = _operators.max_unpool(input.detach(), indices, *lists, output_size, index_format).shape[-n:]
     return _composite.scatter(n, input, places_of(indices, size, lists, index_format), size)
+
+
+def refuse_missing(n: int, input: Any, indices: Any, window: Spacing) -> None:
+    """Refuse a call of unpooling that lacks an argument."""
+    if window[0] is _calls.MISSING or indices is _calls.MISSING:
+        raise _calls.without_kernel_size(f"max_unpool{n}d", input, indices) from None
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,7 @@ from typing import SupportsIndex
 
 import torch
 
+from cunpool import _calls
 from cunpool._geometry import IndexFormat, Size
 from cunpool.torch import _traced
 from cunpool.torch._eager import max_pool, max_unpool
@@ -324,6 +325,7 @@ def take_at3d(
     return take_at(3, input, indices, (kernel_size, stride, padding, dilation), index_format)
 
 
+_calls.told_if_missing(max_unpool1d, max_unpool2d, max_unpool3d)
 _traced.PUBLIC.update(
     max_pool1d=max_pool1d,
     max_pool2d=max_pool2d,

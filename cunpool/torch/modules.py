@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, SupportsIndex
 
 import torch
 
-from cunpool import _geometry
+from cunpool import _calls, _geometry
 from cunpool._geometry import IndexFormat, Size
 from cunpool._signatures import Indices
 from cunpool.torch import _eager, _forwards
@@ -88,6 +88,7 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor]:
         window = self.kernel_size, self.stride, self.padding
         return _eager.max_unpool(n, input, indices, window, output_size, self.index_format)
 
+    _calls.told_if_missing(forward)
     return forward
 
 
