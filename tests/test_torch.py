@@ -378,6 +378,27 @@ def test_what_is_refused(error, message, call):
         call()
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_unpooling_after_dilation(n):
+    (pool, _), (unpool, _), module = both(f"max_pool{n}d"), both(f"max_unpool{n}d"), getattr(ct, f"MaxUnpool{n}d")
+    x = torch.rand(1, 2, *(9,) * n)
+    y, indices = pool(x, 3, 1, dilation=2, return_indices=True)
+    remedy = r"give dilation \* \(kernel_size - 1\) \+ 1 as kernel_size, and the stride of the pooling"
+    with pytest.raises(TypeError, match=rf"^max_unpool{n}d takes no dilation, as in PyTorch: {remedy}; "):
+        unpool(y, indices, 3, 1, dilation=2)
+    with pytest.raises(TypeError, match=rf"^MaxUnpool{n}d takes no dilation, as in PyTorch: {remedy}; "):
+        module(3, 1, dilation=2)
+    indices.view(-1)[0] = 9**n - 1
+    with pytest.raises(IndexError, match=rf"^index {9**n - 1} .*; after a pooling with dilation, {remedy}$"):
+        unpool(y, indices, 3, 1)
+    with pytest.raises(IndexError, match="is outside the output") as said:
+        unpool(y, indices, 3, 1, output_size=(7,) * n)
+    assert "dilation" not in str(said.value)
+    expected = getattr(cu, f"max_unpool{n}d")(y.numpy(), indices.numpy(), 3, 1, dilation=2)
+    assert np.array_equal(unpool(y, indices, 5, 1), expected)
+    assert np.array_equal(module(5, 1)(y, indices), expected)
+
+
 META = [  # what differs from a legal call, and how that is refused
     ({}, None),
     ({"output_size": (20, 20)}, ValueError),

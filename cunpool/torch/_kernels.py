@@ -14,6 +14,11 @@ from cunpool.torch._tensors import BITS, array_of, format_of, num_threads, tenso
 Spacing = tuple[Size, Size | None, Size]
 """kernel_size, stride and padding: unpooling in PyTorch knows no dilation."""
 
+_AFTER_DILATION = (
+    "; after a pooling with dilation, give dilation * (kernel_size - 1) + 1 as kernel_size, and the stride of the "
+    "pooling"
+)
+
 POOL_BACKWARD = {1: pooling.max_pool1d_backward, 2: pooling.max_pool2d_backward, 3: pooling.max_pool3d_backward}
 UNPOOL = {1: unpooling.max_unpool1d, 2: unpooling.max_unpool2d, 3: unpooling.max_unpool3d}
 UNPOOL_BACKWARD = {
@@ -68,10 +73,16 @@ def max_unpool(
         output_size = tuple(output_size)  # quicker to check
     kernel_size, stride, padding = window
     threads = num_threads(array)
-    result = UNPOOL[n](
-        array, places, kernel_size, stride, padding, output_size,
-        dilation=dilation, index_format=index_format, num_threads=threads,
-    )  # fmt: skip
+    try:
+        result = UNPOOL[n](
+            array, places, kernel_size, stride, padding, output_size,
+            dilation=dilation, index_format=index_format, num_threads=threads,
+        )  # fmt: skip
+    except IndexError as error:
+        # The functions know no dilation, so what was pooled may be larger than they take it to be.
+        if dilation == 1 and index_format == "plane" and output_size is None and ";" not in str(error):
+            error.args = (f"{error}{_AFTER_DILATION}",)
+        raise
     return tensor_of(result, dtype)
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.nn.functional as F
@@ -104,6 +104,14 @@ def refuse_missing(n: int, input: Any, indices: Any, window: Spacing) -> None:
     """Refuse a call of unpooling that lacks an argument."""
     if window[0] is _calls.MISSING or indices is _calls.MISSING:
         raise _calls.without_kernel_size(f"max_unpool{n}d", input, indices) from None
+
+
+def refuse_dilation(name: str) -> NoReturn:
+    """Refuse a dilation of unpooling, which the function or module `name` takes as little as PyTorch's."""
+    raise TypeError(
+        f"{name} takes no dilation, as in PyTorch: give dilation * (kernel_size - 1) + 1 as kernel_size, and the "
+        "stride of the pooling; cunpool's functions for arrays take dilation, with window codes too"
+    )
 
 
 @lru_cache(maxsize=1)

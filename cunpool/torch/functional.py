@@ -139,6 +139,7 @@ def max_unpool1d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
+    dilation: None = None,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool1d``, by cunpool; see `max_unpool2d`.
@@ -149,6 +150,8 @@ def max_unpool1d(
     >>> cunpool.torch.max_unpool1d(torch.tensor([[3, 4]]), torch.tensor([[0, 2]]), 2)
     tensor([[3, 0, 4, 0]])
     """
+    if dilation is not None:
+        _traced.refuse_dilation("max_unpool1d")
     return max_unpool(1, input, indices, (kernel_size, stride, padding), output_size, index_format)
 
 
@@ -160,6 +163,7 @@ def max_unpool2d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
+    dilation: None = None,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool2d`` [1]_, by cunpool.
@@ -172,6 +176,9 @@ def max_unpool2d(
         Of the shape of `input` and any integer dtype.
     kernel_size, stride, padding, output_size, index_format
         As for `cunpool.max_unpool2d`.
+    dilation : None
+        Nothing else, as in PyTorch. After a pooling with dilation, give ``dilation * (kernel_size - 1) + 1`` as
+        `kernel_size`, and the stride of the pooling. Window codes need `cunpool.max_unpool2d` then.
 
     Returns
     -------
@@ -200,6 +207,8 @@ def max_unpool2d(
     tensor([[[0, 0],
              [4, 0]]])
     """
+    if dilation is not None:
+        _traced.refuse_dilation("max_unpool2d")
     return max_unpool(2, input, indices, (kernel_size, stride, padding), output_size, index_format)
 
 
@@ -211,6 +220,7 @@ def max_unpool3d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
+    dilation: None = None,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool3d``, by cunpool; see `max_unpool2d`.
@@ -221,6 +231,8 @@ def max_unpool3d(
     >>> cunpool.torch.max_unpool3d(torch.tensor([[[[7]]]]), torch.tensor([[[[7]]]]), 2).flatten()
     tensor([0, 0, 0, 0, 0, 0, 0, 7])
     """
+    if dilation is not None:
+        _traced.refuse_dilation("max_unpool3d")
     return max_unpool(3, input, indices, (kernel_size, stride, padding), output_size, index_format)
 
 

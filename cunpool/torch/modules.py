@@ -10,7 +10,7 @@ import torch
 from cunpool import _calls, _geometry
 from cunpool._geometry import IndexFormat, Size
 from cunpool._signatures import Indices
-from cunpool.torch import _eager, _forwards
+from cunpool.torch import _eager, _forwards, _traced
 
 
 class _Formatted(torch.nn.Module):
@@ -65,8 +65,16 @@ class _Unpool(_Formatted):
         ) -> torch.Tensor: ...
 
     def __init__(
-        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, *, index_format: IndexFormat = "plane"
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        *,
+        dilation: None = None,
+        index_format: IndexFormat = "plane",
     ) -> None:
+        if dilation is not None:
+            _traced.refuse_dilation(type(self).__name__)
         super().__init__(kernel_size, stride, padding)
         self._set(index_format)
 
