@@ -399,6 +399,27 @@ def test_unpooling_after_dilation(n):
     assert np.array_equal(module(5, 1)(y, indices), expected)
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_channels_last_are_moved_by_a_method_of_tensors(device, recwarn):
+    image = torch.zeros(100, 80, 3, device=device)
+    with pytest.raises(ValueError, match=r"if it has its channels last, give input.movedim\(-1, 0\)$"):
+        ct.max_pool2d(image, 5)
+    with pytest.raises(ValueError, match=r"if it has its channels last, give input.movedim\(-1, 1\)$"):
+        ct.max_pool2d(image[None], 5)
+    assert ct.max_pool2d(image.movedim(-1, 0), 5).shape == (3, 20, 16)
+    assert ct.max_pool2d(image, 2).shape == (100, 40, 1)
+    assert not recwarn
+
+
+def test_indices_with_channels_last_are_moved_by_a_method_of_tensors():
+    rows, columns, channels = torch.meshgrid(*map(torch.arange, (4, 4, 3)), indexing="ij")
+    tf = (rows * 2 * 8 + columns * 2) * 3 + channels
+    with pytest.raises(
+        IndexError, match=r"; as indices.movedim\(-1, 0\), channels first, they would be right as Tensor"
+    ):
+        ct.max_unpool2d(torch.zeros(4, 4, 3), tf, 2)
+
+
 META = [  # what differs from a legal call, and how that is refused
     ({}, None),
     ({"output_size": (20, 20)}, ValueError),

@@ -9,7 +9,7 @@ import torch
 
 from cunpool import pooling, unpooling
 from cunpool._geometry import IndexFormat, Shape, Size, Window
-from cunpool.torch._tensors import BITS, array_of, format_of, num_threads, tensor_of
+from cunpool.torch._tensors import BITS, array_of, format_of, num_threads, reword, tensor_of
 
 Spacing = tuple[Size, Size | None, Size]
 """kernel_size, stride and padding: unpooling in PyTorch knows no dilation."""
@@ -41,7 +41,11 @@ def max_pool(
     array = array_of(input, "input", dtype)
     # Past the public function, for small calls: neither a dtype of indices nor a result is given.
     options = index_format, None, None, num_threads(array), False  # of tensors the layout is a promise
-    result: Any = pooling._max_pool(n, array, window, ceil_mode, return_indices, *options)
+    try:
+        result: Any = pooling._max_pool(n, array, window, ceil_mode, return_indices, *options)
+    except ValueError as error:
+        reword(error)
+        raise
     if not return_indices:
         return tensor_of(result, dtype)
     return tensor_of(result[0], dtype), tensor_of(result[1])
@@ -79,6 +83,7 @@ def max_unpool(
             dilation=dilation, index_format=index_format, num_threads=threads,
         )  # fmt: skip
     except IndexError as error:
+        reword(error)
         # The functions know no dilation, so what was pooled may be larger than they take it to be.
         if dilation == 1 and index_format == "plane" and output_size is None and ";" not in str(error):
             error.args = (f"{error}{_AFTER_DILATION}",)

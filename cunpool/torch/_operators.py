@@ -15,7 +15,7 @@ import torch
 from cunpool import _geometry
 from cunpool._geometry import IndexFormat, Size
 from cunpool.torch import _kernels
-from cunpool.torch._tensors import check_indices_dtype, check_indices_shape, format_of
+from cunpool.torch._tensors import check_indices_dtype, check_indices_shape, format_of, reword
 
 _WINDOW = "int[] kernel_size, int[] stride, int[] padding, int[] dilation"
 _FORMAT = 'str index_format="plane"'
@@ -152,7 +152,11 @@ def _pooled(
 ) -> torch.Tensor:
     if _are_numbers(input.shape):  # refuses what does not fit
         window = map(tuple, (kernel_size, stride, padding, dilation))
-        _geometry.pooling(len(kernel_size), tuple(input.shape), *window, ceil_mode, False)
+        try:
+            _geometry.pooling(len(kernel_size), tuple(input.shape), *window, ceil_mode, False)
+        except ValueError as error:
+            reword(error)
+            raise
     sizes = []
     for size, k, s, p, d in zip(_spatial(input, kernel_size), kernel_size, stride, padding, dilation, strict=True):
         pooled = (size + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,11 @@ def format_of(tensor: torch.Tensor) -> torch.memory_format:
         if last is not None and tensor.is_contiguous(memory_format=last):
             return last
     return torch.contiguous_format
+
+
+def reword(error: Exception) -> None:
+    """Let a message about arrays name PyTorch's methods, where NumPy's functions fail on tensors."""
+    error.args = (re.sub(r"numpy\.moveaxis\((\w+), ", r"\1.movedim(", str(error)),)
 
 
 def check_indices_shape(input: torch.Tensor, indices: torch.Tensor) -> None:
