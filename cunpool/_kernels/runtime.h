@@ -80,7 +80,7 @@ static int cunpool_forked;
 #define cunpool_notice_forks() 0
 #else
 #include <pthread.h>
-static void cunpool_after_fork(void) { cunpool_forked = 1; }
+static void cunpool_after_fork(void) { cunpool_forked = 1; }  // unreached: in children, which do not write counts
 #define cunpool_notice_forks() pthread_atfork(NULL, NULL, cunpool_after_fork)
 #endif
 

@@ -23,22 +23,22 @@ extern struct cunpool_condition __start_cunpool_met[], __stop_cunpool_met[];
     holds; })
 #define cunpool_assert(condition) ((condition) ? (void) 0 : cunpool_fail(__FILE__, __LINE__, #condition))
 /* Says which block does not fit: the line, and the condition in the names that it has there. */
-__attribute__((noreturn, unused)) static void cunpool_fail(const char *file, int line, const char *said) {
-    char *end;
-    fprintf(stderr, "cunpool: %s:%d: ", file, line);
-    while (*said) {
-        if (!strncmp(said, "__pyx_v_", 8))
-            said += 8;
-        else if (!strncmp(said, "__pyx_e_", 8) || !strncmp(said, "__pyx_f_", 8))
-            for (said += 8; *said >= '1' && *said <= '9';) { /* the package and the module, behind their lengths */
-                long length = strtol(said, &end, 10);
-                said = end + length + 1;
+__attribute__((noreturn, unused)) static void cunpool_fail(const char *file, int line, const char *said) {  // unreached: the process ends
+    char *end;  // unreached: the process ends
+    fprintf(stderr, "cunpool: %s:%d: ", file, line);  // unreached: the process ends
+    while (*said) {  // unreached: the process ends
+        if (!strncmp(said, "__pyx_v_", 8))  // unreached: the process ends
+            said += 8;  // unreached: the process ends
+        else if (!strncmp(said, "__pyx_e_", 8) || !strncmp(said, "__pyx_f_", 8))  // unreached: the process ends
+            for (said += 8; *said >= '1' && *said <= '9';) { /* the package and the module, behind their lengths */  // unreached: the process ends
+                long length = strtol(said, &end, 10);  // unreached: the process ends
+                said = end + length + 1;  // unreached: the process ends
             }
         else
-            fputc(*said++, stderr);
+            fputc(*said++, stderr);  // unreached: the process ends
     }
-    fputc('\n', stderr);
-    abort();
+    fputc('\n', stderr);  // unreached: the process ends
+    abort();  // unreached: the process ends
 }
 #else
 struct cunpool_condition { const char *name; long long times[2]; };

@@ -337,10 +337,10 @@ cdef inline void spread_blocks(const Job *job, Py_ssize_t task, Found *found, pa
     cdef part *codes = <part *> align_to_cache_line(codes_room)
     cdef char *values = <char *> align_to_cache_line(values_room)
     cdef char *indices = <char *> align_to_cache_line(indices_room)
-    cdef Py_ssize_t number
+    cdef Py_ssize_t number, most_elements
     cdef Block block
-    assert_in_block(way.most_rows * way.most_windows * way.most_unit * max(way.item_size,
-                                                                           way.index_size) <= BLOCK_BYTES)
+    most_elements = way.most_rows * way.most_windows * way.most_unit
+    assert_in_block(most_elements * max(way.item_size, way.index_size) <= BLOCK_BYTES)
     fill_ramp(way, ramp)
     for number in range(way.blocks * task // job.tasks, way.blocks * (task + 1) // job.tasks):
         find_block(job, way, number, &block)
