@@ -219,7 +219,10 @@ def other_sizes(indices: Array, n: int, sizes: Sizes) -> str:
     fitting = _other_sizes(indices, n, sizes)
     if not fitting:
         return ""
-    along = [sorted({size for sizes in fitting for size in sizes[axis]}) for axis in range(n)]
+    # Along the first axis there can be billions of sizes: no loop over them. The others have one in each choice.
+    first = [sizes[0] for sizes in fitting]
+    along: list[Sequence[int]] = [range(min(some.start for some in first), max(some.stop for some in first))]
+    along += [sorted({size for sizes in fitting for size in sizes[axis]}) for axis in range(1, n)]
     if sum(math.prod(map(len, sizes)) for sizes in fitting) == math.prod(map(len, along)):
         return _named(along)
     # Not every height fits with every width.

@@ -322,6 +322,16 @@ def test_each_fitting_size_of_a_photograph_is_right(rng):
         cu.max_unpool3d(y, indices, 2)
 
 
+def test_billions_of_sizes_are_named_at_once():
+    x, stride, dilation = np.zeros((1, 1, 1)), (10**9, 1), (10**9, 1)
+    y, indices = cu.max_pool2d(x, (2, 1), stride, (1, 0), dilation, True, return_indices=True)
+    named = "in an output of height 1000000000 to 1999999998, width 1: give "
+    with pytest.raises(IndexError, match=named + "input_size"):
+        cu.max_pool2d_backward(y, indices, x.shape, (2, 1), stride, (1, 0), dilation)
+    with pytest.raises(IndexError, match=named + "output_size"):
+        cu.max_unpool2d(y, indices, (2, 1), stride, (1, 0), (1, 1), dilation=dilation)
+
+
 def test_sizes_that_depend_on_each_other_are_named_one_by_one(monkeypatch):
     sizes, indices = sizes_of(2, (1, 2, 2), 2, 2, 0), np.zeros((1, 2, 2), int)
     for fitting, named in (
