@@ -62,11 +62,11 @@ def test_the_layers_import_downwards_alone():
         "_waiting": set(),
         "memory": {"_geometry", "_kernels", "_cgroups", "_remedies"},
         "unpooling": {"_advice", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_docs", "_signatures"},
-        "taking": {"_geometry", "_arrays", "_say", "_threads", "_kernels", "_docs", "_signatures"},
+        "taking": {"_advice", "_geometry", "_arrays", "_say", "_threads", "_kernels", "_docs", "_signatures"},
         "_signatures": {"_geometry", "_arrays"},
         "pooling": {
-            "_advice", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_say", "unpooling", "_docs",
-            "_signatures",
+            "_advice", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_remedies", "_say", "unpooling",
+            "_docs", "_signatures",
         },
         "indices": {"_advice", "_formats", "_geometry", "_arrays", "_docs", "_remedies"},
     }  # fmt: skip
