@@ -155,6 +155,14 @@ def test_restore_is_the_opposite_of_accelerate():
     assert repr(net) == repr(SegNet().eval())
 
 
+def test_the_compiler_reads_a_short_description(monkeypatch):
+    """It cannot trace PyTorch's own. What it traces is not counted as covered, so this test stands in for it."""
+    module = ct.accelerate(torch.nn.MaxPool2d(3, 2))
+    assert repr(module).startswith("MaxPool2d(kernel_size=3, stride=2, ")
+    monkeypatch.setattr("cunpool.torch._forwards.is_dynamo_compiling", lambda: True)
+    assert repr(module) == "MaxPool2d(by cunpool)"
+
+
 def test_accelerate_with_window_codes():
     net = SegNet().eval()
     x = torch.randn(2, 3, 31, 34)
