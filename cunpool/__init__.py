@@ -53,6 +53,7 @@ from cunpool import _checkout
 
 __path__ = _checkout.compiled(__path__)
 
+from cunpool import _threads  # noqa: F401 - before all that may load OpenMP's library: it sets how long threads wait
 from cunpool._say import LayoutWarning
 from cunpool._signatures import MaxPoolResult
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads

@@ -407,6 +407,12 @@ def test_the_compiled_side_counts_calls_under_way():
     assert _runtime.surroundings(0.0, 0.0, 0.0)[0] == 0
 
 
+def test_the_module_that_sets_how_long_threads_wait_is_the_first_kernel():
+    """Any other may load OpenMP's library, as the linker likes, and that reads its settings once."""
+    code = "import sys, cunpool; print(*(name for name in sys.modules if name.startswith('cunpool._kernels.')))"
+    assert python(code).split()[0] == "cunpool._kernels.runtime"
+
+
 @openmp
 @pytest.mark.skipif(sys.platform != "linux" or "GCC" not in _runtime.compiler(), reason="GNU OpenMP's own settings")
 @pytest.mark.parametrize("theirs", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "passive"}], ids=str)
