@@ -208,14 +208,16 @@ def need_compiler() -> None:
 
 
 def readme() -> str:
-    """The README as a package index shows it: there what is relative here would lead nowhere."""
+    """The README for a package index: links are absolute, and the install section is for the published wheel."""
     here = Path(__file__).parent
     repository = re.search(r'^Repository = "(.+)"', (here / "pyproject.toml").read_text("utf-8"), re.MULTILINE)[1]
 
-    def whole(link: re.Match[str]) -> str:
+    def absolute(link: re.Match[str]) -> str:
         return f"{link[1]}{repository}/{'blob' if link[1] == '](' else 'raw'}/main/{link[2]}"
 
-    return re.sub(r'(\]\(|src="|srcset=")(?!#|https?:)([^)"]+)', whole, (here / "README.md").read_text("utf-8"))
+    text = re.sub(r'(\]\(|src="|srcset=")(?!#|https?:)([^")]+)', absolute, (here / "README.md").read_text("utf-8"))
+    checkout = r"<!-- in a checkout: .*?<!-- end of this part -->\n"
+    return re.sub(checkout, "```sh\npip install cunpool\n```\n", text, flags=re.DOTALL)
 
 
 def headers_of(source: str) -> list[str]:

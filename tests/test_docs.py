@@ -206,19 +206,35 @@ def test_the_readme_is_short_and_has_the_two_commands():
     assert commands == ["pip install '.[demo]' && cunpool demo\n", "pip install '.[test]' && pytest\n"]
 
 
-@of_the_repository
-def test_links_of_the_readme_lead_somewhere_from_a_package_index_too():
+def readme_for_an_index() -> str:
+    """What setup.py makes of the README for a package index."""
     tree = ast.parse((ROOT / "setup.py").read_text("utf-8"))
     tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "readme"]
     space = {"re": re, "Path": Path, "__file__": str(ROOT / "setup.py")}
     exec(compile(tree, "setup.py", "exec"), space)
+    return space["readme"]()
+
+
+@of_the_repository
+def test_links_of_the_readme_lead_somewhere_from_a_package_index_too():
     pattern = r'(?:\]\(|(?:src|srcset)=")([^)"]+)'
-    here, there = (re.findall(pattern, text) for text in ((ROOT / "README.md").read_text("utf-8"), space["readme"]()))
+    here, there = (
+        re.findall(pattern, text) for text in ((ROOT / "README.md").read_text("utf-8"), readme_for_an_index())
+    )
     home = re.search('Repository = "(.+)"', PROJECT)[1]
     assert len(here) > 20
     for link, whole in zip(here, there, strict=True):
         kind = "raw" if link.endswith(".svg") else "blob"
         assert whole == (link if link.startswith("#") else f"{home}/{kind}/main/{link}")
+
+
+@of_the_repository
+def test_a_package_index_shows_how_to_install_the_wheel_and_nothing_of_a_checkout():
+    here, there = (ROOT / "README.md").read_text("utf-8"), readme_for_an_index()
+    assert "In a checkout" in here
+    assert "checkout" not in there
+    assert re.findall(r"^```sh\n(.*?)```$", there, re.MULTILINE | re.DOTALL) == ["pip install cunpool\n"]
+    assert re.findall(r"^## .+", there, re.MULTILINE) == re.findall(r"^## .+", here, re.MULTILINE)
 
 
 @of_the_repository
