@@ -308,11 +308,44 @@ def test_the_pictures_are_those_that_are_drawn(tmp_path):
 
 
 @of_the_repository
-def test_placeholders_stand_where_they_are_said_to_stand():
-    """AUTHOR and OWNER: in pyproject.toml and CITATION.cff, and the release's checklist."""
-    files = pages("*.md", "*.toml", "*.cff", "*.py", "docs/*.md", "cunpool/**/*.py")
-    marked = {path.name for path in files if re.search(r"\b(AUTHOR|OWNER)\b", path.read_text("utf-8"))}
-    assert marked == {"pyproject.toml", "CITATION.cff", "CONTRIBUTING.md"}
+def test_placeholders_stand_in_pyproject_toml_only():
+    files = pages("*.md", "*.cff", "*.py", "docs/*.md", "cunpool/**/*.py", ".github/**/*.yml")
+    assert not [path.name for path in files if re.search(r"\b(AUTHOR|OWNER)\b", path.read_text("utf-8"))]
+
+
+@of_the_repository
+def test_the_release_check_names_placeholders_and_versions_that_differ(tmp_path):
+    files = {
+        ".ci/release": (ROOT / ".ci" / "release").read_text("utf-8"),
+        "pyproject.toml": 'authors = [{ name = "AUTHOR" }]\nRepository = "https://github.com/OWNER/cunpool"\n',
+        "CITATION.cff": 'version: 1.2.3\n  - name: "Ada"\nrepository-code: "https://github.com/ada/cunpool"\n',
+        "CHANGELOG.md": "# Changelog\n\n## [1.2.3] - 2026-12-01\n\n## [1.2.2] - 2026-11-01\n",
+        "cunpool/__init__.py": '__version__ = "1.2.3"\n',
+    }
+
+    def check(*tag: str) -> list[str]:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text, "utf-8")
+        command = [sys.executable, str(tmp_path / ".ci" / "release"), *tag]
+        run = subprocess.run(command, capture_output=True, text=True)
+        assert not run.stderr
+        assert run.returncode == bool(run.stdout)
+        return run.stdout.splitlines()
+
+    assert check()[:2] == [f"pyproject.toml: replace the placeholder {word}" for word in ("AUTHOR", "OWNER")]
+    files["pyproject.toml"] = files["pyproject.toml"].replace("AUTHOR", "Ada").replace("OWNER", "ada")
+    assert check("v1.2.3") == []
+    assert check("v1.2.4") == ["the tag is v1.2.4, and cunpool/__init__.py has 1.2.3"]
+    files["cunpool/__init__.py"] = '__version__ = "1.2.4"\n'
+    assert check() == [
+        "CITATION.cff: needs the line 'version: 1.2.4'",
+        "CHANGELOG.md: the first heading needs 1.2.4 and a date at its end",
+    ]
+
+
+@of_the_repository
+def test_the_citation_has_the_version_of_the_package():
     assert f"\nversion: {cu.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
