@@ -1,6 +1,6 @@
 """The pictures of the README and of these pages, light and dark: ``python docs/draw.py`` writes docs/pictures.
 
-Every number in them is cunpool's answer, asked for here.
+Every number in them is computed by cunpool here.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ def arrow(axes: Axes, start: float, end: float, y: float, label: str, theme: dic
     axes.add_patch(
         FancyArrowPatch((start, y), (end, y), arrowstyle="-|>", mutation_scale=20, lw=1.8, color=theme["ink"])
     )
-    axes.text((start + end) / 2, y - 0.25, label, ha="center", va="bottom", fontsize=13.5, color=theme["ink"])
+    axes.text((start + end) / 2, y - 0.25, label, ha="center", va="bottom", fontsize=15, color=theme["ink"])
 
 
 def unpooling(theme: dict[str, Any]) -> Figure:
-    """4 x 4 numbers pooled to 2 x 2 with their indices, and put back."""
+    """4 x 4 numbers pooled to 2 x 2 with their indices, and unpooled."""
     x = np.array([[[3, 8, 1, 2], [5, 4, 7, 6], [9, 2, 3, 1], [1, 6, 5, 4]]])
     y, indices = cu.max_pool2d(x, 2, return_indices=True)
     z = cu.max_unpool2d(y, indices, 2, output_size=x.shape)
-    axes = canvas(15.2, 6.3, theme)
+    axes = canvas(16.4, 6.3, theme)
     top = 1.3
-    for left, table, title in ((0.2, x[0], "x"), (11, z[0], "z")):
+    for left, table, title in ((0.2, x[0], "x"), (12.2, z[0], "z")):
         axes.text(left + 2, top - 0.25, title, ha="center", fontsize=17, color=theme["ink"], weight="bold")
         for (row, column), value in np.ndenumerate(table):
             colour = WINDOWS[row // 2 * 2 + column // 2]
@@ -71,18 +71,18 @@ def unpooling(theme: dict[str, Any]) -> Figure:
             frame(axes, left + window % 2 * 2 + 0.03, top + window // 2 * 2 + 0.03, 1.94, 1.94, colour)
     for down, table, title in ((0, y[0], "y"), (3.1, indices[0], "indices")):
         for (row, column), value in np.ndenumerate(table):
-            cell(axes, 6.6 + column, top - 0.3 + down + row, value, theme, WINDOWS[2 * row + column],
+            cell(axes, 7.2 + column, top - 0.3 + down + row, value, theme, WINDOWS[2 * row + column],
                  tint=theme["tint"] * 2, weight="bold")  # fmt: skip
-        axes.text(7.6, top - 0.55 + down, title, ha="center", fontsize=17, color=theme["ink"], weight="bold")
-    arrow(axes, 4.4, 6.3, top + 2, "max_pool2d", theme)
-    arrow(axes, 8.9, 10.8, top + 2, "max_unpool2d", theme)
+        axes.text(8.2, top - 0.55 + down, title, ha="center", fontsize=17, color=theme["ink"], weight="bold")
+    arrow(axes, 4.5, 6.9, top + 2, "max_pool2d", theme)
+    arrow(axes, 9.5, 11.9, top + 2, "max_unpool2d", theme)
     axes.text(0.2, 5.95, "the largest of each window", ha="left", fontsize=16, color=theme["ink"])
-    axes.text(15, 5.95, "back in place, zeros elsewhere", ha="right", fontsize=16, color=theme["ink"])
+    axes.text(16.2, 5.95, "at their indices, zeros elsewhere", ha="right", fontsize=16, color=theme["ink"])
     return axes.figure
 
 
 def windows(theme: dict[str, Any]) -> Figure:
-    """What each argument does to the windows over one axis of seven cells."""
+    """Effect of each argument on the windows over one axis of seven elements."""
     cases: list[tuple[str, dict[str, Any]]] = [
         ("kernel_size=2", {"kernel_size": 2}),
         ("kernel_size=3, stride=2", {"kernel_size": 3, "stride": 2}),
@@ -118,7 +118,7 @@ def windows(theme: dict[str, Any]) -> Figure:
 
 
 def indices_of(name: str, theme: dict[str, Any]) -> Figure:
-    """What a format of indices counts: two channels of 4 x 4 cells, windows of 2 x 2."""
+    """The index of each element in one format: two channels of 4 x 4 elements, windows of 2 x 2."""
     axes = canvas(9.6, 5, theme)
     for tap in range(4):  # every window has its maximum in this cell
         codes = np.full((1, 2, 2, 2), tap, np.uint8)
