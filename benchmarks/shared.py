@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent.parent / "cunpool" / "_bench"
+_FOLDER = Path(__file__).parent.parent / "cunpool" / "_cli" / "bench"
 _spec = importlib.util.spec_from_file_location(
     "cunpool_bench", _FOLDER / "__init__.py", submodule_search_locations=[str(_FOLDER)]
 )

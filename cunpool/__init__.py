@@ -42,21 +42,21 @@ arguments to `_geometry`, which knows integers alone and answers for sizes; to `
 shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a kernel
 (`_kernels`; Cython). Kernels assume valid arguments, check
 the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel
-keeps no pointer beyond its call. `_advice` looks at indices that are legal and look wrong, by the formats in
+keeps no pointer beyond its call. `_diagnostics` looks at indices that are legal and look wrong, by the formats in
 `_formats`. `_remedies` has the last part of messages about sizes, `_calls` the messages for missing and unknown
-arguments. `_signatures` says for type checkers what the functions return. `indices` converts between formats of
+arguments. `_overloads` says for type checkers what the functions return. `indices` converts between formats of
 indices, with no kernel. `torch` and `dask` hand their arrays to the front ends. All of it, down to the kernels' ways:
 ``docs/built.md``.
 """
 
-from cunpool import _checkout
+from cunpool import _find_build
 
-__path__ = _checkout.compiled(__path__)
+__path__ = _find_build.compiled(__path__)
 
 from cunpool import _threads  # noqa: F401 - before all that may load OpenMP's library: it sets how long threads wait
-from cunpool._say import LayoutWarning
-from cunpool._signatures import MaxPoolResult
+from cunpool._overloads import MaxPoolResult
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
+from cunpool._warn import LayoutWarning
 from cunpool.indices import convert_indices
 from cunpool.memory import cache_info, empty_cache, get_cache_limit, set_cache_limit
 from cunpool.modules import (

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 import cunpool as cu
-from cunpool import _demo
-from cunpool._bench.command import bench
+from cunpool._cli import demo as _demo
+from cunpool._cli.bench.command import bench
 from cunpool._kernels import runtime as _runtime
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from threading import Lock
 
-from cunpool import _cgroups, _say
+from cunpool import _cgroups, _warn
 from cunpool._geometry import integer
+from cunpool._omp_wait import briefly
 from cunpool._remedies import shown
-from cunpool._waiting import briefly
 
 with briefly():  # before any other module brings OpenMP's library in
     from cunpool._kernels import runtime as _runtime
@@ -188,4 +188,4 @@ def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -
 
 def _say_once(said: Lock, message: str) -> None:
     if said.acquire(blocking=False):
-        _say.warn(message)
+        _warn.warn(message)

@@ -31,12 +31,13 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _graphs, pooling, taking, unpooling
+from cunpool import pooling, taking, unpooling
 from cunpool._calls import explained
-from cunpool._docs import shares
+from cunpool._dask import _graphs
+from cunpool._dask._graphs import Array, Lazy
+from cunpool._dask._overloads import typed_pool
+from cunpool._docstrings import shares
 from cunpool._geometry import IndexFormat, Size
-from cunpool._graphs import Array, Lazy
-from cunpool._lazy_signatures import typed_pool
 
 __all__ = [
     "max_pool1d",

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, SupportsIndex, get_args
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _formats, _geometry
+from cunpool import _arrays, _diagnostics, _formats, _geometry
 from cunpool._arrays import Array
-from cunpool._docs import shares
+from cunpool._docstrings import shares
 from cunpool._formats import Format
 from cunpool._geometry import Shape, Size
 from cunpool._remedies import shown
@@ -253,7 +253,7 @@ def convert_indices(
             corner = tuple(int(start.flat[o]) for o, start in zip(at[len(lead) :], windows.starts(), strict=True))
             what = f"is the cell {cell}, outside its window: {kernel} from {corner}, dilation {windows.dilation}"
         sizes = _geometry.flat_sizes(len(full), *windows)
-        meant = None if source == "window" else _advice.counted_as(given, len(full), sizes, _advice.CHECKED)
+        meant = None if source == "window" else _diagnostics.counted_as(given, len(full), sizes, _diagnostics.CHECKED)
         hint = f"; they would be right as {_formats.MEANT[meant]}: give source={meant!r}" if meant else ""
         raise IndexError(f"index {given[at]} at position {at} {what}{hint}")
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from cunpool import _calls, _geometry, pooling, unpooling
 from cunpool._arrays import Array
-from cunpool._docs import complete
+from cunpool._docstrings import complete
 from cunpool._geometry import IndexFormat, Size
+from cunpool._overloads import Element, Indices, MaxPoolResult, Pair
 from cunpool._remedies import shown
-from cunpool._signatures import Element, Indices, MaxPoolResult, Pair
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _advice, _arrays, _calls, _geometry, _remedies, _say, _threads, unpooling
+from cunpool import _arrays, _calls, _diagnostics, _geometry, _remedies, _threads, _warn, unpooling
 from cunpool._arrays import Array
-from cunpool._docs import complete, shares
+from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
 from cunpool._kernels import pool as _pool
 from cunpool._kernels import unpool as _unpool
-from cunpool._signatures import MaxPoolResult, Pair, typed_pool, typed_pool_backward
+from cunpool._overloads import MaxPoolResult, Pair, typed_pool, typed_pool_backward
 
 __all__ = [
     "max_pool1d",
@@ -62,7 +62,7 @@ def _max_pool(
         raise ValueError(_remedies.for_other_kinds(str(error), "numpy.asarray")) from None
     if layout and is_layout_told:
         told = layout if isinstance(input, np.ndarray) else _remedies.for_other_kinds(layout, "numpy.asarray")
-        _say.warn(told, _say.LayoutWarning)
+        _warn.warn(told, _warn.LayoutWarning)
     pair = (None, None) if out is None else _pair(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
     if index_dtype is not None or out is not None:
@@ -198,7 +198,7 @@ def _max_pool_backward(
     if not _unpool.unpool(values, places, result, sizes, n, _ADDED[kind], codes, threads):
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(indices, shape[-n:], _advice.for_a_bad_index(places, n, sizes, "input_size"))
+        raise _arrays.bad_index(indices, shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "input_size"))
     if swapped:
         result = result.astype(given.dtype)
     return _arrays.delivered(result, out)

@@ -8,12 +8,12 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _geometry, _say, _threads
+from cunpool import _arrays, _diagnostics, _geometry, _threads, _warn
 from cunpool._arrays import Array
-from cunpool._docs import complete, shares
+from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, Size
 from cunpool._kernels import backward as _backward
-from cunpool._signatures import typed_take
+from cunpool._overloads import typed_take
 
 __all__ = ["take_at1d", "take_at2d", "take_at3d"]
 
@@ -68,7 +68,7 @@ def _take_at(
         if kernel_size is not None:
             with suppress(OverflowError):  # such windows were not needed
                 sizes, _ = _geometry.taking(n, values.shape, given.shape, fixed, True)
-        hint = _advice.for_a_format(given, n, sizes, given.shape[:-n], (0,) * given.ndim, True)
+        hint = _diagnostics.for_a_format(given, n, sizes, given.shape[:-n], (0,) * given.ndim, True)
         raise _arrays.bad_index(given, full, hint, where=_WHERE)
     return _arrays.delivered(result, out)
 
@@ -76,7 +76,7 @@ def _take_at(
 def _warn_of_codes(indices: Array, cells: int) -> None:
     """Warn where indices in the plane have a dtype that window codes have, and that cannot count through the plane."""
     if indices.dtype in _arrays.CODES.values() and np.iinfo(indices.dtype).max < cells - 1:
-        _say.warn(
+        _warn.warn(
             f"indices of {indices.dtype} count to {np.iinfo(indices.dtype).max}, but a plane has {cells} elements: "
             "window codes need index_format='window' and kernel_size, and indices in the plane an integer of more bits"
         )

@@ -8,13 +8,13 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _calls, _geometry, _threads
+from cunpool import _arrays, _calls, _diagnostics, _geometry, _threads
 from cunpool._arrays import Array
-from cunpool._docs import complete, shares
+from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, Size, Window
 from cunpool._kernels import backward as _backward
 from cunpool._kernels import unpool as _unpool
-from cunpool._signatures import typed_unpool, typed_unpool_backward
+from cunpool._overloads import typed_unpool, typed_unpool_backward
 
 __all__ = [
     "max_unpool1d",
@@ -67,9 +67,9 @@ def _max_unpool(
     if not ways:
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(indices, shape[-n:], _advice.for_a_bad_index(places, n, sizes, "output_size"))
+        raise _arrays.bad_index(indices, shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "output_size"))
     if ways & _STRAYED and not codes:
-        _advice.strayed(_arrays.array_of(indices, "indices"), places, n, sizes, output_size is None)
+        _diagnostics.strayed(_arrays.array_of(indices, "indices"), places, n, sizes, output_size is None)
     return result if out is None else _arrays.delivered(result, out)
 
 
@@ -85,7 +85,7 @@ def _better_error(
     if window[0] is _calls.MISSING or indices is _calls.MISSING or _calls.is_size(indices):
         return _calls.without_kernel_size(f"max_unpool{n}d", input, indices)
     return _arrays.better_error(
-        error, indices, values, "input", lambda shape: _advice.for_other_indices(n, values.shape, shape, window)
+        error, indices, values, "input", lambda shape: _diagnostics.for_other_indices(n, values.shape, shape, window)
     )
 
 
@@ -101,7 +101,7 @@ def places_of(
     places = _arrays.integers(indices, shape, name)
     # Of another dtype, perhaps of few bits; or the kernels read as many bits as there are, which may be too few.
     if places is not indices or (places.itemsize == 4 and math.prod(sizes[:3]) > 1 << 31):
-        _advice.narrow(_arrays.array_of(indices, "indices"), n, sizes)
+        _diagnostics.narrow(_arrays.array_of(indices, "indices"), n, sizes)
     return places
 
 
@@ -128,7 +128,7 @@ def _max_unpool_backward(
     if not _backward.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
         if codes:
             raise _arrays.bad_code(given, n, sizes)
-        raise _arrays.bad_index(given, full.shape[-n:], _advice.for_a_bad_index(places, n, sizes, "grad_output"))
+        raise _arrays.bad_index(given, full.shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "grad_output"))
     return _arrays.delivered(result, out)
 
 

@@ -15,8 +15,8 @@ import pytest
 
 import cunpool as cu
 from cunpool import __main__ as main
-from cunpool import _bench
-from cunpool._bench import Cell, clock, command
+from cunpool._cli import bench
+from cunpool._cli.bench import Cell, clock, command
 
 TINY = [
     Cell("unpool", (2, 3, 14)),
@@ -39,47 +39,47 @@ def test_every_contestant_answers_as_cunpool_does(name, least, monkeypatch):
     if name == "torch":
         torch = importlib.import_module("torch")
         monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    ours, theirs = _bench.cunpool(1), _bench.CONTESTANTS[name](1)
+    ours, theirs = bench.cunpool(1), bench.CONTESTANTS[name](1)
     compared = 0
     for cell in TINY:
-        arrays = _bench.data(cell)
+        arrays = bench.data(cell)
         call = theirs(cell, arrays)
         if call is not None:
-            expected = _bench.checksum(cell, ours(cell, arrays)())
-            assert _bench.checksum(cell, call()) == expected, cell.name
-            assert _bench.checksum(cell, np.ones(3)) != expected
+            expected = bench.checksum(cell, ours(cell, arrays)())
+            assert bench.checksum(cell, call()) == expected, cell.name
+            assert bench.checksum(cell, np.ones(3)) != expected
             compared += 1
     assert compared == least
 
 
 def test_twelve_cells_of_which_somebody_knows_each():
-    assert len(_bench.CELLS) == 12
-    assert {(cell.op, cell.index) for cell in _bench.CELLS} == set(_bench.TITLES)
-    assert _bench.CELLS[-1].name == "pool 1x1x1080x1920 15/1 pad 7 no indices"
+    assert len(bench.CELLS) == 12
+    assert {(cell.op, cell.index) for cell in bench.CELLS} == set(bench.TITLES)
+    assert bench.CELLS[-1].name == "pool 1x1x1080x1920 15/1 pad 7 no indices"
 
 
 def test_a_process_that_ends_before_it_is_ready_is_not_waited_for():
-    contestant = _bench.Contestant("nobody", 1, (sys.executable, "-c", "raise SystemExit(3)"))
+    contestant = bench.Contestant("nobody", 1, (sys.executable, "-c", "raise SystemExit(3)"))
     assert contestant.status == "its process ended with 3"
 
 
 def test_a_contestants_process_takes_cells_and_times_them(tmp_path):
     cell = TINY[0]
-    for key, array in _bench.data(cell).items():
+    for key, array in bench.data(cell).items():
         np.save(tmp_path / key, array)
 
     def without_pooling(threads):
-        plain = _bench.numpy(threads)
+        plain = bench.numpy(threads)
         return lambda cell, arrays: plain(cell, arrays) if cell.op == "unpool" else None
 
     here, there = multiprocessing.Pipe()
-    thread = threading.Thread(target=_bench.serve, args=(without_pooling, _bench.checksum, 1, there), daemon=True)
+    thread = threading.Thread(target=bench.serve, args=(without_pooling, bench.checksum, 1, there), daemon=True)
     thread.start()
     assert here.recv() == "ready"
     here.send((cell, str(tmp_path), 0.0001))
     takes_part, answer = here.recv()
     assert takes_part
-    assert answer == _bench.checksum(cell, _bench.cunpool(1)(cell, _bench.data(cell))())
+    assert answer == bench.checksum(cell, bench.cunpool(1)(cell, bench.data(cell))())
     here.send("time")
     assert 0 < here.recv() < 1
     here.send((TINY[3], str(tmp_path), 0.0001))
@@ -90,7 +90,7 @@ def test_a_contestants_process_takes_cells_and_times_them(tmp_path):
     def absent(threads):
         raise ImportError("no such thing", name="thing")
 
-    _bench.serve(absent, _bench.checksum, 1, there)
+    bench.serve(absent, bench.checksum, 1, there)
     assert here.recv() == "not installed: thing"
 
 
@@ -98,7 +98,7 @@ def test_a_contestants_process_takes_cells_and_times_them(tmp_path):
 def few(monkeypatch):
     """Two small cells and the two contestants that are always there."""
     monkeypatch.setattr(command, "CELLS", [TINY[1], TINY[3]])
-    monkeypatch.setattr(command, "PEERS", {name: _bench.PEERS[name] for name in ("cunpool", "numpy")})
+    monkeypatch.setattr(command, "PEERS", {name: bench.PEERS[name] for name in ("cunpool", "numpy")})
     monkeypatch.setattr(command, "BLOCK", 0.0001)
     monkeypatch.setattr(command, "SECONDS", 0.0)
 
@@ -142,12 +142,12 @@ def test_without_a_chart_and_a_terminal_there_is_the_table(few, capsys, tmp_path
 
 
 def test_the_table_of_everybody_has_at_most_100_columns(capsys):
-    times = {cell: {"cunpool 1": [0.1234]} for cell in _bench.CELLS}
-    others = [name for name in _bench.PEERS if name != "cunpool"]
-    ratios = {(cell, name): 123.4 for cell in _bench.CELLS for name in others}
-    ratios |= {(cell, "scipy"): None for cell in _bench.CELLS}
-    ratios |= {(_bench.CELLS[0], "numpy"): 2.0, (_bench.CELLS[1], "numpy"): 8.0}
-    ratios |= {(_bench.CELLS[2], "numpy"): 0.5, (_bench.CELLS[3], "numpy"): 2.0}
+    times = {cell: {"cunpool 1": [0.1234]} for cell in bench.CELLS}
+    others = [name for name in bench.PEERS if name != "cunpool"]
+    ratios = {(cell, name): 123.4 for cell in bench.CELLS for name in others}
+    ratios |= {(cell, "scipy"): None for cell in bench.CELLS}
+    ratios |= {(bench.CELLS[0], "numpy"): 2.0, (bench.CELLS[1], "numpy"): 8.0}
+    ratios |= {(bench.CELLS[2], "numpy"): 0.5, (bench.CELLS[3], "numpy"): 2.0}
     command.table(times, ratios, others, "cunpool 1")
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100
@@ -190,7 +190,7 @@ def test_more_threads_than_processors_are_remarked(few, capsys, monkeypatch):
     assert capsys.readouterr().out.startswith("--threads 500: cunpool takes at most 3 threads here")
     monkeypatch.undo()
     monkeypatch.setattr(command, "CELLS", TINY[:1])
-    monkeypatch.setattr(command, "PEERS", {name: _bench.PEERS[name] for name in ("cunpool", "numpy")})
+    monkeypatch.setattr(command, "PEERS", {name: bench.PEERS[name] for name in ("cunpool", "numpy")})
     monkeypatch.setattr(command, "processors", lambda: 0)
     monkeypatch.setattr(command, "SECONDS", 0.0)
     assert main.main(["bench", "--threads", "1"]) == 0
@@ -207,7 +207,7 @@ def test_processors_are_those_that_this_process_may_use(monkeypatch):
 def test_the_words_that_a_process_is_given(monkeypatch, tmp_path):
     with Listener() as listener:
         monkeypatch.setattr(clock.sys, "argv", ["_bench", "numpy", "1", str(listener.address)])
-        thread = threading.Thread(target=_bench.main, args=(_bench.CONTESTANTS,))
+        thread = threading.Thread(target=bench.main, args=(bench.CONTESTANTS,))
         thread.start()
         with listener.accept() as connection:
             assert connection.recv() == "ready"
@@ -242,8 +242,8 @@ class Played:
 
 
 def test_wrong_answers_are_not_timed():
-    with pytest.raises(_bench.Refusal, match="unpool 2x3x14 2/2: the answers differ"):
-        _bench.measure(TINY[0], {}, [Played("a", 1), Played("b", 2)], 3, 0.1)
+    with pytest.raises(bench.Refusal, match="unpool 2x3x14 2/2: the answers differ"):
+        bench.measure(TINY[0], {}, [Played("a", 1), Played("b", 2)], 3, 0.1)
 
 
 def test_a_turn_begins_with_calls_that_do_not_count(monkeypatch):
@@ -256,12 +256,12 @@ def test_a_turn_begins_with_calls_that_do_not_count(monkeypatch):
 
     for threads, least in ((1, 1), (2, 1)):
         calls: list[float] = []
-        _bench.warm(call, threads)
+        bench.warm(call, threads)
         assert len(calls) == least
     calls = [0.0]
-    _bench.warm(call, 2)
+    bench.warm(call, 2)
     assert len(calls) == 1 + 3
-    assert _bench.timed(call, 10) == pytest.approx(0.02)
+    assert bench.timed(call, 10) == pytest.approx(0.02)
 
 
 def test_a_full_disk_is_no_fault_of_printing(monkeypatch):
@@ -269,8 +269,8 @@ def test_a_full_disk_is_no_fault_of_printing(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(clock.np, "save", without_room)
-    with pytest.raises(_bench.Refusal, match=r"cannot write to .*No space left on device"):
-        _bench.measure(TINY[0], {"x": np.zeros(1)}, [Played("a", 1)], 3, 0.1)
+    with pytest.raises(bench.Refusal, match=r"cannot write to .*No space left on device"):
+        bench.measure(TINY[0], {"x": np.zeros(1)}, [Played("a", 1)], 3, 0.1)
 
 
 def test_who_has_used_up_its_share_has_no_further_turn(monkeypatch):
@@ -284,28 +284,28 @@ def test_who_has_used_up_its_share_has_no_further_turn(monkeypatch):
 
     slow, quick = Slow("slow", 1), Played("quick", 1)
     for seconds, turns in ((8.0, 4), (7.0, 4), (2.0, 1), (0.5, 1), (100.0, 5)):
-        times = _bench.measure(TINY[0], {}, [slow, quick], 5, 0.1, seconds)
+        times = bench.measure(TINY[0], {}, [slow, quick], 5, 0.1, seconds)
         assert times == {"slow 1": [1.0] * turns, "quick 1": [1.0] * 5}
     times["slow 1"] = [3.0]
-    assert _bench.ratio(times, "slow 1", "quick 1") == 3.0
-    assert _bench.ratio(times, "none 1", "quick 1") is None
+    assert bench.ratio(times, "slow 1", "quick 1") == 3.0
+    assert bench.ratio(times, "none 1", "quick 1") is None
 
 
 def test_everybody_has_a_turn():
     players = [Played("a", 1), Played("b", None)]
-    assert _bench.measure(TINY[0], {}, players, 3, 0.1) == {"a 1": [1.0] * 3, "b 1": [1.0] * 3}
-    assert _bench.measure(TINY[0], {}, players, 3, 0.1, 0.0) == {"a 1": [1.0], "b 1": [1.0]}
+    assert bench.measure(TINY[0], {}, players, 3, 0.1) == {"a 1": [1.0] * 3, "b 1": [1.0] * 3}
+    assert bench.measure(TINY[0], {}, players, 3, 0.1, 0.0) == {"a 1": [1.0], "b 1": [1.0]}
 
 
 def test_the_chart_shows_losses_as_plain_as_wins(tmp_path):
-    groups = {"unpooling": [_bench.row("Ahead", [0.5, 0.8]), _bench.row("Behind", [2.0, 8.0])]}
+    groups = {"unpooling": [bench.row("Ahead", [0.5, 0.8]), bench.row("Behind", [2.0, 8.0])]}
     assert groups["unpooling"][1] == ("Behind", pytest.approx(4.0), 2.0, 8.0)
-    for theme in _bench.THEMES:
+    for theme in bench.THEMES:
         path = tmp_path / f"{theme}.svg"
-        _bench.draw(groups, path, theme, "machine")
+        bench.draw(groups, path, theme, "machine")
         text = path.read_text()
-        assert _bench.FASTER in text
-        assert _bench.SLOWER in text
+        assert bench.FASTER in text
+        assert bench.SLOWER in text
 
 
 @pytest.mark.parametrize("numbers", [[0.5, 2.0], [1.5, 900.0], [0.02, 0.03], [0.1, 0.9, 1234.5]], ids=str)
@@ -316,8 +316,8 @@ def test_nothing_that_the_chart_says_is_cut(tmp_path, monkeypatch, numbers):
 
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
-    groups = {"pooling without indices": [_bench.row("PaddlePaddle", numbers), _bench.row("NumPy", numbers[-1:])]}
-    _bench.draw(groups, tmp_path / "chart.png", "light", "cunpool 0.1.0, 16 threads")
+    groups = {"pooling without indices": [bench.row("PaddlePaddle", numbers), bench.row("NumPy", numbers[-1:])]}
+    bench.draw(groups, tmp_path / "chart.png", "light", "cunpool 0.1.0, 16 threads")
     canvas = FigureCanvasAgg(drawn[0])
     canvas.draw()
     paper = drawn[0].bbox

@@ -56,19 +56,23 @@ def test_the_layers_import_downwards_alone():
         "_calls": {"_remedies"},
         "_formats": {"_geometry", "_arrays"},
         "_cgroups": set(),
-        "_say": set(),
-        "_advice": {"_geometry", "_arrays", "_formats", "_remedies", "_say"},
-        "_threads": {"_geometry", "_remedies", "_kernels", "_cgroups", "_say", "_waiting"},
-        "_waiting": set(),
+        "_warn": set(),
+        "_diagnostics": {"_geometry", "_arrays", "_formats", "_remedies", "_warn"},
+        "_threads": {"_geometry", "_remedies", "_kernels", "_cgroups", "_warn", "_omp_wait"},
+        "_omp_wait": set(),
         "memory": {"_geometry", "_kernels", "_cgroups", "_remedies"},
-        "unpooling": {"_advice", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_docs", "_signatures"},
-        "taking": {"_advice", "_geometry", "_arrays", "_say", "_threads", "_kernels", "_docs", "_signatures"},
-        "_signatures": {"_geometry", "_arrays"},
-        "pooling": {
-            "_advice", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_remedies", "_say", "unpooling",
-            "_docs", "_signatures",
+        "unpooling": {
+            "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_docstrings", "_overloads",
         },
-        "indices": {"_advice", "_formats", "_geometry", "_arrays", "_docs", "_remedies"},
+        "taking": {
+            "_diagnostics", "_geometry", "_arrays", "_warn", "_threads", "_kernels", "_docstrings", "_overloads",
+        },
+        "_overloads": {"_geometry", "_arrays"},
+        "pooling": {
+            "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_remedies", "_warn", "unpooling",
+            "_docstrings", "_overloads",
+        },
+        "indices": {"_diagnostics", "_formats", "_geometry", "_arrays", "_docstrings", "_remedies"},
     }  # fmt: skip
     for name, allowed in below.items():
         with open(sys.modules[f"cunpool.{name}"].__file__) as source:

@@ -13,7 +13,7 @@ import pytest
 
 import cunpool as cu
 from cunpool import __main__ as command
-from cunpool import _demo
+from cunpool._cli import demo as _demo
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs a shell's pipes and devices")
 

@@ -17,7 +17,7 @@ import pytest
 from cases import bits
 
 import cunpool as cu
-from cunpool import _cgroups, _threads, _waiting
+from cunpool import _cgroups, _omp_wait, _threads
 from cunpool._kernels import runtime as _runtime
 
 LARGE = 1 << 24
@@ -421,7 +421,7 @@ def test_openmps_threads_wait_briefly_unless_the_user_says_otherwise(theirs):
     assert python(code, **theirs) == " ".join(theirs)
     shown = dict(re.findall(r"(GOMP_SPINCOUNT|OMP_WAIT_POLICY) = '(.*)'", settings("import cunpool", **theirs)))
     if not theirs:
-        assert shown == {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": str(_waiting.TURNS)}
+        assert shown == {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": str(_omp_wait.TURNS)}
     else:
         assert shown["OMP_WAIT_POLICY"] == theirs.get("OMP_WAIT_POLICY", "PASSIVE").upper()
         assert shown["GOMP_SPINCOUNT"] == theirs.get("GOMP_SPINCOUNT", "0")

@@ -20,7 +20,7 @@ import cunpool as cu
 
 torch = pytest.importorskip("torch")
 import cunpool.torch as ct  # noqa: E402
-from cunpool.torch import _accelerate, _eager, _kernels, functional, modules  # noqa: E402
+from cunpool.torch import _accelerate, _calls, _eager, functional, modules  # noqa: E402
 
 F = torch.nn.functional
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -302,8 +302,8 @@ def test_channels_last_stays(n, dtype):
 
 def test_memory_is_shared(monkeypatch):
     seen = []
-    unpool = _kernels.UNPOOL[2]
-    monkeypatch.setitem(_kernels.UNPOOL, 2, lambda *a, **k: seen.append((*a[:2], unpool(*a, **k))) or seen[-1][2])
+    unpool = _calls.UNPOOL[2]
+    monkeypatch.setitem(_calls.UNPOOL, 2, lambda *a, **k: seen.append((*a[:2], unpool(*a, **k))) or seen[-1][2])
     for dtype in FLOATS:
         y, indices = ct.max_pool2d(torch.rand(1, 4, 8, 8).to(dtype), 2, return_indices=True)
         z = ct.max_unpool2d(y, indices, 2)
@@ -313,8 +313,8 @@ def test_memory_is_shared(monkeypatch):
 
 def test_threads_are_pytorchs_and_cunpools(monkeypatch):
     asked = []
-    unpool = _kernels.UNPOOL[2]
-    monkeypatch.setitem(_kernels.UNPOOL, 2, lambda *a, **k: asked.append(k["num_threads"]) or unpool(*a, **k))
+    unpool = _calls.UNPOOL[2]
+    monkeypatch.setitem(_calls.UNPOOL, 2, lambda *a, **k: asked.append(k["num_threads"]) or unpool(*a, **k))
     y, indices = ct.max_pool2d(torch.rand(1, 8, 128, 128), 2, return_indices=True)
     expected = raw(F.max_unpool2d(y, indices, 2))
     for theirs, ours, used in ((1, 4, 1), (3, 2, 2), (2, 3, 2)):

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import cunpool as cu
-from cunpool import _signatures
+from cunpool import _overloads
 
 FILES = Path(__file__).parent / "types"
 HOME = Path(cu.__file__).parent.parent
@@ -72,11 +72,11 @@ def test_pyright_accepts_typical_code_and_finds_mistakes(files):
 
 NONE = inspect.Parameter.empty
 PROTOCOLS = [
-    *((name, _signatures.MaxPool) for name in ("max_pool1d", "max_pool2d", "max_pool3d")),
-    *((name, _signatures.MaxUnpool) for name in ("max_unpool1d", "max_unpool2d", "max_unpool3d")),
-    *((f"max_pool{n}d_backward", _signatures.MaxPoolBackward) for n in (1, 2, 3)),
-    *((f"max_unpool{n}d_backward", _signatures.MaxUnpoolBackward) for n in (1, 2, 3)),
-    *((f"take_at{n}d", _signatures.TakeAt) for n in (1, 2, 3)),
+    *((name, _overloads.MaxPool) for name in ("max_pool1d", "max_pool2d", "max_pool3d")),
+    *((name, _overloads.MaxUnpool) for name in ("max_unpool1d", "max_unpool2d", "max_unpool3d")),
+    *((f"max_pool{n}d_backward", _overloads.MaxPoolBackward) for n in (1, 2, 3)),
+    *((f"max_unpool{n}d_backward", _overloads.MaxUnpoolBackward) for n in (1, 2, 3)),
+    *((f"take_at{n}d", _overloads.TakeAt) for n in (1, 2, 3)),
 ]
 
 
@@ -108,11 +108,11 @@ def check(function, overloads: list[dict]) -> None:
 @pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=[name for name, _ in PROTOCOLS])
 def test_what_type_checkers_are_told_are_the_functions_parameters(name, protocol):
     overloads = overloads_of(protocol)
-    assert len(overloads) == (7 if protocol is _signatures.MaxPool else 2)
+    assert len(overloads) == (7 if protocol is _overloads.MaxPool else 2)
     check(getattr(cu, name), overloads)
 
 
-@pytest.mark.parametrize(("module", "front_end"), [("_lazy_signatures", "dask"), ("torch._signatures", "torch")])
+@pytest.mark.parametrize(("module", "front_end"), [("_dask._overloads", "dask"), ("torch._overloads", "torch")])
 def test_other_front_ends_are_told_as_they_are(module, front_end):
     pytest.importorskip(front_end)
     signatures, functions = (importlib.import_module(f"cunpool.{name}") for name in (module, front_end))

@@ -5,7 +5,7 @@ imports PyTorch.
 
 `_watching` decides how a call of `functional` is served, and how its gradient is (`modules` and `_forwards`, what
 `accelerate` installs, make the same calls). Where nobody watches, `_eager` calls NumPy's front ends on the memory of
-tensors (`_kernels`, `_tensors`). Otherwise `_traced` calls ``torch.ops.cunpool`` (`_operators`, and their
+tensors (`_calls`, `_tensors`). Otherwise `_traced` calls ``torch.ops.cunpool`` (`_operators`, and their
 `_derivatives`) for compilers and traces, or PyTorch's own gather and scatter (`_composite`) for transforms. Taking at
 indices (`_taking`) has no operators: what PyTorch watches is its own gather.
 """

@@ -16,9 +16,9 @@ from torch.overrides import has_torch_function_unary, has_torch_function_variadi
 from cunpool import _geometry
 from cunpool._geometry import Fixed, IndexFormat, Window
 from cunpool._kernels import runtime as _runtime
-from cunpool.torch import _kernels, _operators, _traced
+from cunpool.torch import _calls, _operators, _traced
+from cunpool.torch._calls import Spacing
 from cunpool.torch._derivatives import pool_gradient, unpool_gradient
-from cunpool.torch._kernels import Spacing
 from cunpool.torch._tensors import format_of
 from cunpool.torch._watching import watcher
 
@@ -47,7 +47,7 @@ class _MaxPool(torch.autograd.Function):
         ctx: Any, input: torch.Tensor, call: tuple[int, Fixed, bool, bool, IndexFormat]
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
         n, window, ceil_mode, return_indices, index_format = call  # one argument, for each takes its time
-        values, indices = _kernels.max_pool(n, input.detach(), window, ceil_mode, True, index_format)
+        values, indices = _calls.max_pool(n, input.detach(), window, ceil_mode, True, index_format)
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
         ctx.geometry = n, tuple(input.shape), window, index_format
@@ -65,7 +65,7 @@ class _MaxPool(torch.autograd.Function):
         if torch.is_grad_enabled() or watcher(grad, indices):  # a second derivative, or a tensor without memory
             result = pool_gradient(grad, indices, shape[-n:], _operators.lists(n, *window), index_format)
         else:
-            result = _recorded(_kernels.max_pool_backward, n, grad, indices, shape, window, index_format)
+            result = _recorded(_calls.max_pool_backward, n, grad, indices, shape, window, index_format)
         return result, None
 
 
@@ -83,7 +83,7 @@ class _MaxUnpool(torch.autograd.Function):
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
         ctx.geometry = n, window, index_format
-        return _kernels.max_unpool(n, input.detach(), indices, window[:3], output_size, index_format)
+        return _calls.max_unpool(n, input.detach(), indices, window[:3], output_size, index_format)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
@@ -94,7 +94,7 @@ class _MaxUnpool(torch.autograd.Function):
         if torch.is_grad_enabled() or watcher(grad, indices):
             result = unpool_gradient(grad, indices, _operators.lists(n, *window), index_format)
         else:
-            result = _recorded(_kernels.max_unpool_backward, n, grad, indices, window[:3], index_format)
+            result = _recorded(_calls.max_unpool_backward, n, grad, indices, window[:3], index_format)
         return result, None, None
 
 
@@ -176,7 +176,7 @@ def max_pool(
         if torch.is_grad_enabled():
             return _MaxPool.apply(input, (n, window, ceil_mode, return_indices, index_format))
         input = input.detach()
-    return _kernels.max_pool(n, input, window, ceil_mode, return_indices, index_format)
+    return _calls.max_pool(n, input, window, ceil_mode, return_indices, index_format)
 
 
 def _size(n: int, name: str, size: Any) -> Any:
@@ -214,7 +214,7 @@ def max_unpool(
             if torch.is_grad_enabled():
                 return _MaxUnpool.apply(input, indices, (n, _geometry.window(*window, 1), output_size, index_format))
             input = input.detach()
-        return _kernels.max_unpool(n, input, indices, window, output_size, index_format)
+        return _calls.max_unpool(n, input, indices, window, output_size, index_format)
     except (TypeError, ValueError):
         _traced.refuse_missing(n, input, indices, window)
         raise

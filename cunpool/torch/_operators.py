@@ -14,7 +14,7 @@ import torch
 
 from cunpool import _geometry
 from cunpool._geometry import IndexFormat, Size
-from cunpool.torch import _kernels
+from cunpool.torch import _calls
 from cunpool.torch._tensors import check_indices_dtype, check_indices_shape, format_of, reword
 
 _WINDOW = "int[] kernel_size, int[] stride, int[] padding, int[] dilation"
@@ -50,7 +50,7 @@ def max_pool(
     input: torch.Tensor, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> torch.Tensor:
     window = kernel_size, stride, padding, dilation
-    return _exactly(_kernels.max_pool(len(kernel_size), input.detach(), window, ceil_mode, False), format_of(input))
+    return _exactly(_calls.max_pool(len(kernel_size), input.detach(), window, ceil_mode, False), format_of(input))
 
 
 @_operator(
@@ -67,7 +67,7 @@ def max_pool_with_indices(
     index_format: IndexFormat = "plane",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     window = kernel_size, stride, padding, dilation
-    results = _kernels.max_pool(len(kernel_size), input.detach(), window, ceil_mode, True, index_format)
+    results = _calls.max_pool(len(kernel_size), input.detach(), window, ceil_mode, True, index_format)
     return _exactly(results[0], format_of(input)), _exactly(results[1], format_of(input))
 
 
@@ -87,7 +87,7 @@ def max_pool_backward(
 ) -> torch.Tensor:
     window = kernel_size, stride, padding, dilation
     shape, n = tuple(input_size), len(kernel_size)
-    result = _kernels.max_pool_backward(n, grad_output.detach(), indices, shape, window, index_format)
+    result = _calls.max_pool_backward(n, grad_output.detach(), indices, shape, window, index_format)
     return _exactly(result, format_of(indices))
 
 
@@ -103,7 +103,7 @@ def max_unpool(
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     n, window = len(kernel_size), (kernel_size, stride, padding)
-    result = _kernels.max_unpool(n, input.detach(), indices, window, output_size, index_format, dilation)
+    result = _calls.max_unpool(n, input.detach(), indices, window, output_size, index_format, dilation)
     return _exactly(result, format_of(input))
 
 
@@ -118,7 +118,7 @@ def max_unpool_backward(
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     n, window = len(kernel_size), (kernel_size, stride, padding)
-    result = _kernels.max_unpool_backward(n, grad_output.detach(), indices, window, index_format, dilation)
+    result = _calls.max_unpool_backward(n, grad_output.detach(), indices, window, index_format, dilation)
     return _exactly(result, format_of(indices))
 
 

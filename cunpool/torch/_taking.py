@@ -14,7 +14,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from cunpool import _geometry, taking
 from cunpool._geometry import Fixed, IndexFormat, Shape, Size
-from cunpool.torch import _composite, _eager, _kernels, _operators, _traced
+from cunpool.torch import _calls, _composite, _eager, _operators, _traced
 from cunpool.torch._tensors import BITS, array_of, num_threads, tensor_of
 from cunpool.torch._watching import watcher
 
@@ -94,7 +94,7 @@ def take_at_backward(
         elif (fixed := _window_between(n, shape, tuple(indices.shape))) and indices.element_size() < 4:
             indices = indices.to(torch.int64)  # no warning that a small dtype cannot count to a window made up
         if fixed and _is_pooling(n, shape, tuple(grad.shape), fixed):
-            return _kernels.max_pool_backward(n, grad, indices, shape, fixed, index_format)
+            return _calls.max_pool_backward(n, grad, indices, shape, fixed, index_format)
     return _scatter_added(grad, indices, shape, n, window, index_format)
 
 

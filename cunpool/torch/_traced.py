@@ -16,8 +16,8 @@ from torch.overrides import handle_torch_function, has_torch_function
 from cunpool import _calls, _geometry
 from cunpool._geometry import IndexFormat, Window
 from cunpool.torch import _composite, _operators
+from cunpool.torch._calls import Spacing
 from cunpool.torch._composite import places_of
-from cunpool.torch._kernels import Spacing
 from cunpool.torch._tensors import check_indices_dtype, check_indices_shape
 from cunpool.torch._watching import TRANSFORM, watcher
 

@@ -11,7 +11,7 @@ from cunpool import _calls
 from cunpool._geometry import IndexFormat, Size
 from cunpool.torch import _traced
 from cunpool.torch._eager import max_pool, max_unpool
-from cunpool.torch._signatures import typed_pool
+from cunpool.torch._overloads import typed_pool
 from cunpool.torch._taking import take_at
 
 

@@ -9,7 +9,7 @@ import torch
 
 from cunpool import _calls, _geometry
 from cunpool._geometry import IndexFormat, Size
-from cunpool._signatures import Indices
+from cunpool._overloads import Indices
 from cunpool.torch import _eager, _forwards, _traced
 
 

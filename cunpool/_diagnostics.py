@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from cunpool import _arrays, _formats, _geometry, _remedies, _say
+from cunpool import _arrays, _formats, _geometry, _remedies, _warn
 from cunpool._arrays import Array
 from cunpool._geometry import Shape, Sizes
 
@@ -46,7 +46,7 @@ def narrow(indices: Array, n: int, sizes: Sizes) -> None:
     largest = int(np.iinfo(indices.dtype).max)
     first = _last_window(n, sizes)
     if first > largest:
-        _say.warn(
+        _warn.warn(
             f"indices of {indices.dtype} count to {largest}, but the last window begins at the cell {first} of its "
             "plane: window codes need index_format='window', and places in the plane an integer of more bits"
         )
@@ -77,7 +77,7 @@ def _warn_of_codes(indices: Array, n: int, sizes: Sizes) -> bool:
         or int(indices.max()) >= cells
     ):
         return False
-    _say.warn(
+    _warn.warn(
         f"the indices lie outside their windows, and are of {indices.dtype} and all below {cells}, as window codes of "
         f"{' x '.join(map(str, kernel))} are: these need index_format='window'"
     )
@@ -96,14 +96,14 @@ def strayed(given: Array, places: Array, n: int, sizes: Sizes, is_default: bool)
         others = other_sizes(places, n, sizes)
         if others:
             default = " x ".join(map(str, _axes(n, sizes)[0]))
-            _say.warn(
+            _warn.warn(
                 f"the indices lie outside their windows in an output of the default size, {default}, but inside them "
                 f"in one of {others}: give output_size, the shape of what was pooled"
             )
             return
     meant = counted_as(places, n, sizes, SAMPLE) if places.size >= LEAST_COUNTED else None
     if meant:
-        _say.warn(
+        _warn.warn(
             f"the indices lie outside their windows, but inside them as {_formats.MEANT[meant]}: "
             f"see cunpool.convert_indices(indices, {meant!r}, 'plane', ...)"
         )

@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from cunpool._demo import Refusal, one_line
+from cunpool._cli.demo import Refusal, one_line
 
 from .cells import Arrays, Call, checksum
 from .contestants import Prepare
 
 Check = Callable[[Any, Any], "int | None"]
 
-COMMAND = sys.executable, "-m", "cunpool._bench"
+COMMAND = sys.executable, "-m", "cunpool._cli.bench"
 # Seconds of calls before those of a turn, for one thread and for more: what was in the caches has to come back; and of
 # two threads that have slept, the system may leave both on one processor for some 50 milliseconds.
 WARM = 0.005, 0.06

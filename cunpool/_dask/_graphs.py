@@ -17,9 +17,10 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _advice, _arrays, _blocks, _chunks, _geometry, _remedies, _say, _threads, pooling, taking
-from cunpool._blocks import Plan
-from cunpool._chunks import Axis, Range
+from cunpool import _arrays, _diagnostics, _geometry, _remedies, _threads, _warn, pooling, taking
+from cunpool._dask import _blocks, _chunks
+from cunpool._dask._blocks import Plan
+from cunpool._dask._chunks import Axis, Range
 from cunpool._geometry import Shape, Size, Window
 from cunpool._remedies import type_of
 
@@ -178,7 +179,7 @@ def pool(
         raise ValueError(_remedies.for_other_kinds(str(error), maker) if maker else str(error)) from None
     _, _, sizes, layout = geometry
     if layout:
-        _say.warn(_remedies.for_other_kinds(layout, maker) if maker else layout, _say.LayoutWarning)
+        _warn.warn(_remedies.for_other_kinds(layout, maker) if maker else layout, _warn.LayoutWarning)
     _threads.threads_for(0, num_threads)
     dtype = pooling.dtype_of_indices(index_dtype, None, codes, sizes, return_indices)
     options = ("ceil_mode", ceil_mode), ("return_indices", return_indices)
@@ -214,7 +215,9 @@ def unpool(
     _arrays.items(np.empty(0, array.dtype))
     codes = _geometry.is_window(index_format)
     fixed = _geometry.window(*window)
-    _check_indices(places, array, "input", lambda shape: _advice.for_other_indices(n, _shape(array), shape, window))
+    _check_indices(
+        places, array, "input", lambda shape: _diagnostics.for_other_indices(n, _shape(array), shape, window)
+    )
     size = None if output_size is None else _geometry.entries("output_size", output_size)
     _, _, sizes = _geometry.unpooling(n, _shape(array), *fixed, size)
     if codes:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cunpool import _advice, _arrays, _chunks, _geometry
+from cunpool import _arrays, _diagnostics, _geometry
 from cunpool._arrays import Array
-from cunpool._chunks import Axis, Range, Runs
+from cunpool._dask import _chunks
+from cunpool._dask._chunks import Axis, Range, Runs
 from cunpool._geometry import Shape
 from cunpool._kernels import memory as _memory
 
@@ -249,7 +250,7 @@ def _format(plan: Plan, indices: Array, corner: Shape) -> str:
     n = len(plan.axes)
     lead = tuple(_chunks.bounds(runs)[-1][1] for runs in plan.lead)
     sizes = _geometry.flat_sizes(n, *zip(*plan.axes, strict=True))
-    return _advice.for_a_format(indices, n, sizes, lead, corner, plan.where == "input")
+    return _diagnostics.for_a_format(indices, n, sizes, lead, corner, plan.where == "input")
 
 
 def _name_padding(plan: Plan, codes: Array, windows: list[Range]) -> bool:

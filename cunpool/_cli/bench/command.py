@@ -9,7 +9,7 @@ from pathlib import Path
 
 import cunpool as cu
 from cunpool import _cgroups
-from cunpool._demo import Refusal, one_line, threads
+from cunpool._cli.demo import Refusal, one_line, threads
 
 from .cells import CELLS, TITLES, Cell, data
 from .chart import draw, geometric_mean, row

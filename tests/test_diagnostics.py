@@ -9,7 +9,7 @@ import reference
 from cases import OTHER, POOL, UNPOOL, geometry, lead
 
 import cunpool as cu
-from cunpool import _advice, _geometry
+from cunpool import _diagnostics, _geometry
 
 
 def sizes_of(n, shape, kernel, stride, padding, dilation=1, output_size=None):
@@ -36,7 +36,9 @@ def test_another_size_is_one_that_the_indices_speak_of(rng, n):
             sizes = sizes_of(n, indices.shape, kernel, stride, padding, dilation)
         except ValueError:
             continue  # an output without cells
-        others = [size for ranges in _advice._other_sizes(indices, n, sizes) for size in itertools.product(*ranges)]
+        others = [
+            size for ranges in _diagnostics._other_sizes(indices, n, sizes) for size in itertools.product(*ranges)
+        ]
         if others:
             found += 1
             assert sizes[3 - n : 3] not in others
@@ -132,8 +134,8 @@ def test_no_more_sizes_are_tried_than_is_cheap():
     for stride, tried in ((256, True), (257, False)):
         places = np.array([[[0, stride], [stride * (2 * stride + 1), stride * (2 * stride + 2)]]])
         sizes = sizes_of(2, (1, 2, 2), stride, stride, 0)
-        assert bool(_advice.other_sizes(places, 2, sizes)) == tried
-    assert _advice.other_sizes(np.zeros((0, 2, 2), int), 2, sizes) == ""
+        assert bool(_diagnostics.other_sizes(places, 2, sizes)) == tried
+    assert _diagnostics.other_sizes(np.zeros((0, 2, 2), int), 2, sizes) == ""
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", f"{OTHER}u2"])
@@ -341,5 +343,5 @@ def test_sizes_that_depend_on_each_other_are_named_one_by_one(monkeypatch):
          "height 3, width 3, height 4, width 4 or height 5, width 5"),
         ([], ""),
     ):  # fmt: skip
-        monkeypatch.setattr(_advice, "_other_sizes", lambda *arguments, fitting=fitting: fitting)
-        assert _advice.other_sizes(indices, 2, sizes) == named
+        monkeypatch.setattr(_diagnostics, "_other_sizes", lambda *arguments, fitting=fitting: fitting)
+        assert _diagnostics.other_sizes(indices, 2, sizes) == named

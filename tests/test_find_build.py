@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import cunpool as cu
-from cunpool import _checkout
+from cunpool import _find_build
 from cunpool._kernels import runtime as _runtime
 
-SOURCE = Path(_checkout.__file__).parent
+SOURCE = Path(_find_build.__file__).parent
 INSTALLED = Path(_runtime.__file__).parent.parent.parent
 
 

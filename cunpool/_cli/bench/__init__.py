@@ -9,7 +9,7 @@ command.py      the command, and the table that it prints
 The repository's benchmarks are these and more, by the same clock.
 """
 
-from cunpool._demo import Refusal
+from cunpool._cli.demo import Refusal
 
 from .cells import CELLS, TITLES, Arrays, Call, Cell, checksum, data
 from .chart import FASTER, SLOWER, THEMES, Row, draw, geometric_mean, row

@@ -7,8 +7,8 @@ from typing import Any, Literal, Protocol, cast, overload
 
 import numpy.typing as npt
 
+from cunpool._dask._graphs import Array, Lazy
 from cunpool._geometry import IndexFormat, Size
-from cunpool._graphs import Array, Lazy
 
 
 class MaxPool(Protocol):

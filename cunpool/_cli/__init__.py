@@ -1,0 +1,1 @@
+"""What the command does: its demonstration and its benchmark."""

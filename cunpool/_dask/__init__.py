@@ -1,0 +1,1 @@
+"""What `cunpool.dask` is made of."""
