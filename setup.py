@@ -46,6 +46,8 @@ STRIPPED = ["-Wl,--strip-all", "-Wl,--gc-sections"]
 # NEP 49's allocation hooks appeared in NumPy 1.22.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
 
+# -fwrapv, here and below, is a second line of defence for signed sums that overflow. No kernel relies on it, since MSVC
+# has no such flag: what may wrap is computed with unsigned integers.
 # For tests that need no speed: compiles in a third of the time.
 QUICK = ["-O1", "-g0", "-fwrapv", "-DCUNPOOL_NO_FLOATS"]
 

@@ -66,6 +66,12 @@ def for_a_size(name: str, value: Any) -> str:
         return "; divide with //, or convert with int()"
     if isinstance(value, (set, frozenset, dict)):
         return "; its entries have no order: give a tuple"
+    if value is None:
+        return "; give an integer: 1 leaves an axis as it is" if name == "kernel_size" else "; leave it out"
+    if isinstance(value, str):
+        return "; convert text with int()" if value.strip().isdigit() else ""
+    if len(flat) == 1 and isinstance(flat[0], (tuple, list)) and flat[0]:
+        return f"; one pair of brackets is enough: give {shown(tuple(flat[0]))}"
     return ""
 
 

@@ -83,6 +83,23 @@ def test_other_arguments_of_too_many_digits_are_refused_in_our_words():
             call(X, 2, **keywords)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("kernel_size", None, "; give an integer: 1 leaves an axis as it is"),
+        ("dilation", None, "; leave it out"),
+        ("kernel_size", "2", "; convert text with int()"),
+        ("kernel_size", "two", ""),
+        ("kernel_size", [[2, 3]], "; one pair of brackets is enough: give (2, 3)"),
+        ("stride", ((2, 3),), "; one pair of brackets is enough: give (2, 3)"),
+        ("kernel_size", [[]], ""),
+    ],
+)
+def test_what_is_no_integer_gets_its_remedy(name, value, remedy):
+    said = refused(TypeError, cu.max_pool2d, X, **{"kernel_size": 2, name: value})
+    assert said == f"{name} must be an integer or a sequence of integers, got {value!r}{remedy}"
+
+
 @pytest.mark.parametrize("value", [{2, 3}, frozenset((2,)), {2: 2}, {2: 2}.keys(), b"\2\2", bytearray(b"\2\2"),
                                    memoryview(b"\2\2")])  # fmt: skip
 def test_what_has_no_order_or_is_bytes_is_no_size(value):
