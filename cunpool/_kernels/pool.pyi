@@ -16,6 +16,7 @@ FILTERED: int
 COPIED: int
 TURNED: int
 UNITS: int
+ROLLED: int
 
 def pool(
     full: NDArray[Any],

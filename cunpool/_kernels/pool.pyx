@@ -28,9 +28,10 @@ from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
 from cunpool._kernels.pooling.pack cimport AXES, lay_out, pack, Reach, Run, span_of, SPARE
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, Copied, COPIED_TAKEN, copy_planes, DEALT, FILTERED_TAKEN, foldable, join, JOINED_TAKEN, LARGE_TAKEN,
-    MANY, Plan, plan_dealt, plan_filtered, planes_copied, REACHED_TAKEN, STREAMED_TAKEN, turn_to_channels,
+    MANY, Plan, plan_dealt, plan_filtered, planes_copied, REACHED_TAKEN, ROLLED_TAKEN, STREAMED_TAKEN, turn_to_channels,
     TURNED_TAKEN, TWOS_TAKEN, UNITS_TAKEN, WHOLE_TAKEN)
 from cunpool._kernels.pooling.reach cimport plan_offsets, plan_reach, reach_all, table_bytes
+from cunpool._kernels.pooling.rolling cimport plan_rolling, roll_rows, rolling_bytes, rolling_why_not
 from cunpool._kernels.pooling.take cimport take
 from cunpool._kernels.pooling.twos cimport begin_rows, pool_twos, rows_together, twos, twos_together
 from cunpool._kernels.pooling.write cimport LINE, VECTOR
@@ -208,6 +209,7 @@ FILTERED = FILTERED_TAKEN
 COPIED = COPIED_TAKEN
 TURNED = TURNED_TAKEN
 UNITS = UNITS_TAKEN
+ROLLED = ROLLED_TAKEN
 
 
 cdef Py_ssize_t places_bytes(const Job *job, const Plan *plan) noexcept nogil:
@@ -244,6 +246,8 @@ cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_s
 
 cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
     """Bytes of scratch memory that each share of a job takes, tables apart."""
+    if plan.ways & ROLLED_TAKEN:
+        return part_bytes(rolling_bytes(&plan.rolling))
     return part_bytes(buffers_bytes(&plan.reach)) if plan.ways & REACHED_TAKEN else 0
 
 
@@ -302,6 +306,14 @@ cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int th
     plan.rows.by_twos = plan.rows.together = plan.rows.fits = plan.rows.most.whole = False
     plan.reach.offsets.table = NULL
     plan.reach.places = False  # unreached: the compiler sets it with the flags above
+    # Windows of 3 x 3 with indices, in contiguous planes.
+    if rolling_why_not(job, kind, item_size) == NULL:
+        plan_rolling(job, item_size, &plan.rolling)
+        job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
+        job.plan = &plan.rolling
+        plan.kernel = <Kernel> roll_rows
+        plan.ways = ROLLED_TAKEN + STREAMED_TAKEN * plan.rolling.is_streamed
+        return
     # Windows of 2 where they lie.
     if near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED):
         plan.rows.by_twos = True

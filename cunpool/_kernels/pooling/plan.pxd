@@ -9,6 +9,7 @@ from cunpool._kernels.pooling.deal cimport blocks, Rows
 from cunpool._kernels.pooling.numbers cimport FEW_LOOKS, MOST_LOOKS
 from cunpool._kernels.pooling.pack cimport copy_cells, Reach
 from cunpool._kernels.pooling.reach cimport plan_reach
+from cunpool._kernels.pooling.rolling cimport Rolling
 from cunpool._kernels.pooling.twos cimport twos
 from cunpool._kernels.pooling.write cimport LINE
 
@@ -24,6 +25,7 @@ cdef enum:  # the ways, for plan_pool
     COPIED_TAKEN = 256
     TURNED_TAKEN = 512
     UNITS_TAKEN = 1024
+    ROLLED_TAKEN = 2048
 
 cdef enum:
     FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
@@ -60,6 +62,7 @@ cdef struct Plan:
     Kernel kernel  # unreached: the same
     Rows rows
     Reach reach
+    Rolling rolling
     Copied copied
 
 

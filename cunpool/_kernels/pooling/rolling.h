@@ -1,0 +1,238 @@
+#ifndef CUNPOOL_POOLING_ROLLING_H
+#define CUNPOOL_POOLING_ROLLING_H
+
+/* Max pooling by rolling stripes. A stripe of columns, one vector of windows wide, goes down the pooled rows of a block:
+
+       columns of the stripe
+      |<- 8 windows ->|           row 0   reduced along the width to (maximum, code), kept in registers
+                                  row 1   the same
+                                  row 2   the same; now the windows of the first pooled row are complete
+                                  ...     rows that the next pooled row shares stay in registers
+
+   Each row of the array is loaded and reduced once for each stripe. The rows that a block shares with the next block are
+   kept in scratch memory. A row above or below the plane is replaced by the nearest row of the plane: its elements are
+   equal to ones that are compared anyway, and of equals the first stays. Columns beside the plane are limited to the
+   lowest number of the type in the first and the last stripe. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "_kernels/common/caches.h"
+#include "_kernels/pooling/simd.h"
+
+enum {
+    ROLLING_MAX_KERNEL = 7,
+    ROLLING_MAX_BLOCK = 16,     /* pooled rows of a block */
+    ROLLING_MAX_ROWS = (ROLLING_MAX_BLOCK - 1) * 2 + ROLLING_MAX_KERNEL,
+    ROLLING_MAX_LANES = 64,
+    ROLLING_MARGIN = 64,        /* elements before a copied row; correctness: at least the padding */
+    ROLLING_BYTES = 64,         /* of the widest vector */
+    ROLLING_DECODED = 128       /* codes that become indices together */
+};
+enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
+
+/* One array: bytes from plane to plane. */
+typedef struct {
+    char *data;
+    ptrdiff_t batch_bytes, channel_bytes;
+} cunpool_planes;
+
+/* One call. Sizes are in elements. */
+typedef struct {
+    cunpool_planes full, pooled, indices;
+    ptrdiff_t planes, channels;
+    ptrdiff_t height, width;        /* of a plane of the full array */
+    ptrdiff_t rows, windows;        /* pooled rows of a plane; windows of a row */
+    ptrdiff_t padding[2];
+    int kernel, stride;             /* along both axes */
+    int form, index_bytes;
+    int item_bytes, lanes;
+    int is_wide;                    /* lanes of 32 bits and more hold indices; narrower ones window codes */
+    int magnitude, infinity;        /* of 16-bit floats, as bits: all but the sign; infinity */
+    int full_is_contiguous;         /* all planes follow each other: what lies behind one may be read */
+    int pooled_is_contiguous;       /* the same of both results: what lies behind a row may be overwritten */
+    int is_streamed;                /* by non-temporal stores */
+    ptrdiff_t block_rows;           /* pooled rows of the highest block */
+    ptrdiff_t prefetch_bytes;
+    ptrdiff_t reach;                /* elements from a row's first on that stripes read */
+    ptrdiff_t tile_pitch;           /* bytes of a row of codes in the tile; 0 where codes are stored in place */
+} cunpool_rolling;
+
+/* Where the parts of a task's scratch memory begin, and how large all of them are. */
+typedef struct {
+    ptrdiff_t kept, first_rows, last_rows, values, indices, tile, bytes;
+} cunpool_rolling_scratch;
+
+/* A block: some pooled rows of a plane, and the rows of the full array below them. */
+typedef struct {
+    const char *row[ROLLING_MAX_ROWS];      /* first element */
+    int64_t row_code[ROLLING_MAX_ROWS];     /* what an element's code grows by along the height */
+    int64_t line_code[ROLLING_MAX_BLOCK];   /* the code of a pooled row's first row, subtracted at last */
+    ptrdiff_t count;                        /* pooled rows */
+    char *values, *indices;                 /* of its first window */
+    ptrdiff_t values_pitch, indices_pitch;  /* bytes from pooled row to pooled row */
+    char *kept;                             /* rows of the stripes' state that blocks share */
+    int has_kept, keeps;                    /* whether the block before filled that, and whether this one does */
+} cunpool_rolling_block;
+
+static inline ptrdiff_t cunpool_rolling_part(ptrdiff_t *bytes, ptrdiff_t size) {
+    ptrdiff_t begin = *bytes;
+    *bytes += (size + ROLLING_BYTES - 1) / ROLLING_BYTES * ROLLING_BYTES;
+    return begin;
+}
+
+/* What follows from the sizes: lanes, elements that stripes read, and the tile. */
+static inline void cunpool_rolling_finish(cunpool_rolling *plan) {
+    ptrdiff_t last;
+    plan->lanes = CUNPOOL_VECTOR_BYTES / plan->item_bytes;
+    last = plan->windows > plan->lanes ? (plan->windows - plan->lanes) * plan->stride : 0;
+    plan->reach = last - plan->padding[1]
+                  + (plan->stride == 1 ? plan->lanes + plan->kernel - 1 : 2 * plan->lanes + 2);
+    plan->tile_pitch = 0;
+    if (plan->form >= ROLLING_INDICES4 && !plan->is_wide)
+        plan->tile_pitch = (plan->windows > plan->lanes ? plan->windows : plan->lanes) + ROLLING_BYTES;
+}
+
+/* The last and first rows of an array are copied where stripes read elements beside them. */
+static inline cunpool_rolling_scratch cunpool_rolling_layout(const cunpool_rolling *plan) {
+    cunpool_rolling_scratch at = {0};
+    const ptrdiff_t lanes = plan->lanes;
+    ptrdiff_t stripes = (plan->windows + lanes - 1) / lanes, size = plan->item_bytes;
+    ptrdiff_t copied = (ROLLING_MARGIN + 2 * plan->width + 2 * plan->reach) * size;
+    ptrdiff_t spilled = plan->windows < lanes ? plan->block_rows * plan->windows + lanes : 0;
+    at.kept = cunpool_rolling_part(&at.bytes, stripes * (plan->kernel - 1) * 2 * ROLLING_BYTES);
+    at.first_rows = cunpool_rolling_part(&at.bytes, copied);
+    at.last_rows = cunpool_rolling_part(&at.bytes, copied);
+    at.values = cunpool_rolling_part(&at.bytes, spilled * size);
+    at.indices = cunpool_rolling_part(&at.bytes, plan->tile_pitch ? 0 : spilled * plan->index_bytes);
+    at.tile = cunpool_rolling_part(&at.bytes, plan->tile_pitch * plan->block_rows);
+    return at;
+}
+
+static inline char *cunpool_rolling_plane(const cunpool_rolling *plan, const cunpool_planes *array, ptrdiff_t plane) {
+    return array->data + plane / plan->channels * array->batch_bytes + plane % plan->channels * array->channel_bytes;
+}
+
+/* Copy rows from `first` to before `end` with room on both sides; returns where row 0 would begin. */
+static inline const char *cunpool_rolling_copy(const cunpool_rolling *plan, const char *plane, ptrdiff_t first,
+                                               ptrdiff_t end, char *room) {
+    ptrdiff_t row_bytes = plan->width * plan->item_bytes, bytes = (end - first) * row_bytes;
+    char *begin = room + ROLLING_MARGIN * plan->item_bytes;
+    memset(room, 0, ROLLING_MARGIN * (size_t) plan->item_bytes);
+    memcpy(begin, plane + first * row_bytes, (size_t) bytes);
+    memset(begin + bytes, 0, (size_t) (plan->reach * plan->item_bytes));
+    return begin - first * row_bytes;
+}
+
+/* Find the rows of a block, from pooled row `line` of a plane on. */
+static void cunpool_rolling_rows(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
+                                 ptrdiff_t plane, ptrdiff_t line, int is_index, cunpool_rolling_block *block) {
+    const char *begin = cunpool_rolling_plane(plan, &plan->full, plane), *base;
+    const ptrdiff_t row_bytes = plan->width * plan->item_bytes, per_row = is_index ? plan->width : plan->kernel;
+    const ptrdiff_t top = line * plan->stride - plan->padding[0];
+    const ptrdiff_t end = top + (block->count - 1) * plan->stride + plan->kernel;
+    ptrdiff_t first = top < 0 ? 0 : top, last = end > plan->height ? plan->height : end, i, row;
+    /* Rows before `low` and from `high` on: reads beside these leave the array, or the plane in one with gaps. */
+    ptrdiff_t before = plan->full_is_contiguous ? plane * plan->height * plan->width : 0;
+    ptrdiff_t behind = plan->full_is_contiguous ? (plan->planes - 1 - plane) * plan->height * plan->width : 0;
+    ptrdiff_t low = before >= plan->padding[1] ? 0 : (plan->padding[1] - before + plan->width - 1) / plan->width;
+    ptrdiff_t missing = plan->reach - plan->width - behind;
+    ptrdiff_t high = missing <= 0 ? plan->height : plan->height - (missing + plan->width - 1) / plan->width;
+    const char *first_rows = begin, *last_rows = begin;
+    if (first < low)
+        first_rows = cunpool_rolling_copy(plan, begin, first, low < last ? low : last, scratch + at->first_rows);
+    if (last > high)
+        last_rows = cunpool_rolling_copy(plan, begin, first > high ? first : high, last, scratch + at->last_rows);
+    for (i = 0; i < end - top; i++) {
+        row = top + i < first ? first : top + i < last ? top + i : last - 1;
+        base = row >= high ? last_rows : row < low ? first_rows : begin;
+        block->row[i] = base + row * row_bytes;
+        block->row_code[i] = row * per_row;
+    }
+    for (i = 0; i < block->count; i++)
+        block->line_code[i] = is_index ? 0 : (top + i * plan->stride) * plan->kernel;
+}
+
+/* Which pooled rows of a plane a block has, and where its results go: into scratch memory where whole vectors behind a
+   row's windows would overwrite results of others, which are rows from `limit` on. */
+static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
+                                         ptrdiff_t plane, ptrdiff_t line, ptrdiff_t limit,
+                                         cunpool_rolling_block *block) {
+    const ptrdiff_t row = plan->windows, lanes = plan->lanes;
+    int spills = row < lanes && (line + block->count - 1) * row + lanes > limit * row;
+    block->values_pitch = row * plan->item_bytes;
+    block->indices_pitch = row * plan->index_bytes;
+    block->values = cunpool_rolling_plane(plan, &plan->pooled, plane) + line * block->values_pitch;
+    if (plan->form != ROLLING_VALUES)
+        block->indices = cunpool_rolling_plane(plan, &plan->indices, plane) + line * block->indices_pitch;
+    if (spills) {
+        block->values = scratch + at->values;
+        block->indices = scratch + at->indices;
+    }
+    if (plan->tile_pitch) {
+        block->indices = scratch + at->tile;
+        block->indices_pitch = plan->tile_pitch;
+    }
+}
+
+/* Indices of a row of windows from their codes: `first` is the index of code 0 of the first window. */
+#define ROLLING_DECODE(name, index) \
+    static void name(const cunpool_rolling *plan, const uint8_t *code, int64_t first, index *to) { \
+        const ptrdiff_t count = plan->windows; \
+        const uint32_t skip = (uint32_t) (plan->width - plan->kernel), per_row = 65536 / (uint32_t) plan->kernel + 1; \
+        uint32_t offset[ROLLING_DECODED]; \
+        ptrdiff_t i, k, some; \
+        for (i = 0; i < count; i += some) { \
+            some = count - i < ROLLING_DECODED ? count - i : ROLLING_DECODED; \
+            for (k = 0; k < some; k++) \
+                offset[k] = code[i + k] + (uint32_t) (uint16_t) (code[i + k] * per_row >> 16) * skip; \
+            for (k = 0; k < some; k++) \
+                to[i + k] = (index) (first + (i + k) * plan->stride + (int64_t) offset[k]); \
+        } \
+    }
+ROLLING_DECODE(cunpool_rolling_decode4, index4)
+ROLLING_DECODE(cunpool_rolling_decode8, index8)
+
+/* Bring the results of a block from scratch memory to where they belong. */
+static void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
+                                    ptrdiff_t plane, ptrdiff_t line, const cunpool_rolling_block *block) {
+    const ptrdiff_t values_bytes = plan->windows * plan->item_bytes, index_row = plan->windows * plan->index_bytes;
+    char *to;
+    ptrdiff_t i, first;
+    if (block->values == scratch + at->values)
+        memcpy(cunpool_rolling_plane(plan, &plan->pooled, plane) + line * values_bytes, block->values,
+               (size_t) (block->count * values_bytes));
+    if (plan->form == ROLLING_VALUES)
+        return;
+    to = cunpool_rolling_plane(plan, &plan->indices, plane) + line * index_row;
+    if (block->indices == scratch + at->indices)
+        memcpy(to, block->indices, (size_t) (block->count * index_row));
+    for (i = 0; plan->tile_pitch && i < block->count; i++) {
+        const char *code = block->indices + i * plan->tile_pitch;
+        first = ((line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
+        if (plan->form == ROLLING_CODES)
+            memcpy(to, code, (size_t) index_row);
+        else if (plan->form == ROLLING_INDICES4)
+            cunpool_rolling_decode4(plan, (const uint8_t *) code, first, (index4 *) to);
+        else
+            cunpool_rolling_decode8(plan, (const uint8_t *) code, first, (index8 *) to);
+        to += index_row;
+    }
+}
+
+#if CUNPOOL_HAS_VECTORS
+#define ROLLING_CAREFUL_BLOCKS 16   /* compared exactly at once, behind one that had odd elements; speed */
+
+#define ROLLING_TYPE float4
+#define ROLLING_ELEMENT float
+#define ROLLING_CODE int32_t
+#define ROLLING_HIGHEST INFINITY
+#define ROLLING_LOWEST(plan) (-INFINITY)
+#define ROLLING_WIDE 1
+#define ROLLING_HAS_ODD 1
+#include "_kernels/pooling/rolling_stripes.h"
+#else
+#define cunpool_roll_float4(plan, first, end, scratch) ((void) (plan), (void) (first), (void) (end), (void) (scratch))
+#endif
+
+#endif

@@ -1,0 +1,137 @@
+# Rolling stripes: windows of 3 x 3 with indices, in contiguous planes. `rolling.h` has the loop; here is which calls it
+# serves, and its plan.
+from libc.stdint cimport uintptr_t
+
+from cunpool._kernels.common.arrays cimport raster_stride, View
+from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.job cimport are_all_contiguous, Job
+from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.memory cimport next_part
+
+cdef extern from "_kernels/pooling/rolling.h":
+    enum:
+        HAS_VECTORS "CUNPOOL_HAS_VECTORS"
+        VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
+        ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
+        ROLLING_MAX_BLOCK
+    ctypedef struct cunpool_planes:
+        char *data
+        Py_ssize_t batch_bytes, channel_bytes
+    ctypedef struct Rolling "cunpool_rolling":
+        cunpool_planes full, pooled, indices
+        Py_ssize_t planes, channels, height, width, rows, windows, block_rows, prefetch_bytes
+        Py_ssize_t padding[2]
+        int kernel, stride, form, index_bytes, item_bytes, magnitude, infinity, lanes, is_wide
+        bint full_is_contiguous, pooled_is_contiguous, is_streamed
+    ctypedef struct cunpool_rolling_scratch:
+        Py_ssize_t bytes
+    void finish_rolling "cunpool_rolling_finish"(Rolling *plan) noexcept nogil
+    cunpool_rolling_scratch rolling_layout "cunpool_rolling_layout"(const Rolling *plan) noexcept nogil
+    void roll_float4 "cunpool_roll_float4"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end,
+                                           char *scratch) noexcept nogil
+
+cdef enum:
+    FLOAT4 = 10                     # the kind of float32, see KINDS
+    # Pooled rows that a stripe goes down: fewer where rows are long, so that the block stays in L1. (speed)
+    LONG_ROW_BYTES = 1 << 10
+    LONGEST_ROW_BYTES = 12 << 10
+    LONG_ROW_BLOCK = 8
+    LONGEST_ROW_BLOCK = 6
+    AHEAD_BYTES = 1 << 10           # distance of prefetches in each row (speed)
+    MIN_WINDOWS = 9                 # of a plane: in fewer, rows are not worth a loop (speed: 1024 x 4 x 4)
+
+
+cdef inline bint is_plane_contiguous(const View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
+    return element_count(shape) == 1 or raster_stride(view, shape) == size
+
+
+cdef inline Py_ssize_t rolling_stride(const Geometry *g) noexcept nogil:
+    """The stride of both axes, or 0 where they differ. With a single window along an axis its stride is unused."""
+    if g.pooled[1] == 1:
+        return g.stride[2]
+    return g.stride[1] if g.pooled[2] == 1 or g.stride[1] == g.stride[2] else 0
+
+
+cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t item_size) noexcept nogil:
+    """Why rolling stripes do not serve a call, or NULL where they do."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t stride = rolling_stride(g)
+    if not HAS_VECTORS:
+        return "the compiler has no vector types"
+    if kind != FLOAT4:
+        return "elements of another type than float32"
+    if job.indices.data == NULL:
+        return "values alone"
+    if job.code_size == 2:
+        return "window codes of two bytes"
+    if g.full[0] > 1 or g.kernel[0] > 1:
+        return "three axes"
+    if g.kernel[1] != 3 or g.kernel[2] != 3:
+        return "a window that is not 3 x 3"
+    if stride != 1 and stride != 2:
+        return "strides other than 1 and 2, or that differ"
+    if g.dilation[1] > 1 or g.dilation[2] > 1:
+        return "dilation"
+    if not (is_plane_contiguous(&job.full, g.full, item_size)
+            and is_plane_contiguous(&job.pooled, g.pooled, item_size)
+            and is_plane_contiguous(&job.indices, g.pooled, job.index_size)):
+        return "planes that are not contiguous"
+    if element_count(g.pooled) < MIN_WINDOWS:
+        return "planes of few windows"
+    if element_count(g.full) > 0x7FFFFFFF:
+        return "planes of more than 2**31 elements"
+    return NULL
+
+
+cdef inline void set_planes(const View *view, cunpool_planes *planes) noexcept nogil:
+    planes.data = view.data
+    planes.batch_bytes = view.batch_bytes
+    planes.channel_bytes = view.channel_bytes
+
+
+cdef inline bint is_vector_aligned(const cunpool_planes *planes, Py_ssize_t row_bytes) noexcept nogil:
+    """Whether all rows of all planes begin at a multiple of a vector's bytes."""
+    return (<uintptr_t> planes.data | <uintptr_t> planes.batch_bytes | <uintptr_t> planes.channel_bytes
+            | <uintptr_t> row_bytes) % VECTOR_BYTES == 0
+
+
+cdef inline void plan_rolling(const Job *job, Py_ssize_t item_size, Rolling *plan) noexcept nogil:
+    """The plan of a call that rolling stripes serve."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t row_bytes = g.full[2] * item_size
+    set_planes(&job.full, &plan.full)
+    set_planes(&job.pooled, &plan.pooled)
+    set_planes(&job.indices, &plan.indices)
+    plan.planes, plan.channels = job.batch * job.channels, job.channels
+    plan.height, plan.width = g.full[1], g.full[2]
+    plan.rows, plan.windows = g.pooled[1], g.pooled[2]
+    plan.padding = [g.padding[1], g.padding[2]]
+    plan.kernel = <int> g.kernel[2]
+    plan.stride = <int> rolling_stride(g)
+    plan.item_bytes, plan.index_bytes = <int> item_size, job.index_size
+    plan.form = (ROLLING_VALUES if job.index_size == 0 else ROLLING_CODES if job.code_size
+                 else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
+    plan.is_wide = True
+    plan.magnitude = plan.infinity = 0
+    plan.full_is_contiguous = plan.pooled_is_contiguous = are_all_contiguous(job, item_size, job.index_size)
+    plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
+                       else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)
+    plan.prefetch_bytes = AHEAD_BYTES
+    finish_rolling(plan)
+    plan.is_streamed = (job.nontemporal and plan.windows % plan.lanes == 0
+                        and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)
+                        and (plan.form != ROLLING_INDICES8
+                             or is_vector_aligned(&plan.indices, g.pooled[2] * job.index_size)))
+
+
+cdef inline Py_ssize_t rolling_bytes(const Rolling *plan) noexcept nogil:
+    """Bytes of scratch memory that a share takes."""
+    return rolling_layout(plan).bytes
+
+
+cdef inline void roll_rows(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    """One task: some pooled rows, counted over all planes."""
+    cdef const Rolling *plan = <const Rolling *> job.plan
+    cdef Py_ssize_t rows = plan.planes * plan.rows
+    cdef char *rest = found.scratch
+    roll_float4(plan, rows * task // job.tasks, rows * (task + 1) // job.tasks, next_part(&rest, rolling_bytes(plan)))

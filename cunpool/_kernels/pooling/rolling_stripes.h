@@ -1,0 +1,271 @@
+/* Rolling stripes of one element type, ROLLING_TYPE: see rolling.h. Included once for each type. ROLLING_WIDE is 1 where
+   a lane has 32 bits or more: then codes may be indices at once. */
+#define ROLLING_JOIN_(name, type) name##_##type
+#define ROLLING_JOIN(name, type) ROLLING_JOIN_(name, type)
+#define OF(name) ROLLING_JOIN(name, ROLLING_TYPE)
+#define LANES OF(LANES)
+#define vector OF(vector)
+#define codes OF(codes)
+#define ROLLING_UNROLL _Pragma("GCC unroll 8")
+
+/* What depends on a stripe's columns. */
+typedef struct {
+    codes code[ROLLING_MAX_KERNEL];     /* of the taps along a row, from the stripe's first column on if an index */
+    vector limit[ROLLING_MAX_KERNEL];   /* the lowest number where a tap lies beside the plane, else the highest */
+} OF(Stripe);
+
+/* The first, a middle and the last stripe, in memory order of lanes. */
+static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width, int is_index,
+                            OF(Stripe) *stripe) {
+    int tap, lane;
+    for (tap = 0; tap < plan->kernel; tap++) {
+        ROLLING_CODE code[LANES];
+        ROLLING_ELEMENT limit[LANES];
+        for (lane = 0; lane < LANES; lane++) {
+            const int window = plan->stride == 1 ? lane : OF(deinterleaved_lane)(lane);
+            const ptrdiff_t at = column + window * plan->stride + tap;
+            const ptrdiff_t real = at < 0 ? tap - at : tap;     /* of equals in padding the first element stays */
+            code[lane] = (ROLLING_CODE) (real + (is_index ? window * plan->stride : 0));
+            limit[lane] = (ROLLING_ELEMENT) (at >= 0 && at < width ? ROLLING_HIGHEST : ROLLING_LOWEST(plan));
+        }
+        memcpy(&stripe->code[tap], code, sizeof code);
+        memcpy(&stripe->limit[tap], limit, sizeof limit);
+    }
+}
+
+/* The taps of a row for all windows of a stripe. Elements are noted once: a middle stripe leaves those behind its own to
+   the next one. */
+static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char *row, int kernel, int stride,
+                                         int at_edge, int careful, vector *x, OF(odd) *odd) {
+    const int size = (int) sizeof(ROLLING_ELEMENT);
+    vector u, v;
+    int tap;
+    if (stride == 1) {
+        ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+            x[tap] = OF(load)(row + tap * size);
+        if (!careful)
+            *odd = OF(note)(*odd, x[0], x[at_edge ? kernel - 1 : 0]);
+        if (!careful && at_edge && LANES < kernel - 1)
+            *odd = OF(note)(*odd, x[LANES], x[LANES]);
+    } else {
+        u = OF(load)(row);
+        v = OF(load)(row + LANES * size);
+        if (!careful)
+            *odd = OF(note)(*odd, u, v);
+        x[0] = OF(even)(u, v);
+        x[1] = OF(odd_of)(u, v);
+        if (kernel == 3)
+            x[2] = OF(next_even)(x[0], row, odd, at_edge && !careful);
+    }
+    ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+        x[tap] = OF(key)(x[tap], plan->magnitude);
+}
+
+/* Compare with something later in raster order. */
+static CUNPOOL_INLINE void OF(compare)(const cunpool_rolling *plan, int with_codes, int careful, vector *best,
+                                       codes *code, vector later, codes later_code) {
+    if (careful) {
+        const OF(mask) beaten = OF(beats)(later, *best, plan->infinity);
+        *best = OF(select)(beaten, *best, later);
+        if (with_codes)
+            *code = OF(select_codes)(beaten, *code, later_code);
+    } else if (with_codes)
+        OF(take)(best, code, later, later_code);
+    else
+        *best = OF(max)(*best, later);
+}
+
+/* Reduce a row along the width. */
+static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const char *row, const OF(Stripe) *stripe,
+                                          const codes *code_of_tap, int kernel, int stride, int with_codes,
+                                          int at_edge, int careful, vector *best, codes *code, OF(odd) *odd) {
+    vector x[ROLLING_MAX_KERNEL];
+    int tap;
+    OF(load_taps)(plan, row, kernel, stride, at_edge, careful, x, odd);
+    if (at_edge)
+        ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+            x[tap] = careful ? OF(limit_exactly)(stripe->limit[tap], x[tap]) : OF(min)(stripe->limit[tap], x[tap]);
+    *best = x[0];
+    *code = code_of_tap[0];
+    ROLLING_UNROLL for (tap = 1; tap < kernel; tap++)
+        OF(compare)(plan, with_codes, careful, best, code, x[tap], code_of_tap[tap]);
+}
+
+/* Store one pooled row of a stripe. */
+static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int stride, int with_codes, int careful,
+                                          vector best, codes code, char *values, char *indices) {
+    if (stride > 1) {
+        best = OF(in_order)(best);
+        code = OF(in_order_codes)(code);
+    }
+    best = OF(bits)(best, plan->magnitude);
+    if (plan->is_streamed)
+        OF(stream)(values, best);
+    else
+        OF(store)(values, best);
+    if (!with_codes || (careful && plan->form == ROLLING_VALUES))
+        return;
+#if ROLLING_WIDE
+    if (plan->form == ROLLING_INDICES8)
+        OF(store_indices8)(indices, code, plan->is_streamed);
+    else if (plan->form == ROLLING_INDICES4)
+        OF(store_indices4)(indices, code);
+    else
+#endif
+        OF(store_code_bytes)(indices, code);
+}
+
+/* One stripe of a block, from `column` and from window `window` on. Returns whether there were odd elements. */
+static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
+                                          const OF(Stripe) *stripe, ptrdiff_t column, ptrdiff_t window, char *kept,
+                                          int kernel, int stride, int with_codes, int at_edge, int careful) {
+    const int shared = kernel > stride ? kernel - stride : 0;
+    const ptrdiff_t offset = column * (ptrdiff_t) sizeof(ROLLING_ELEMENT);
+    const char *const *row = block->row;
+    const int64_t *row_code = block->row_code;
+    char *values = block->values + window * (ptrdiff_t) sizeof(ROLLING_ELEMENT);
+    char *indices = block->indices + window * (plan->tile_pitch ? 1 : plan->index_bytes);
+    vector b[ROLLING_MAX_KERNEL], best;
+    codes c[ROLLING_MAX_KERNEL], code, code_of_tap[ROLLING_MAX_KERNEL];
+    OF(odd) odd = OF(nothing_odd)();
+    ptrdiff_t line;
+    int r;
+    ROLLING_UNROLL for (r = 0; r < kernel; r++)
+        code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->form >= ROLLING_INDICES4 && ROLLING_WIDE ? column : 0));
+#define ROLLING_REDUCE(r) do { \
+        cunpool_prefetch(row[r] + offset + plan->prefetch_bytes); \
+        OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, at_edge, careful, \
+                       &b[r], &c[r], &odd); \
+        c[r] = OF(add_codes)(c[r], OF(broadcast_codes)(row_code[r])); \
+    } while (0)
+    if (block->has_kept)
+        ROLLING_UNROLL for (r = 0; r < shared; r++) {
+            memcpy(&b[r], kept + 2 * r * sizeof(vector), sizeof(vector));
+            memcpy(&c[r], kept + (2 * r + 1) * sizeof(vector), sizeof(vector));
+        }
+    else
+        ROLLING_UNROLL for (r = 0; r < shared; r++)
+            ROLLING_REDUCE(r);
+    for (line = 0; line < block->count; line++) {
+        ROLLING_UNROLL for (r = shared; r < kernel; r++)
+            ROLLING_REDUCE(r);
+        best = b[0];
+        code = c[0];
+        ROLLING_UNROLL for (r = 1; r < kernel; r++)
+            OF(compare)(plan, with_codes, careful, &best, &code, b[r], c[r]);
+        code = OF(subtract_codes)(code, OF(broadcast_codes)(block->line_code[line]));
+        OF(store_line)(plan, stride, with_codes, careful, best, code, values, indices);
+        values += block->values_pitch;
+        indices += block->indices_pitch;
+        row += stride;
+        row_code += stride;
+        ROLLING_UNROLL for (r = 0; r < shared; r++) {
+            b[r] = b[r + stride];
+            c[r] = c[r + stride];
+        }
+    }
+    if (block->keeps)
+        ROLLING_UNROLL for (r = 0; r < shared; r++) {
+            memcpy(kept + 2 * r * sizeof(vector), &b[r], sizeof(vector));
+            memcpy(kept + (2 * r + 1) * sizeof(vector), &c[r], sizeof(vector));
+        }
+    return OF(is_odd)(odd, plan->infinity);
+#undef ROLLING_REDUCE
+}
+
+/* All stripes of a block. The last one overlaps the one before where windows do not fill it. */
+static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
+                                           const OF(Stripe) *stripes, int kernel, int stride, int with_codes,
+                                           int careful) {
+    char *kept = block->kept;
+    ptrdiff_t window = 0, column;
+    int odd = 0;
+    for (;; kept += 2 * (kernel - 1) * (ptrdiff_t) sizeof(vector)) {
+        column = window * stride - plan->padding[1];
+        if (careful || column < 0 || window + LANES >= plan->windows)
+            odd |= OF(roll_stripe)(plan, block, &stripes[window + LANES < plan->windows ? window > 0 : window ? 2 : 0],
+                                   column, window, kept, kernel, stride, with_codes, 1, careful);
+        else
+            odd |= OF(roll_stripe)(plan, block, &stripes[1], column, window, kept, kernel, stride, with_codes, 0, 0);
+        if (window + LANES >= plan->windows)
+            return odd;
+        window = window + 2 * LANES <= plan->windows ? window + LANES : plan->windows - LANES;
+    }
+}
+
+/* A block. The exact comparison always has codes, which are not stored where no one asks for them. */
+static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
+                                           const OF(Stripe) *stripes, int careful) {
+#define ROLLING_FOR(kernel_, stride_) do { \
+        if (ROLLING_HAS_ODD && careful) \
+            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, 1, 1); \
+        if (plan->form != ROLLING_VALUES) \
+            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, 1, 0); \
+        return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, 0, 0); \
+    } while (0)
+    if (plan->stride == 2)
+        ROLLING_FOR(3, 2);
+    ROLLING_FOR(3, 1);
+#undef ROLLING_FOR
+}
+
+/* Pooled rows `line` to before `end` of a plane. */
+static void OF(roll_plane)(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
+                           const OF(Stripe) *stripes, ptrdiff_t plane, ptrdiff_t line, ptrdiff_t end, ptrdiff_t limit,
+                           int *careful_left) {
+    const int is_index = ROLLING_WIDE && plan->form >= ROLLING_INDICES4;
+    const ptrdiff_t blocks = (end - line + plan->block_rows - 1) / plan->block_rows, first = line, rows = end - line;
+    ptrdiff_t i;
+    cunpool_rolling_block block;
+    block.kept = scratch + at->kept;
+    block.has_kept = 0;
+    for (i = 0; i < blocks; i++) {
+        line = first + rows * i / blocks;
+        block.count = first + rows * (i + 1) / blocks - line;
+        block.keeps = plan->kernel > plan->stride && i + 1 < blocks;
+        cunpool_rolling_place(plan, at, scratch, plane, line, limit, &block);
+        cunpool_rolling_rows(plan, at, scratch, plane, line, is_index, &block);
+        if (*careful_left > 0)
+            --*careful_left;
+        if (*careful_left || OF(roll_block)(plan, &block, stripes, 0)) {
+            block.has_kept = block.keeps = 0;
+            OF(roll_block)(plan, &block, stripes, 1);
+            if (!*careful_left)
+                *careful_left = ROLLING_CAREFUL_BLOCKS;
+        } else
+            block.has_kept = block.keeps;
+        cunpool_rolling_deliver(plan, at, scratch, plane, line, &block);
+    }
+}
+
+/* One task: pooled rows `first` to before `end`, counted over all planes. */
+static void OF(cunpool_roll)(const cunpool_rolling *plan, ptrdiff_t first, ptrdiff_t end, char *scratch) {
+    const int is_index = ROLLING_WIDE && plan->form >= ROLLING_INDICES4;
+    const cunpool_rolling_scratch at = cunpool_rolling_layout(plan);
+    OF(Stripe) stripes[3];
+    ptrdiff_t plane, line, last;
+    int careful_left = 0;
+    OF(plan_stripe)(plan, -plan->padding[1], plan->width, is_index, &stripes[0]);
+    OF(plan_stripe)(plan, 0, PTRDIFF_MAX, is_index, &stripes[1]);
+    OF(plan_stripe)(plan, (plan->windows - LANES) * plan->stride - plan->padding[1], plan->width, is_index,
+                    &stripes[2]);
+    for (; first < end; first += last - line) {
+        plane = first / plan->rows;
+        line = first - plane * plan->rows;
+        last = end - plane * plan->rows < plan->rows ? end - plane * plan->rows : plan->rows;
+        OF(roll_plane)(plan, &at, scratch, stripes, plane, line, last,
+                       plan->pooled_is_contiguous ? end - plane * plan->rows : last, &careful_left);
+    }
+}
+
+#undef OF
+#undef LANES
+#undef vector
+#undef codes
+#undef ROLLING_TYPE
+#undef ROLLING_ELEMENT
+#undef ROLLING_CODE
+#undef ROLLING_HIGHEST
+#undef ROLLING_LOWEST
+#undef ROLLING_WIDE
+#undef ROLLING_HAS_ODD

@@ -1,0 +1,39 @@
+#ifndef CUNPOOL_POOLING_SIMD_H
+#define CUNPOOL_POOLING_SIMD_H
+
+/* Vector operations for pooling, chosen by the instruction set that this file is compiled for. For each element type T
+   there is
+
+     vector_T, LANES_T    a vector, and its number of elements
+     codes_T              as many integers of the same width: window codes, or indices
+     mask_T               the result of a comparison
+     odd_T                what note_T collects: whether elements need the exact comparison (NaN; -0 of 16 bits)
+
+     load_T, store_T, stream_T, broadcast_T    memory (any alignment; stream_T: aligned), and one number in all lanes
+     key_T, bits_T        from an element's bits to a vector that compares as its type does, and back
+     note_T, is_odd_T     collect two vectors of elements; whether any of those collected was odd
+     max_T(best, later)   the maximum; of equals `best`
+     min_T(limit, x)      the minimum
+     greater_T, beats_T   later > best; the same exactly, where a NaN beats everything
+     select_T(m, a, b), select_codes_T    b where the mask is set, else a
+     even_T, odd_of_T     every second element of two vectors, in an order that in_order_T and in_order_codes_T make
+                          that of memory
+     deinterleaved_lane_T(i)    which window lane i of even_T belongs to
+     add_codes_T, subtract_codes_T, broadcast_codes_T, load_codes_T
+     store_code_bytes_T   codes as bytes; */
+#if defined(__GNUC__)
+#define CUNPOOL_HAS_VECTORS 1
+#include "_kernels/common/types.h"
+#if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#include "_kernels/pooling/simd_avx512.h"
+#elif defined(__AVX2__)
+#include "_kernels/pooling/simd_avx2.h"
+#else
+#include "_kernels/pooling/simd_portable.h"
+#endif
+#else
+#define CUNPOOL_HAS_VECTORS 0
+enum { CUNPOOL_VECTOR_BYTES = 16 };
+#endif
+
+#endif

@@ -1,0 +1,152 @@
+"""Rolling stripes: windows of 3 x 3 with indices, in contiguous planes, beside a plain implementation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import vectorised
+from cases import at_the_beginning_of_memory, at_the_end_of_memory, bits, random_numbers
+
+import cunpool as cu
+from cunpool._kernels import pool as _pool
+
+TYPES = ["f4"]
+# Kernel size, stride, padding, dilation, ceil_mode.
+WINDOWS = [
+    (3, 2, 1),
+    (3, 1, 1),
+    (3, 2),
+    (3, 1),
+    (3, 2, 0, 1, True),
+    (3, 2, 1, 1, True),
+    (3, 1, (0, 1)),
+    (3, 2, (1, 0)),
+]
+FORMS = [{}, {"index_dtype": np.int32}, {"index_format": "window"}]
+# Windows of a row around vectors of 4, 8, 16, 32 and 64 lanes.
+WIDTHS = [3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 34, 47, 63, 64, 65, 66, 67, 97, 127, 129, 130, 193, 259]
+
+
+def expected(x, window, form):
+    """Values and indices in this form, which follow from those in the plane."""
+    values, indices = vectorised.max_pool(x, 2, *window)
+    if form.get("index_format"):
+        sizes = dict(zip(("kernel_size", "stride", "padding", "dilation"), window, strict=False))
+        return values, cu.convert_indices(indices, "plane", "window", input_size=x.shape[2:], **sizes)
+    return values, indices.astype(form.get("index_dtype", np.int64))
+
+
+def check(x, window, form, **arguments):
+    result = cu.max_pool2d(x, *window, return_indices=True, **form, **arguments)
+    assert [*map(bits, result)] == [*map(bits, expected(x, window, form))], x.shape
+
+
+def numbers(rng, dtype, shape, kind):
+    """Elements with ties; with zeros of both signs; with the lowest number alone; with a few NaN."""
+    x = rng.integers(-2, 3, shape).astype(dtype) if np.dtype(dtype).kind == "f" else rng.integers(0, 3, shape, dtype)
+    if kind == "zeros":
+        x[rng.random(shape) < 0.4] = -0.0 if x.dtype.kind == "f" else 0
+    elif kind == "lowest" and x.dtype.kind == "f":
+        x[rng.random(shape) < 0.8] = -np.inf
+    elif kind == "lowest":
+        x[...] = np.iinfo(dtype).min
+    elif kind == "nan" and x.dtype.kind == "f":
+        special = np.array([np.nan, -np.nan, np.inf, -np.inf], dtype)
+        x = np.where(rng.random(shape) < 0.02, rng.choice(special, shape), x)
+    return x
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_any_width(rng, ways, dtype, window, form):
+    for width in WIDTHS:
+        for kind in ("ties", "zeros", "lowest", "nan"):
+            x = numbers(rng, dtype, (1, 2, int(rng.integers(20, 40)), width), kind)
+            ways.clear()
+            check(x, window, form, num_threads=int(rng.integers(1, 4)))
+            assert ways == [_pool.ROLLED]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_nothing_beside_the_arrays_is_touched(rng, dtype, form):
+    for window in WINDOWS[:4]:
+        for width in WIDTHS[:20]:
+            x = numbers(rng, dtype, (2, 2, int(rng.integers(5, 20)), width), "ties")
+            for moved in (at_the_end_of_memory, at_the_beginning_of_memory):
+                out = tuple(moved(np.full(array.shape, 1, array.dtype)) for array in expected(x, window, form))
+                check(moved(x), window, form, out=out)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("window", WINDOWS[:2], ids=str)
+def test_planes_that_do_not_follow_each_other(rng, ways, dtype, window):
+    whole = numbers(rng, dtype, (4, 6, 21, 30), "nan")
+    for x in (whole[::2], whole[:, 1::2], whole[::-1, ::-1], whole.transpose(1, 0, 2, 3)):
+        for form in FORMS:
+            ways.clear()
+            check(x, window, form, num_threads=2)
+            assert ways == [_pool.ROLLED]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_results_that_do_not_follow_each_other(rng, dtype):
+    """What lies between them stays, even where a row is shorter than a vector."""
+    for width in (5, 9, 70):
+        x = numbers(rng, dtype, (2, 3, 19, width), "ties")
+        for form in FORMS:
+            values, indices = expected(x, (3, 2, 1), form)
+            room = [np.full((2, 6, *a.shape[2:]), 7, a.dtype) for a in (values, indices)]
+            out = tuple(a[:, ::2] for a in room)
+            check(x, (3, 2, 1), form, out=out, num_threads=2)
+            assert all((a[:, 1::2] == 7).all() for a in room)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("window", WINDOWS[:3], ids=str)
+def test_any_number_of_threads(rng, dtype, window):
+    for shape in ((1, 1, 200, 37), (5, 7, 9, 9), (1, 3, 40, 1030)):
+        x = random_numbers(rng, np.dtype(dtype), shape)
+        for form in FORMS:
+            one = cu.max_pool2d(x, *window, return_indices=True, **form, num_threads=1)
+            for threads in (2, 3, 8):
+                many = cu.max_pool2d(x, *window, return_indices=True, **form, num_threads=threads)
+                assert [*map(bits, many)] == [*map(bits, one)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("window", WINDOWS[:2], ids=str)
+@pytest.mark.parametrize("shape", [(1, 40, 400, 512), (1, 1, 60, 130_001)], ids=str)
+def test_arrays_larger_than_the_caches(rng, ways, dtype, window, shape):
+    x = rng.integers(0, 99, shape).astype(dtype)
+    for form in FORMS:
+        ways.clear()
+        check(x, window, form)
+        assert ways[0] & _pool.ROLLED
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape", "window"),
+    [
+        (cu.max_pool2d, (1, 2, 9, 40), (3, 3)),
+        (cu.max_pool2d, (1, 2, 9, 40), (3, (1, 2))),
+        (cu.max_pool2d, (1, 2, 9, 40), ((2, 3), 1)),
+        (cu.max_pool2d, (1, 2, 9, 40), (3, 1, 1, 2)),
+        (cu.max_pool2d, (1, 2, 4, 4), (3, 2, 1)),
+        (cu.max_pool1d, (1, 2, 40), (3, 1)),
+        (cu.max_pool3d, (1, 2, 4, 9, 9), (3, 1)),
+        (cu.max_pool3d, (1, 2, 4, 9, 9), ((1, 3, 3), 1)),
+    ],
+    ids=str,
+)
+def test_calls_that_other_methods_serve(rng, ways, pool, shape, window):
+    pool(numbers(rng, "f4", shape, "ties"), *window, return_indices=True)
+    assert not ways[0] & _pool.ROLLED
+
+
+def test_a_stride_along_an_axis_of_one_window_is_unused(rng, ways):
+    for shape, stride in (((1, 2, 3, 40), (2**40, 1)), ((1, 2, 40, 3), (2, 2**40))):
+        check(numbers(rng, "f4", shape, "ties"), (3, stride), {})
+    assert ways == [_pool.ROLLED] * 2
