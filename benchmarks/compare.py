@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--block", type=float, default=0.02, help="seconds of calls for each turn (%(default)s)")
     parser.add_argument("--seconds", type=float, default=20, help="of a cell, in equal shares (%(default)s)")
     parser.add_argument(
-        "--output", type=Path, default=Path("benchmark"), help="OUTPUT.json, OUTPUT-light.svg and so on"
+        "--output", type=Path, default=Path("benchmark"), help="OUTPUT.json, OUTPUT.svg and OUTPUT-lanes.svg"
     )
     parser.add_argument("--draw", type=Path, help="measure nothing: report what this JSON file holds")
     options = parser.parse_args()

@@ -181,8 +181,8 @@ def lane(cell: dict[str, Any]) -> str:
 
 
 def chart(results: dict[str, Any], path: Path) -> None:
-    """The plain cells, as PATH-light.svg and PATH-dark.svg; as PATH-lanes-light.svg and so on every lane, each beside
-    whoever of the others is the fastest there in the mean, the most dangerous first."""
+    """PATH.svg has the plain cells. PATH-lanes.svg has one row for each group of cells, with the fastest other library
+    there; the closest groups come first."""
     threads = threads_of(results)[-1]
     cells = results["cells"]
     plain = {
@@ -195,15 +195,9 @@ def chart(results: dict[str, Any], path: Path) -> None:
         if found:
             title, *numbers = min(found, key=lambda row: row[1])
             lanes.append((f"{name}: {title}", *numbers))
-    nearest = {"the fastest of the others in each lane": sorted(lanes, key=lambda row: row[1])}
+    nearest = {"the fastest other library in each group": sorted(lanes, key=lambda row: row[1])}
     heading = f"{results['machine']['processor']}, {threads} thread{'s' * (threads > 1)}"
-    for theme in bench.THEMES:
-        for suffix, groups, left in (("", plain, 1.26), ("-lanes", nearest, 4.6)):
-            if any(groups.values()):
-                bench.draw(
-                    {title: found for title, found in groups.items() if found},
-                    path.with_name(f"{path.name}{suffix}-{theme}.svg"),
-                    theme,
-                    heading,
-                    left,
-                )
+    for suffix, groups, above in (("", plain, False), ("-lanes", nearest, True)):
+        found = {title: rows for title, rows in groups.items() if rows}
+        if found:
+            bench.draw(found, path.with_name(f"{path.name}{suffix}.svg"), heading, above)

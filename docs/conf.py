@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
 import cunpool
@@ -50,21 +48,6 @@ def cards(app: Sphinx, document: nodes.document, page: str) -> None:
             items["classes"].append("cards")
 
 
-class BothThemes(SphinxTransform):
-    """A picture ...-light.svg is shown to those who read dark on light, its ...-dark.svg to the others."""
-
-    default_priority = 200  # before images are collected
-
-    def apply(self, **_: Any) -> None:
-        for image in [*self.document.findall(nodes.image)]:
-            if "-light." in image["uri"]:
-                dark = image.deepcopy()
-                dark["uri"] = dark["uri"].replace("-light.", "-dark.")
-                image["classes"].append("only-light")
-                dark["classes"].append("only-dark")
-                image.parent.insert(image.parent.index(image) + 1, dark)
-
-
 def numbered(app: Sphinx, document: nodes.document, page: str) -> None:
     """A docstring's [1] is called so, where numpydoc has made it unlike all others."""
     for text in [*document.findall(nodes.Text)]:
@@ -76,4 +59,3 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-resolved", numbered)
     app.connect("doctree-resolved", cards)
     app.connect("source-read", without_extra)
-    app.add_transform(BothThemes)

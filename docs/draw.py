@@ -1,4 +1,4 @@
-"""The pictures of the README and of these pages, light and dark: ``python docs/draw.py`` writes docs/pictures.
+"""The pictures of the README and of these pages: ``python docs/draw.py`` writes docs/pictures.
 
 Every number in them is computed by cunpool here.
 """
@@ -17,28 +17,30 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 import cunpool as cu
+from cunpool._cli.bench.chart import follow_theme
 
 FOLDER = Path(__file__).parent / "pictures"
 WINDOWS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7"]  # Okabe and Ito's, which the colour-blind can tell apart
-THEMES: dict[str, dict[str, Any]] = {
-    "light": {"paper": "#ffffff", "ink": "#1a1a1a", "faint": "#6e6e6e", "tint": 0.20},
-    "dark": {"paper": "none", "ink": "#f0f0f0", "faint": "#a8a8a8", "tint": 0.42},
-}
+PAPER, INK, FAINT, TINT = "#ffffff", "#1a1a1a", "#6e6e6e", 0.2
+# The same for readers whose colour scheme is dark.
+DARK = {f"{what}: {light}": f"{what}: {dark}" for what in ("fill", "stroke")
+        for light, dark in ((PAPER, "#131416"), (INK, "#f0f0f0"), (FAINT, "#a8a8a8"))}  # fmt: skip
+DARK |= {f"fill-opacity: {tint * TINT:g};": f"fill-opacity: {tint * 0.42:g}" for tint in (0.6, 1, 2)}
 
 
-def canvas(width: float, height: float, theme: dict[str, Any]) -> Axes:
+def canvas(width: float, height: float) -> Axes:
     """Axes in units of one cell, rows counted downwards."""
-    figure = Figure(figsize=(width * 0.6, height * 0.6), facecolor=theme["paper"])
+    figure = Figure(figsize=(width * 0.6, height * 0.6), facecolor=PAPER)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
     return axes
 
 
-def cell(axes: Axes, x: float, y: float, text: object, theme: dict[str, Any], colour: str = "", **style: Any) -> None:
-    fill = matplotlib.colors.to_rgba(colour, style.pop("tint", theme["tint"])) if colour else "none"
-    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=fill, edgecolor=theme["faint"], lw=1))
-    style = {"fontsize": 17, "color": theme["ink"], **style}
+def cell(axes: Axes, x: float, y: float, text: object, colour: str = "", **style: Any) -> None:
+    fill = matplotlib.colors.to_rgba(colour, style.pop("tint", TINT)) if colour else "none"
+    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=fill, edgecolor=FAINT, lw=1))
+    style = {"fontsize": 17, "color": INK, **style}
     axes.text(x + 0.5, y + 0.53, str(text), ha="center", va="center", **style)
 
 
@@ -46,42 +48,40 @@ def frame(axes: Axes, x: float, y: float, width: float, height: float, colour: s
     axes.add_patch(Rectangle((x, y), width, height, facecolor="none", edgecolor=colour, lw=2.2))
 
 
-def arrow(axes: Axes, start: float, end: float, y: float, label: str, theme: dict[str, Any]) -> None:
-    axes.add_patch(
-        FancyArrowPatch((start, y), (end, y), arrowstyle="-|>", mutation_scale=20, lw=1.8, color=theme["ink"])
-    )
-    axes.text((start + end) / 2, y - 0.25, label, ha="center", va="bottom", fontsize=15, color=theme["ink"])
+def arrow(axes: Axes, start: float, end: float, y: float, label: str) -> None:
+    axes.add_patch(FancyArrowPatch((start, y), (end, y), arrowstyle="-|>", mutation_scale=20, lw=1.8, color=INK))
+    axes.text((start + end) / 2, y - 0.25, label, ha="center", va="bottom", fontsize=15, color=INK)
 
 
-def unpooling(theme: dict[str, Any]) -> Figure:
+def unpooling() -> Figure:
     """4 x 4 numbers pooled to 2 x 2 with their indices, and unpooled."""
     x = np.array([[[3, 8, 1, 2], [5, 4, 7, 6], [9, 2, 3, 1], [1, 6, 5, 4]]])
     y, indices = cu.max_pool2d(x, 2, return_indices=True)
     z = cu.max_unpool2d(y, indices, 2, output_size=x.shape)
-    axes = canvas(16.4, 6.3, theme)
+    axes = canvas(16.4, 6.3)
     top = 1.3
     for left, table, title in ((0.2, x[0], "x"), (12.2, z[0], "z")):
-        axes.text(left + 2, top - 0.25, title, ha="center", fontsize=17, color=theme["ink"], weight="bold")
+        axes.text(left + 2, top - 0.25, title, ha="center", fontsize=17, color=INK, weight="bold")
         for (row, column), value in np.ndenumerate(table):
             colour = WINDOWS[row // 2 * 2 + column // 2]
             kept = z[0, row, column] != 0
-            cell(axes, left + column, top + row, value, theme, colour, tint=theme["tint"] * (2 if kept else 0.6),
-                 weight="bold" if kept else "normal", color=theme["ink"] if kept else theme["faint"])  # fmt: skip
+            cell(axes, left + column, top + row, value, colour, tint=TINT * (2 if kept else 0.6),
+                 weight="bold" if kept else "normal", color=INK if kept else FAINT)  # fmt: skip
         for window, colour in enumerate(WINDOWS):
             frame(axes, left + window % 2 * 2 + 0.03, top + window // 2 * 2 + 0.03, 1.94, 1.94, colour)
     for down, table, title in ((0, y[0], "y"), (3.1, indices[0], "indices")):
         for (row, column), value in np.ndenumerate(table):
-            cell(axes, 7.2 + column, top - 0.3 + down + row, value, theme, WINDOWS[2 * row + column],
-                 tint=theme["tint"] * 2, weight="bold")  # fmt: skip
-        axes.text(8.2, top - 0.55 + down, title, ha="center", fontsize=17, color=theme["ink"], weight="bold")
-    arrow(axes, 4.5, 6.9, top + 2, "max_pool2d", theme)
-    arrow(axes, 9.5, 11.9, top + 2, "max_unpool2d", theme)
-    axes.text(0.2, 5.95, "the largest of each window", ha="left", fontsize=16, color=theme["ink"])
-    axes.text(16.2, 5.95, "at their indices, zeros elsewhere", ha="right", fontsize=16, color=theme["ink"])
+            cell(axes, 7.2 + column, top - 0.3 + down + row, value, WINDOWS[2 * row + column],
+                 tint=TINT * 2, weight="bold")  # fmt: skip
+        axes.text(8.2, top - 0.55 + down, title, ha="center", fontsize=17, color=INK, weight="bold")
+    arrow(axes, 4.5, 6.9, top + 2, "max_pool2d")
+    arrow(axes, 9.5, 11.9, top + 2, "max_unpool2d")
+    axes.text(0.2, 5.95, "the largest of each window", ha="left", fontsize=16, color=INK)
+    axes.text(16.2, 5.95, "at their indices, zeros elsewhere", ha="right", fontsize=16, color=INK)
     return axes.figure
 
 
-def windows(theme: dict[str, Any]) -> Figure:
+def windows() -> Figure:
     """Effect of each argument on the windows over one axis of seven elements."""
     cases: list[tuple[str, dict[str, Any]]] = [
         ("kernel_size=2", {"kernel_size": 2}),
@@ -91,17 +91,17 @@ def windows(theme: dict[str, Any]) -> Figure:
         ("kernel_size=2, ceil_mode=True", {"kernel_size": 2, "ceil_mode": True}),
     ]
     x = np.arange(7)[None]
-    axes = canvas(10.2, 1, theme)
+    axes = canvas(10.2, 1)
     top = 0.9
     for title, arguments in cases:
         y, _ = cu.max_pool1d(x, **arguments, return_indices=True)
         step, padding = arguments.get("stride", arguments["kernel_size"]), arguments.get("padding", 0)
-        axes.text(0.3, top - 0.25, f"{title}: {y.shape[1]} windows", fontsize=14, color=theme["ink"], weight="bold")
+        axes.text(0.3, top - 0.25, f"{title}: {y.shape[1]} windows", fontsize=14, color=INK, weight="bold")
         for place in range(-padding, 7 + padding):
             inside = 0 <= place < 7
-            cell(axes, 1.6 + place, top, place if inside else "", theme)
+            cell(axes, 1.6 + place, top, place if inside else "")
             if not inside:
-                axes.add_patch(Rectangle((1.6 + place, top), 1, 1, fill=False, hatch="///", ec=theme["faint"], lw=0))
+                axes.add_patch(Rectangle((1.6 + place, top), 1, 1, fill=False, hatch="///", ec=FAINT, lw=0))
         for window in range(y.shape[1]):
             colour, level = WINDOWS[window % 4], top + 1.25 + 0.42 * (window % 3)
             taps = [window * step - padding + tap * arguments.get("dilation", 1)
@@ -117,21 +117,21 @@ def windows(theme: dict[str, Any]) -> Figure:
     return axes.figure
 
 
-def indices_of(name: str, theme: dict[str, Any]) -> Figure:
+def indices_of(name: str) -> Figure:
     """The index of each element in one format: two channels of 4 x 4 elements, windows of 2 x 2."""
-    axes = canvas(9.6, 5, theme)
+    axes = canvas(9.6, 5)
     for tap in range(4):  # every window has its maximum in this cell
         codes = np.full((1, 2, 2, 2), tap, np.uint8)
         places = cu.convert_indices(codes, "window", name, input_size=(4, 4), kernel_size=2)  # type: ignore[arg-type]
         for (_, channel, row, column), value in np.ndenumerate(places):
-            cell(axes, 0.3 + 5 * channel + 2 * column + tap % 2, 0.75 + 2 * row + tap // 2, value, theme,
+            cell(axes, 0.3 + 5 * channel + 2 * column + tap % 2, 0.75 + 2 * row + tap // 2, value,
                  WINDOWS[2 * row + column])  # fmt: skip
     for channel in (0, 1):
-        axes.text(2.3 + 5 * channel, 0.5, f"channel {channel}", ha="center", fontsize=14, color=theme["ink"])
+        axes.text(2.3 + 5 * channel, 0.5, f"channel {channel}", ha="center", fontsize=14, color=INK)
     return axes.figure
 
 
-PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
+PICTURES: dict[str, Callable[[], Figure]] = {
     "unpooling": unpooling,
     "windows": windows,
     **{f"indices-{name}": functools.partial(indices_of, name) for name in ("plane", "onnx", "tf", "window")},
@@ -140,11 +140,12 @@ PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
 
 def main(folder: Path = FOLDER) -> None:
     folder.mkdir(exist_ok=True)
-    for name, theme in THEMES.items():
-        for picture, draw in PICTURES.items():
-            # The same file in each run: text as outlines, identifiers from a fixed salt, no date.
-            with matplotlib.rc_context({"svg.hashsalt": "cunpool", "svg.fonttype": "path"}):
-                draw(theme).savefig(folder / f"{picture}-{name}.svg", metadata={"Date": None})
+    for name, draw in PICTURES.items():
+        path = folder / f"{name}.svg"
+        # The same file in each run: text as outlines, identifiers from a fixed salt, no date.
+        with matplotlib.rc_context({"svg.hashsalt": "cunpool", "svg.fonttype": "path"}):
+            draw().savefig(path, metadata={"Date": None})
+        path.write_text(follow_theme(path.read_text("utf-8"), DARK), "utf-8")
 
 
 if __name__ == "__main__":

@@ -300,16 +300,20 @@ def test_everybody_has_a_turn():
 def test_the_chart_shows_losses_as_plain_as_wins(tmp_path):
     groups = {"unpooling": [bench.row("Ahead", [0.5, 0.8]), bench.row("Behind", [2.0, 8.0])]}
     assert groups["unpooling"][1] == ("Behind", pytest.approx(4.0), 2.0, 8.0)
-    for theme in bench.THEMES:
-        path = tmp_path / f"{theme}.svg"
-        bench.draw(groups, path, theme, "machine")
-        text = path.read_text()
-        assert bench.FASTER in text
-        assert bench.SLOWER in text
+    path = tmp_path / "chart.svg"
+    bench.draw(groups, path, "machine")
+    text = path.read_text()
+    assert bench.FASTER in text
+    assert bench.SLOWER in text
+    assert text.count("prefers-color-scheme: dark") == 1
+    for light, dark in bench.DARK.items():
+        assert f'[style*="stroke: {light}"] {{ stroke: {dark} !important }}' in text
+        assert f": {light}" in text.partition("</style>")[2]
 
 
+@pytest.mark.parametrize("above", [False, True])
 @pytest.mark.parametrize("numbers", [[0.5, 2.0], [1.5, 900.0], [0.02, 0.03], [0.1, 0.9, 1234.5]], ids=str)
-def test_nothing_that_the_chart_says_is_cut(tmp_path, monkeypatch, numbers):
+def test_nothing_that_the_chart_says_is_cut(tmp_path, monkeypatch, numbers, above):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.text import Text
@@ -317,7 +321,7 @@ def test_nothing_that_the_chart_says_is_cut(tmp_path, monkeypatch, numbers):
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
     groups = {"pooling without indices": [bench.row("PaddlePaddle", numbers), bench.row("NumPy", numbers[-1:])]}
-    bench.draw(groups, tmp_path / "chart.png", "light", "cunpool 0.1.0, 16 threads")
+    bench.draw(groups, tmp_path / "chart.png", "cunpool 0.1.0, 16 threads", above)
     canvas = FigureCanvasAgg(drawn[0])
     canvas.draw()
     paper = drawn[0].bbox

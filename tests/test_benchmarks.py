@@ -172,8 +172,8 @@ def test_a_chart_without_plain_cells_is_left_out(report, tmp_path):
     given["machine"] = {"processor": "a processor"}
     given["cells"][0] |= {"plain": False, "index": "none", "group": "a question"}
     report.chart(given, tmp_path / "made")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["made-lanes-dark.svg", "made-lanes-light.svg"]
-    assert "<!-- a question: NumPy -->" in (tmp_path / "made-lanes-light.svg").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made-lanes.svg"]
+    assert "<!-- a question: NumPy -->" in (tmp_path / "made-lanes.svg").read_text()
 
 
 SHORT = ["--count", "2", "--rounds", "2", "--block", "0.0001"]

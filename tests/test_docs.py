@@ -250,9 +250,8 @@ def test_the_readmes_figures_and_the_charts_are_those_of_the_results(monkeypatch
         times = "\N{MULTIPLICATION SIGN}"
         assert f"| {title} | {means['PyTorch']} {times} | {means['ONNX Runtime']} {times} |" in readme
         assert f"| {title} | {means['PyTorch']} | {means['ONNX Runtime']} |" in home
-        for chart in pages("benchmarks/chart-light.svg", "benchmarks/chart-dark.svg"):
-            text = chart.read_text("utf-8")  # a comment before each text's outlines says what it is
-            assert all(f"<!-- {name} -->" in text and f"<!-- {mean}{times} -->" in text for name, mean in means.items())
+        text = (ROOT / "benchmarks/chart.svg").read_text("utf-8")  # a comment before each text's outlines has the text
+        assert all(f"<!-- {name} -->" in text and f"<!-- {mean}{times} -->" in text for name, mean in means.items())
     for name in ("report", "shared"):
         del sys.modules[name]
 
@@ -271,7 +270,7 @@ def test_the_home_page_has_an_install_line_code_a_picture_figures_and_a_card_for
     blocks = blocks_of(index)
     assert ("sh", "pip install .\n") in blocks
     assert any(kind in ("python", "pycon") and "max_unpool2d" in code for kind, code in blocks)
-    assert "](pictures/unpooling-light.svg)" in text
+    assert "](pictures/unpooling.svg)" in text
     assert re.search(r"^\| pooling with indices \| [\d.]+ ", text, re.MULTILINE)
     cards = set(re.findall(r"^- \[[^]]+\]\(([\w-]+)\.md\): ", text, re.MULTILINE))
     assert {page.stem for page in pages("docs/*.md")} - {"index", "changelog", "citing"} == cards
@@ -304,7 +303,19 @@ def test_the_pictures_are_those_that_are_drawn(tmp_path):
     committed = {path.name for path in pages("docs/pictures/*")}
     assert {path.name for path in tmp_path.iterdir()} == committed
     text = "".join(page.read_text("utf-8") for page in pages("README.md", "docs/*.md"))
-    assert all(name.replace("-dark", "-light") in text for name in committed)
+    assert all(name in text for name in committed)
+
+
+@of_the_repository
+@pytest.mark.parametrize("picture", pages("docs/pictures/*.svg", "benchmarks/*.svg"), ids=named)
+def test_pictures_are_dark_for_readers_whose_colour_scheme_is(picture):
+    """Every replacement is of a declaration that the picture has, and no other grey is left."""
+    text = picture.read_text("utf-8")
+    style, _, rest = text.partition("</style>")
+    dark = dict(re.findall(r'\[style\*="([^"]+)"\] \{ ([^}]+) !important \}', style))
+    assert {"fill: #ffffff", "fill: #1a1a1a", "stroke: #1a1a1a"} <= dark.keys()
+    greys = {f"{what}: #{grey * 3}" for what, grey in re.findall(r"(fill|stroke): #([0-9a-f]{2})\2\2\b", rest)}
+    assert greys <= dark.keys()
 
 
 @of_the_repository

@@ -12,7 +12,7 @@ The repository's benchmarks are these and more, by the same clock.
 from cunpool._cli.demo import Refusal
 
 from .cells import CELLS, TITLES, Arrays, Call, Cell, checksum, data
-from .chart import FASTER, SLOWER, THEMES, Row, draw, geometric_mean, row
+from .chart import DARK, FASTER, SLOWER, Row, draw, follow_theme, geometric_mean, row
 from .clock import COMMAND, WARM, Check, Contestant, main, measure, ratio, serve, timed, warm
 from .contestants import (
     CONTESTANTS,
@@ -34,10 +34,10 @@ __all__ = [
     "CELLS",
     "COMMAND",
     "CONTESTANTS",
+    "DARK",
     "FASTER",
     "PEERS",
     "SLOWER",
-    "THEMES",
     "TITLES",
     "WARM",
     "Arrays",
@@ -53,6 +53,7 @@ __all__ = [
     "cunpool",
     "data",
     "draw",
+    "follow_theme",
     "geometric_mean",
     "main",
     "measure",

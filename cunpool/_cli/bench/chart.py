@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 Row = tuple[str, float, float, float]  # whose time, its geometric mean and its range, by cunpool's
 
-THEMES = {"light": ("white", "#1a1a1a", "#8a8a8a"), "dark": ("#131416", "#f0f0f0", "#909090")}
+PAPER, INK, FAINT = "#ffffff", "#1a1a1a", "#8a8a8a"
+DARK = {PAPER: "#131416", INK: "#f0f0f0", FAINT: "#909090"}  # colours of an SVG for readers of light on dark
 SLOWER, FASTER = "#2a8fd0", "#e8730c"  # than cunpool; the colour-blind can tell them apart, on either ground
 
 
@@ -22,43 +24,52 @@ def row(title: str, ratios: list[float]) -> Row:
     return title, geometric_mean(ratios), min(ratios), max(ratios)
 
 
-def draw(groups: dict[str, list[Row]], path: Path, theme: str, heading: str, left: float = 1.26) -> None:
+def follow_theme(svg: str, dark: dict[str, str]) -> str:
+    """Add the style declarations, each with its replacement where the reader's colour scheme is dark."""
+    rules = "".join(f'[style*="{light}"] {{ {replacement} !important }} ' for light, replacement in dark.items())
+    style = f"<style>@media (prefers-color-scheme: dark) {{ {rules}}}</style>"
+    return re.sub(r"<svg [^>]*>", lambda tag: f"{tag[0]}\n {style}", svg, count=1)
+
+
+def draw_row(axes: Any, y: float, mean: float, low: float, high: float) -> None:
+    axes.plot([max(low, 1), max(high, 1)], [y, y], color=SLOWER, lw=5, alpha=0.55, solid_capstyle="butt")
+    axes.plot([min(low, 1), min(high, 1)], [y, y], color=FASTER, lw=5, alpha=0.9, solid_capstyle="butt")
+    axes.plot(mean, y, "o", color=SLOWER if mean >= 1 else FASTER, ms=8, mec=PAPER)
+    label = f"{mean:.1f}" if mean < 99.95 else f"{mean:.0f}"
+    label += "\N{MULTIPLICATION SIGN}"
+    axes.annotate(label, (max(high, 1), y), (5, 0), textcoords="offset points", va="center", color=INK, weight="bold")
+
+
+def draw(groups: dict[str, list[Row]], path: Path, heading: str, above: bool = False) -> None:
     """Rows under titles: a bar for the range, a mark and a number at the mean; beyond the line cunpool is faster.
 
-    The names of rows have `left` inches.
+    The name of a row stands left of its bar, or `above` it, which leaves room for long names on a narrow screen. An SVG
+    is dark for readers whose colour scheme is.
     """
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    paper, ink, faint = THEMES[theme]
-    height = sum(len(found) + 1.1 for found in groups.values())
-    width, inches = left + 2.94, 0.27 * height + 0.85
-    figure = Figure(figsize=(width, inches), facecolor=paper)
-    axes = figure.add_axes((left / width, 0.5 / inches, 2.77 / width, 1 - 0.85 / inches), facecolor=paper)
-    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "color": ink}
+    # Inches for the names and for the bars, and the distance of rows in units of 0.27 inches.
+    left, bars, pitch = (0.12, 4.0, 1.7) if above else (1.26, 2.77, 1.0)
+    height = sum(pitch * len(found) + 1.1 for found in groups.values())
+    width, inches = left + bars + 0.17, 0.27 * height + 0.85
+    figure = Figure(figsize=(width, inches), facecolor=PAPER)
+    axes = figure.add_axes((left / width, 0.5 / inches, bars / width, 1 - 0.85 / inches), facecolor=PAPER)
+    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "color": INK}
+    opaque = {"facecolor": PAPER, "edgecolor": "none", "pad": 1}
     level = 0.0
     for title, found in groups.items():
-        axes.text(
-            (0.04 - left) / 2.77,
-            level,
-            title,
-            weight="bold",
-            bbox={"facecolor": paper, "edgecolor": "none", "pad": 1},
-            **beside,
-        )
+        axes.text((0.04 - left) / bars, level, title, weight="bold", bbox=opaque, **beside)
         for number, (name, mean, low, high) in enumerate(found, 1):
-            y = level + number - 0.1
-            axes.plot([max(low, 1), max(high, 1)], [y, y], color=SLOWER, lw=5, alpha=0.55, solid_capstyle="butt")
-            axes.plot([min(low, 1), min(high, 1)], [y, y], color=FASTER, lw=5, alpha=0.9, solid_capstyle="butt")
-            axes.plot(mean, y, "o", color=SLOWER if mean >= 1 else FASTER, ms=8, mec=paper)
-            axes.text(-0.02, y, name, ha="right", **beside)
-            label = f"{mean:.1f}" if mean < 99.95 else f"{mean:.0f}"
-            label += "\N{MULTIPLICATION SIGN}"
-            axes.annotate(label, (max(high, 1), y), (5, 0), textcoords="offset points", va="center", color=ink,
-                          weight="bold")  # fmt: skip
-        level += len(found) + 1.1
-    axes.axvline(1, color=ink, lw=1.2)
+            y = level + pitch * number - 0.1
+            if above:
+                axes.text((0.04 - left) / bars, y - 0.7, name, bbox=opaque, **beside)
+            else:
+                axes.text(-0.02, y, name, ha="right", **beside)
+            draw_row(axes, y, mean, low, high)
+        level += pitch * len(found) + 1.1
+    axes.axvline(1, color=INK, lw=1.2)
     everything = [number for found in groups.values() for _, *numbers in found for number in numbers]
     least, most = min([0.8 * min(everything), 0.7]), max([1.0, *everything])
     room = (most / least) ** (1 / 3)  # a quarter of the width, for the number behind the longest bar
@@ -67,12 +78,15 @@ def draw(groups: dict[str, list[Row]], path: Path, theme: str, heading: str, lef
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_yticks([])
-    axes.tick_params(colors=ink)
-    axes.grid(axis="x", color=faint, alpha=0.3)
+    axes.tick_params(colors=INK)
+    axes.grid(axis="x", color=FAINT, alpha=0.3)
     axes.spines[:].set_visible(False)
     label = "times as long as cunpool: geometric mean, least to most"
-    figure.text(0.08 / width, 0.06 / inches, label, ha="left", va="bottom", color=ink, fontsize=10)
-    figure.text(0.08 / width, 1 - 0.1 / inches, heading, ha="left", va="top", color=ink, fontsize=10.5)
+    figure.text(0.08 / width, 0.06 / inches, label, ha="left", va="bottom", color=INK, fontsize=10)
+    figure.text(0.08 / width, 1 - 0.1 / inches, heading, ha="left", va="top", color=INK, fontsize=10.5)
     with matplotlib.rc_context({"svg.hashsalt": "cunpool", "svg.fonttype": "path"}):  # the same file in each run
-        figure.savefig(path, facecolor=paper, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+        figure.savefig(path, facecolor=PAPER, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    if path.suffix == ".svg":
+        dark = {f"{what}: {a}": f"{what}: {b}" for what in ("fill", "stroke") for a, b in DARK.items()}
+        path.write_text(follow_theme(path.read_text("utf-8"), dark), "utf-8")
     print(f"wrote {path}")

@@ -152,6 +152,6 @@ def chart(ratios: Ratios, others: list[str], plot: str) -> None:
         if rows:
             groups[title] = rows
     try:
-        draw(groups, Path(plot), "light", f"cunpool {cu.__version__}, {threads()}")
+        draw(groups, Path(plot), f"cunpool {cu.__version__}, {threads()}")
     except Exception as error:  # no such folder, or a format that matplotlib does not know
         raise Refusal(f"cannot write {plot}: {one_line(error)}") from None
