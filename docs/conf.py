@@ -24,17 +24,17 @@ html_copy_source = html_show_sourcelink = False
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-default_role = "py:obj"  # in docstrings; what is no object of ours stays a name
+default_role = "py:obj"  # in docstrings; other names stay plain text
 autodoc_typehints = "none"  # numpydoc has the parameters
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 numpydoc_show_class_members = autosummary_generate = False
 
-# Pages that are docstrings of a module that needs this.
+# Pages made of docstrings, and the package that their module needs.
 NEEDS = {"api-torch": "torch", "api-dask": "dask"}
 
 
 def without_extra(app: Sphinx, page: str, source: list[str]) -> None:
-    """Say what a page lacks, and warn, which -W makes an error: nobody publishes a page of one line."""
+    """Replace a page whose module is missing by a notice, and warn. With -W the warning is an error."""
     if page in NEEDS and importlib.util.find_spec(NEEDS[page]) is None:
         title = source[0].splitlines()[0]
         source[0] = f"{title}\n\nBuilt without {NEEDS[page]}: `help(cunpool.{NEEDS[page]})` has it.\n"
@@ -42,14 +42,14 @@ def without_extra(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def cards(app: Sphinx, document: nodes.document, page: str) -> None:
-    """The home page's lists of pages are cards, which site.css lays out."""
+    """Mark the lists of pages on the home page as cards, which site.css lays out."""
     if page == "index":
         for items in document.findall(nodes.bullet_list):
             items["classes"].append("cards")
 
 
 def numbered(app: Sphinx, document: nodes.document, page: str) -> None:
-    """A docstring's [1] is called so, where numpydoc has made it unlike all others."""
+    """Show a docstring's reference as [1] again: numpydoc has made its name unique."""
     for text in [*document.findall(nodes.Text)]:
         if found := re.fullmatch(r"\[R[0-9a-f]+-(\d+)\]", text.astext()):
             text.parent.replace(text, nodes.Text(f"[{found[1]}]"))

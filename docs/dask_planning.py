@@ -1,36 +1,36 @@
-"""What pooling a volume in chunks takes of Dask, on paper: ``python docs/dask_planning.py``.
+"""Cost of pooling a volume in chunks with Dask: ``python docs/dask_planning.py`` prints the table of the page.
 
-A volume of `size` cells along each of three axes, in chunks of `chunk` along each, pooled with indices. The formulae
-are those of the graphs that `cunpool.dask` makes, and the tests hold them against such a graph.
+The volume has `size` elements along each of three axes, and `chunk` elements along each axis of a chunk. It is pooled
+with indices. The formulae follow the graphs of `cunpool.dask`, and the tests compare them with such a graph.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# Seconds that Dask's scheduler takes for a task, as Dask's own documentation has it.
+# Seconds of Dask's scheduler for each task, from Dask's documentation.
 TASK = 200e-6
 SIZE, WORKERS = 21504, 64  # 10 TB of uint8; 21504 is 21 times 1024
 
 
 class Cost(NamedTuple):
-    """Of one pooling."""
+    """Cost of one pooling."""
 
     chunks: int
     tasks: int
-    """Beside those that read and write."""
+    """Tasks, without reading and writing."""
     moved: int
-    """Cells that a block sees in other chunks than its own: what moves if no two of these lie in one worker."""
+    """Elements that chunks need from other chunks. All of them move if no two chunks lie on one worker."""
     share: float
-    """And how many those are for each cell of the volume."""
+    """`moved` divided by the elements of the volume."""
 
 
 def cost(size: int, chunk: int, overlap: int = 0, results: int = 2) -> Cost:
-    """Windows side by side, or of stride 1 that see `overlap` cells of the next chunk; `results` is 2 with indices.
+    """Cost for windows side by side, or with stride 1 that need `overlap` elements of the next chunk.
 
-    A chunk is pooled in one task. If windows overlap, another one joins what they see, and one for each chunk behind it
-    along one, two or three axes cuts out what they see there: 7, but for the chunks at the end. Each result takes one
-    more, if there are two.
+    `results` is 2 with indices. One task pools a chunk, and each result takes one more if there are two. If windows
+    overlap, one task cuts out a part of each chunk behind it along one, two or three axes: 7 tasks, fewer at the end.
+    One more task joins these parts.
     """
     along = size // chunk
     chunks = along**3
@@ -42,9 +42,9 @@ def cost(size: int, chunk: int, overlap: int = 0, results: int = 2) -> Cost:
 
 
 def table(size: int = SIZE, workers: int = WORKERS) -> str:
-    """In Markdown, for uint8."""
+    """The table in Markdown, for uint8."""
     lines = [
-        "| chunk | MiB | chunks | a worker's | tasks, side by side | scheduling "
+        "| chunk | MiB | chunks | chunks per worker | tasks, side by side | scheduling "
         "| tasks, 3 x 3 x 3 | scheduling | moved |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
