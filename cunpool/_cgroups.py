@@ -1,7 +1,7 @@
-"""What this process's control groups grant it: processors and memory, in containers and under schedulers of clusters.
+"""Read the limits of control groups: how many processors and how much memory this process may use.
 
-Both generations of control groups are read, and of nested groups the tightest counts. Where there are none (other
-systems, or no limit), nothing is granted and nothing refused: None.
+Containers and cluster schedulers set such limits. Versions 1 and 2 of control groups are read, and the tightest limit
+of nested groups counts. The functions return None where there is no limit, or no control groups.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def _read(path: Path) -> str:
 
 
 def _folders(controller: str) -> Iterator[Path]:
-    """The folders of the process's groups that may limit `controller`, from the root of what is mounted downwards."""
+    """The folders of the process's groups for `controller`, outermost first. Some of them may not exist."""
     mounts = ROOT / "sys" / "fs" / "cgroup"
     for line in _read(ROOT / "proc" / "self" / "cgroup").splitlines():
         hierarchy, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        if hierarchy == "0" and not controllers:  # the second generation, by itself or beside the first
+        if hierarchy == "0" and not controllers:  # version 2, alone or beside version 1
             mounted = [mounts, mounts / "unified"]
         elif controller in controllers.split(","):
             mounted = [mounts / controllers, mounts / controller]
         else:
             continue
-        # In a container the path may be the host's, of which only the end is mounted: what is not there says nothing.
+        # A container may see the host's path although only its end is mounted. Missing folders are read as empty.
         parts = PurePosixPath(path).parts[1:]
         for mount in mounted:
             for depth in range(len(parts) + 1):
@@ -41,13 +41,13 @@ def _folders(controller: str) -> Iterator[Path]:
 
 
 def _number(text: str) -> int | None:
-    """The integer in `text`; "max", -1 and nonsense are none."""
+    """The integer in `text`, or None for "max", -1 and anything else."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 @lru_cache(maxsize=1)
 def processors() -> int | None:
-    """How many processors' time the process gets, rounded up; asked once, for it rarely changes."""
+    """The number of processors whose time the process may use, rounded up. It is read once, as it rarely changes."""
     limits = []
     for folder in _folders("cpu"):
         quota, _, period = _read(folder / "cpu.max").strip().partition(" ")
@@ -60,7 +60,7 @@ def processors() -> int | None:
 
 
 def memory() -> int | None:
-    """How many bytes of memory the process's groups may take before the system kills it."""
+    """The bytes of memory that the process's groups may use before the system ends it."""
     names = ("memory.max", "memory.limit_in_bytes")
     found = (_number(_read(folder / name).strip()) for folder in _folders("memory") for name in names)
     return min((size for size in found if size is not None), default=None)

@@ -1,4 +1,4 @@
-"""Where the compiled modules are, for Python started in a checkout: there the first `cunpool` is the bare source."""
+"""Find the compiled modules for Python that is started in a checkout, where `import cunpool` finds the bare source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many threads a call deserves, and what holds after a fork."""
+"""Choose the number of threads for a call."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ from cunpool._geometry import integer
 from cunpool._omp_wait import briefly
 from cunpool._remedies import shown
 
-with briefly():  # before any other module brings OpenMP's library in
+with briefly():  # before any other module loads OpenMP's library
     from cunpool._kernels import runtime as _runtime
 
-# Below this many bytes of work for each thread it costs more than it saves: of a team that waits awake, for it ended a
-# region of this thread a moment ago; and how many times as many of one that sleeps and has to be woken, unless calls
-# come in a row, so that it is woken once for many.
+# A thread pays from this many bytes of work on (speed), if the team still waits awake for its next region.
 GRAIN = 1 << 17
-ASLEEP = 16
-AWAKE = 40e-6  # seconds, after a region, and between calls that are in a row
-ROW = 4
+# A team that sleeps has to be woken. Then each thread must have this many times as much work, unless calls come in a
+# row.
+SLEEPING_GRAINS = 16
+AWAKE_SECONDS = 40e-6  # after a region, the team waits awake for about this long
+CALLS_IN_A_ROW = 4  # this many calls, less than AWAKE_SECONDS apart, are worth waking the team for
 
-# Regions that took longer than one thread would have, for others hold the processors, are paid for by calls with one
-# thread for so many times the seconds that were lost, and for twice as many each time that what follows loses again
-# before it has gone well for a while, so often at most: processors that stay taken cost a hundredth in the end, and a
-# thread that is held up once next to nothing.
-# Until that many seconds are lost nothing is done, for to wake a team takes longer than a small call, and those behind
-# it gain that again; and so many that regions have gained before are counted against it.
+# Where others hold the processors, a parallel region can take longer than one thread would have taken. Calls then use
+# one thread for REPAID times the time lost. If the next region loses too, that factor doubles, at most MAX_DOUBLINGS
+# times, until all has gone well for GOOD_SECONDS. So busy processors cost about 1 % in the end, and a single delay
+# costs little.
 REPAID = 4
-DOUBLED = 5
-WELL = 1.0
-TOLERATED = 1e-3
-REMEMBERED = 10e-3
-LONGEST = 10.0  # seconds for one region: what loses more has waited for a disk, or the process was stopped
+MAX_DOUBLINGS = 5
+GOOD_SECONDS = 1.0
+# Losses below this are ignored: waking a team takes longer than a small call, and the next calls make up for it.
+TOLERATED_SECONDS = 1e-3
+# Time that regions gained before counts against losses, up to this much.
+REMEMBERED_SECONDS = 10e-3
+# The longest time with one thread. A region that lost more waited for a disk, or its process was stopped.
+MAX_ALONE_SECONDS = 10.0
 
-# More threads than this are never started, whatever is asked for; the kernels count on no more than 256.
+# No call starts more threads than this, whatever it is asked for. The kernels have room for 256 (correctness).
 MOST = min(256, max(8, 2 * (os.cpu_count() or 1)))
 
 _limit: int | None = None
-# By the clock of `_runtime.surroundings`, and how many losses have followed each other: of two threads that set these
-# at once, either may win.
+# When calls may use several threads again, by the clock of `_runtime.surroundings`, and the number of losses in a row.
+# Two threads may set these at once; either value serves.
 _alone_until = 0.0
 _losses = 0
 
-# What has been said once is a lock that stays locked: then no two threads say it.
+# Each warning is given once for a process: its lock is taken and never released.
 _said_fork = Lock()
 _said_serial = Lock()
 
@@ -58,43 +59,41 @@ def _positive(name: str, value: object) -> int:
     threads = integer(name, value)
     if threads < 1:
         raise ValueError(f"{name} must be at least 1, got {shown(threads)}")
-    # Where the system cannot start a thread, OpenMP ends the process, so nobody gets hundreds of them.
+    # OpenMP ends the process if the system cannot start a thread, so the number is limited here.
     return min(threads, MOST)
 
 
 def _available() -> int:
-    """What OpenMP, the processor affinity and the container allow now: the first two can change between calls."""
+    """The threads that OpenMP, processor affinity and the container allow now. They can change between calls."""
     return min(_runtime.available(MOST), _cgroups.processors() or MOST)
 
 
 def set_num_threads(n: int | None) -> None:
-    """Set how many threads a call may use at most, for the whole process.
+    """Set the largest number of threads that a call may use, in the whole process.
 
     Parameters
     ----------
     n : int or None
-        At least 1; more than twice the processors (or 8), or 256, are not given. None goes back to what OpenMP and the
-        processor affinity allow at the time of each call (``OMP_NUM_THREADS``, threadpoolctl, taskset), and no more
-        than the processors that the container is given the time of (control groups' CPU limit, rounded up).
+        At least 1. Calls use at most 256 threads, and at most twice as many as there are processors (or 8, if that is
+        more). With None each call takes at most what OpenMP (``OMP_NUM_THREADS``, threadpoolctl), processor affinity
+        (taskset) and the container's CPU limit (control groups, rounded up) allow at that time.
 
     Raises
     ------
     TypeError, ValueError
         If `n` is not an integer, or less than 1.
 
-    Notes
-    -----
-    This is a ceiling. A call without `num_threads` takes fewer where they would not pay: where there is little to do,
-    where other Python threads are calling, and for a while after the processors were found taken (by ONNX Runtime's
-    threads that wait awake, other processes, and whatever else). With `num_threads` it takes that number.
+    Notes ----- A call with `num_threads` uses that number. A call without it uses fewer threads where more would not
+    pay: for small arrays, while other Python threads are calling, and for a while after other threads or processes held
+    the processors.
 
-    Other libraries' threads are left alone: OpenMP's own number is read, never written. Only how long its threads wait
-    awake for the next call is set, to tens of microseconds, when the import of cunpool loads OpenMP's library; unless
-    ``GOMP_SPINCOUNT`` or ``OMP_WAIT_POLICY`` is set.
+    OpenMP's own number of threads is read and never changed. When the import of cunpool loads OpenMP's library, its
+    threads are set to wait awake for tens of microseconds after a call, unless ``GOMP_SPINCOUNT`` or
+    ``OMP_WAIT_POLICY`` is set.
 
-    In a process that was forked after cunpool had been imported every call is serial, whatever is set, for OpenMP's
-    threads do not survive a fork. A server that imports the application before it forks its workers (gunicorn's
-    ``--preload``) should import cunpool, and whatever else uses OpenMP, in the workers.
+    OpenMP's threads do not survive a fork. In a process that was forked after the import of cunpool, every call uses
+    one thread. A server that imports the application before it forks workers (gunicorn's ``--preload``) should import
+    cunpool, and anything else that uses OpenMP, in the workers.
 
     Examples
     --------
@@ -117,8 +116,8 @@ def get_num_threads() -> int:
     Returns
     -------
     int
-        What `set_num_threads` set, or else what OpenMP, the processor affinity and the container allow. 1 in a serial
-        build, and in a forked child, where GNU OpenMP cannot run.
+        The number given to `set_num_threads`, or else what OpenMP, processor affinity and the container allow. It is 1
+        in a serial build and in a forked child.
 
     Examples
     --------
@@ -142,15 +141,15 @@ def openmp_enabled() -> bool:
 
 
 class Ceiling(int):
-    """A number of threads that a front end passes on as `num_threads`, and below which the call chooses."""
+    """The largest number of threads that a call may choose; front ends pass it as `num_threads`."""
 
 
 def threads_for(work: int, num_threads: int | None) -> int:
-    """How many threads to use for `work` bytes where the caller wants `num_threads`, or leaves it to the call."""
+    """The number of threads for `work` bytes: the caller's `num_threads`, or if that is None the call's choice."""
     exact = None if num_threads is None or type(num_threads) is Ceiling else _positive("num_threads", num_threads)
-    if work < 2 * GRAIN:  # nobody misses a second thread, but who asks for one gets it
+    if work < 2 * GRAIN:  # a second thread would not pay, but is used if it was asked for
         return exact if exact and openmp_enabled() and not _runtime.forked() else 1
-    if (num_threads or _limit) == 1:  # nothing around can change that, and to look takes tenths of a microsecond
+    if (num_threads or _limit) == 1:  # without asking the runtime, which takes tenths of a microsecond
         return 1
     if not openmp_enabled():
         if (exact or _limit or 1) > 1:
@@ -162,7 +161,7 @@ def threads_for(work: int, num_threads: int | None) -> int:
         return 1
     if exact:
         return exact
-    others, in_a_row, resting, lost, now = _runtime.surroundings(AWAKE, TOLERATED, REMEMBERED)
+    others, in_a_row, resting, lost, now = _runtime.surroundings(AWAKE_SECONDS, TOLERATED_SECONDS, REMEMBERED_SECONDS)
     paying = _paying(work, in_a_row, resting, lost, now)
     if paying == 1:
         return 1
@@ -171,19 +170,20 @@ def threads_for(work: int, num_threads: int | None) -> int:
 
 
 def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -> int:
-    """How many threads would pay if there were processors for them, by what `_runtime.surroundings` says."""
+    """The number of threads that would pay if there were processors for them. See `_runtime.surroundings`."""
     global _alone_until, _losses
     if lost > 0:
-        _losses = _losses if now < _alone_until + WELL else 0
-        _alone_until = max(_alone_until, now - resting + min((REPAID << min(_losses, DOUBLED)) * lost, LONGEST))
+        _losses = _losses if now < _alone_until + GOOD_SECONDS else 0
+        alone = min((REPAID << min(_losses, MAX_DOUBLINGS)) * lost, MAX_ALONE_SECONDS)
+        _alone_until = max(_alone_until, now - resting + alone)
         _losses += 1
-    if _alone_until > now + LONGEST:  # the clock was set back, as LLVM's OpenMP has one that can be
+    if _alone_until > now + MAX_ALONE_SECONDS:  # the clock was set back; LLVM's OpenMP has one that allows it
         _alone_until = now
     if now < _alone_until:
         return 1
-    grain = GRAIN if resting < AWAKE or in_a_row >= ROW else ASLEEP * GRAIN
+    grain = GRAIN if resting < AWAKE_SECONDS or in_a_row >= CALLS_IN_A_ROW else SLEEPING_GRAINS * GRAIN
     threads = work // grain
-    return 1 if threads < 1 else threads if threads < MOST else MOST  # `min` and `max` take as long as all the rest
+    return 1 if threads < 1 else threads if threads < MOST else MOST  # `min` and `max` would double the time
 
 
 def _say_once(said: Lock, message: str) -> None:

@@ -1,10 +1,10 @@
-"""How much memory of dropped results, and of memory that calls worked in, is kept for the next ones.
+"""Memory that is kept for later calls: of results that were freed, and scratch memory.
 
-NumPy keeps its allocation hooks per context (``contextvars``), that is for each thread and each task of asyncio by
-itself. cunpool sets its own for the one call that makes a large result, in the caller's context, and puts back what
-was there: no other array is made in recycled memory, by this thread or by another meanwhile, and whoever has set hooks
-keeps them for all arrays but these results. Each array remembers whose memory it has, so that any thread may drop it.
-What is kept, the limit and the counts are one for the whole process, behind a lock that is not the GIL.
+NumPy keeps allocation hooks for each context (``contextvars``), hence for each thread and each asyncio task. cunpool
+sets its own hooks only while it allocates a large result, in the caller's context, and then restores those before. So
+no other array gets recycled memory, and hooks that a user has set serve all other arrays. Each array remembers its
+allocator, so any thread may free it. The kept memory, its limit and its counts are shared by the whole process, under a
+lock of their own, not the GIL.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from cunpool._remedies import shown
 
 __all__ = ["CacheInfo", "cache_info", "empty_cache", "get_cache_limit", "set_cache_limit"]
 
-# Enough for the results of a large network's layers; where there is little memory, a sixteenth of it.
+# The default limit: 256 MiB, enough for the results of a large network's layers, or 1/16 of a smaller memory (speed).
 MOST = 1 << 28
 SHARE = 16
-TEXT_SHOWN = 60  # characters of a wrong limit that the warning repeats
+TEXT_SHOWN = 60  # the warning repeats this many characters of a wrong limit
 UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
 class CacheInfo(NamedTuple):
-    """What `cache_info` tells."""
+    """The result of `cache_info`."""
 
     kept: int
     limit: int
@@ -39,14 +39,14 @@ class CacheInfo(NamedTuple):
 
 
 def _memories() -> list[int]:
-    """The sizes, in bytes, of what there is to take memory from: the machine, the container, the addresses."""
+    """The limits on memory, in bytes: of the machine, of the container, and of the process's addresses."""
     sizes = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     container = _cgroups.memory()
     if container is not None:
         sizes.append(container)
-    if hasattr(os, "fork"):  # where there is the module as well
+    if hasattr(os, "fork"):  # where the module `resource` exists
         import resource
 
         addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -60,9 +60,9 @@ def _default() -> int:
 
 
 def _from_environment() -> int | None:
-    """``CUNPOOL_CACHE_LIMIT``, in bytes; None where it is not set, or nonsense."""
+    """``CUNPOOL_CACHE_LIMIT`` in bytes, or None if it is not set or not a size."""
     text = os.environ.get("CUNPOOL_CACHE_LIMIT", "").strip()
-    # More than 19 digits are more than `sys.maxsize`, and more than some thousands are refused by `int`.
+    # A number of more than 19 digits exceeds `sys.maxsize`, and `int` refuses thousands of digits.
     found = re.fullmatch(r"0*([0-9]{1,19})\s*([KMG]?)(?:i?B)?", text, re.ASCII | re.IGNORECASE)
     if found and int(found[1]) << UNITS[found[2].upper()] <= sys.maxsize:
         return int(found[1]) << UNITS[found[2].upper()]
@@ -78,10 +78,11 @@ def _from_environment() -> int | None:
 
 
 def _start() -> None:
-    """What holds from the import on."""
+    """Set the limit for this process, once, at the import."""
     chosen = _from_environment()
     _memory.set_limit(_default() if chosen is None else chosen, chosen is not None)
-    # A container that takes too much is killed, so there the system may have back what is kept. It is not free.
+    # The system ends a container that uses too much memory, so there it may take kept memory back. That costs some
+    # time.
     container = _cgroups.memory()
     _memory.offer(container is not None and container <= min(_memories()))
 
@@ -90,16 +91,16 @@ _start()
 
 
 def set_cache_limit(nbytes: int) -> None:
-    """Set how many bytes of memory are kept, of dropped results and of what calls worked in, for the next calls.
+    """Set how many bytes of memory are kept for later calls: memory of freed results, and scratch memory.
 
     Parameters
     ----------
     nbytes : int
-        In bytes, for the whole process; 0 turns recycling off. What is kept beyond `nbytes` goes back to the system at
-        once. By default it is 256 MiB, or a sixteenth of the machine's memory, of the container's (control groups) or
-        of the addresses that the process may use (``ulimit -v``), whichever is the least when cunpool is imported. The
-        environment variable ``CUNPOOL_CACHE_LIMIT``, read at the same time, is another default: bytes, or with K, M or
-        G, units of 1024, 1024**2 or 1024**3 of them.
+        Bytes, for the whole process. Kept memory beyond that is freed at once, and 0 turns recycling off. The default
+        is the smallest of 256 MiB and a sixteenth of the memory of the machine, of the container (control groups) and
+        of the process's addresses (``ulimit -v``) when cunpool is imported. The environment variable
+        ``CUNPOOL_CACHE_LIMIT`` sets another default: a number of bytes, or of units of 1024, 1024**2 or 1024**3 bytes
+        with K, M or G behind it.
 
     Raises
     ------
@@ -110,16 +111,15 @@ def set_cache_limit(nbytes: int) -> None:
 
     Notes
     -----
-    Results of 64 KiB and more lie in memory that is handed on once NumPy has freed it, which it does when neither the
-    array nor any view of it is left. So does the memory that pooling works in, which no other call uses meanwhile. The
-    system has to find and zero every page of new memory, and that takes longer than unpooling does. The arrays are
-    ordinary ones that own their data (NEP 49).
+    The memory of a result of 64 KiB or more is kept when the array and all its views are gone. The next result of a
+    similar size reuses it. Scratch memory is kept in the same way. New memory is slow: the system has to find and zero
+    each page, which takes longer than unpooling does. The arrays are ordinary ones that own their data (NEP 49).
 
-    One of Dask's workers that has a process of its own lowers the limit to an eighth of its memory, unless this
-    function or the environment variable has set it.
+    A Dask worker with a process of its own lowers the limit to an eighth of its memory, unless this function or the
+    environment variable has set it.
 
-    Each process keeps its own: eight workers keep up to eight times as much. In a container with a limit on memory, the
-    system may take the pages of large kept blocks back when it is short of memory, where it can (Linux).
+    Each process has its own limit, so eight workers can keep eight times as much. In a container with a memory limit,
+    Linux may take back pages of large kept blocks when it runs short of memory.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def set_cache_limit(nbytes: int) -> None:
 
 
 def get_cache_limit() -> int:
-    """Return how many bytes of memory are kept at most for the next calls, in this process.
+    """Return the largest number of bytes that are kept for later calls in this process.
 
     Examples
     --------
@@ -151,14 +151,14 @@ def get_cache_limit() -> int:
 
 
 def cache_info() -> CacheInfo:
-    """Return how much memory is kept for the next calls in this process, and how often it was of use.
+    """Return how much memory is kept for later calls in this process, and how often it was reused.
 
     Returns
     -------
     CacheInfo
-        A named tuple: `kept` and `limit`, in bytes, now and at most; `hits` and `misses`, how often a result of 64 KiB
-        and more, or a call that needs memory to work in, got memory that had been kept, and how often new memory, since
-        cunpool was imported. What results and calls use at the moment is not kept, and not counted.
+        A named tuple. `kept` is the number of bytes that are kept now, and `limit` the most that may be. `hits` counts
+        the blocks that reused kept memory since the import of cunpool, and `misses` those that needed new memory. A
+        block is a result of 64 KiB or more, or a call's scratch memory. Memory in use is not counted as kept.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def cache_info() -> CacheInfo:
 
 
 def empty_cache() -> None:
-    """Give all memory that is kept for the next calls back to the system.
+    """Free all memory that is kept for later calls.
 
     Examples
     --------

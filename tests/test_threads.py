@@ -159,16 +159,16 @@ def test_a_team_that_is_awake_has_a_thread_for_each_grain(around):
 
 
 def test_a_team_that_sleeps_is_woken_for_much_work_alone(around):
-    around.resting = 2 * _threads.AWAKE
-    assert [around.threads(grains * _threads.ASLEEP) for grains in (1.99, 2, 3, 100)] == [1, 2, 3, 8]
+    around.resting = 2 * _threads.AWAKE_SECONDS
+    assert [around.threads(grains * _threads.SLEEPING_GRAINS) for grains in (1.99, 2, 3, 100)] == [1, 2, 3, 8]
 
 
 def test_calls_in_a_row_wake_a_team_once_for_many(around):
-    around.resting = 2 * _threads.AWAKE
+    around.resting = 2 * _threads.AWAKE_SECONDS
     threads = []
-    for around.in_a_row in range(_threads.ROW + 2):
+    for around.in_a_row in range(_threads.CALLS_IN_A_ROW + 2):
         threads.append(around.threads(2))
-    assert threads == [1] * _threads.ROW + [2, 2]
+    assert threads == [1] * _threads.CALLS_IN_A_ROW + [2, 2]
 
 
 def test_callers_divide_the_processors(around):

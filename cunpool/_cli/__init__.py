@@ -1,1 +1,1 @@
-"""What the command does: its demonstration and its benchmark."""
+"""The parts of the command `cunpool`: its demonstration and its benchmark."""

@@ -1,1 +1,1 @@
-"""What `cunpool.dask` is made of."""
+"""The parts of `cunpool.dask`."""
