@@ -1,5 +1,6 @@
 """The extension modules and the OpenMP probe; everything static is in pyproject.toml."""
 
+import copy
 import os
 import re
 import sys
@@ -29,11 +30,37 @@ SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-
 # Nothing unwinds these frames, and most loops need not begin where a cache line does.
 SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-fno-align-jumps"]
 SMALLER += ["-fno-align-labels", "-fno-align-functions"]
+# Modules with vector loops are compiled once for each instruction set. The portable ones keep their names, the others
+# lie in a folder of their set; `_simd.py` chooses among them when cunpool is imported. The flags are those that
+# `runtime.h` checks the processor for. -march=x86-64-v4 would say the same, but GCC has it only since version 11.
+# Vectors are narrow but where `CUNPOOL_WIDE` (types.h) asks for wide ones.
+VECTORISED = ("cunpool._kernels.pool", "cunpool._kernels.unpool", "cunpool._kernels.backward")
+AVX2 = ["-mavx2", "-mbmi", "-mbmi2", "-mf16c", "-mprefer-vector-width=128"]
+AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512cd", "-mavx512dq", "-mavx512vl"]
+SETS = {"avx512": AVX512, "avx2": AVX2, "portable": []}
+# GCC does not align Windows' stack for such vectors.
+SET_PROBE = """
+#if !defined(__x86_64__) || defined(_WIN32) || defined(__CYGWIN__)
+#error "not the processor, or not the system"
+#endif
+#include <immintrin.h>
+int main(void) { return 0; }
+"""
+# Compiled for the machine that builds: whether it has AVX2, and AVX-512.
+MACHINE_PROBE = """
+#if !defined(__AVX2__) || !defined(__BMI__) || !defined(__BMI2__) || !defined(__F16C__)
+#error "no AVX2"
+#endif
+#if defined(AVX512) && !(defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512CD__) \\
+    && defined(__AVX512DQ__) && defined(__AVX512VL__))
+#error "no AVX-512"
+#endif
+"""
 # What some modules have besides. The shortest loops begin where a cache line does: where they lie badly, scattering
 # and gathering take 1.1 to 1.3 times as long. No loop of the last two is worth the bytes that it takes in the wheel.
 BESIDES = {
     "cunpool._kernels.unpool": ["-falign-loops=64"],
-    "cunpool._kernels.backward": ["-falign-loops=64"],
+    "cunpool._kernels.backward": ["-falign-loops=64", "-falign-jumps=64"],
     "cunpool._kernels.memory": ["-Os"],
     "cunpool._kernels.runtime": ["-Os"],
 }
@@ -49,12 +76,12 @@ MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION
 # -fwrapv, here and below, is a second line of defence for signed sums that overflow. No kernel relies on it, since MSVC
 # has no such flag: what may wrap is computed with unsigned integers.
 # For tests that need no speed: compiles in a third of the time.
-QUICK = ["-O1", "-g0", "-fwrapv", "-DCUNPOOL_NO_FLOATS"]
+QUICK = ["-O1", "-g0", "-fwrapv"]
 
 # For .ci/checked: gcov counts the lines of the Cython files and headers, which the C files name.
 COVERAGE = ["--coverage", "-O1", "-fwrapv"]
 
-# For .ci/sanitize. The loops are compiled once: the loader would choose among them before the checks are up.
+# For .ci/sanitize.
 SANITIZE = [
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=undefined",
@@ -70,7 +97,7 @@ CHECKED = ["-DCUNPOOL_CHECKED", "-O1", "-g", "-fwrapv"]
 # For .ci/races: Clang's, whose OpenMP tells ThreadSanitizer what its threads wait for.
 RACES = ["-fsanitize=thread", "-fno-omit-frame-pointer", "-O1", "-g", "-fwrapv"]
 
-# The variable that asks for a special build, and its flags.
+# The variable that asks for a special build, and its flags. Such a build has one instruction set.
 CHECKS = {
     "CUNPOOL_QUICK": QUICK,
     "CUNPOOL_SANITIZE": SANITIZE,
@@ -113,7 +140,10 @@ class BuildExt(build_ext):
         openmp = self.find_openmp(candidates)
         checks = [flag for name, flags in CHECKS.items() if os.environ.get(name) == "1" for flag in flags]
         if checks:
-            compile_args = [*checks, "-DCUNPOOL_NO_CLONES"]
+            compile_args = checks
+        if self.compiler.compiler_type != "msvc":
+            compile_args = [*compile_args, "-ffp-contract=off"]  # the same sums in every instruction set
+        self.leave_out_sets(one=bool(checks))
         link_args = self.link_args(openmp or []) + checks
         ordinary = not checks and self.compiler.compiler_type != "msvc"
         smaller = ordinary and self.links([*SMALLER, "-Werror"])
@@ -124,12 +154,47 @@ class BuildExt(build_ext):
         if ordinary and self.links([], STRIPPED):
             link_args += STRIPPED
         for extension in self.extensions:
-            besides = BESIDES.get(extension.name, []) if smaller else []
-            extension.extra_compile_args = compile_args + besides + (openmp or [])
+            name, simd = plain(extension.name)
+            besides = BESIDES.get(name, []) if smaller else []
+            extension.extra_compile_args = compile_args + besides + SETS[simd] + (openmp or [])
             extension.extra_link_args = link_args
         if self.flags_changed():
             self.force = True
         super().build_extensions()
+
+    def build_extension(self, extension: Extension) -> None:
+        """Several come from the same C file, some at the same time: the object files of each set have a folder."""
+        one = copy.copy(self)
+        one.build_temp = str(Path(self.build_temp, plain(extension.name)[1]))
+        super(BuildExt, one).build_extension(extension)
+
+    def copy_extensions_to_source(self) -> None:
+        """Beside the sources, where no set of an earlier build stays either."""
+        for extension in self.extensions:
+            Path(self.get_ext_filename(extension.name)).parent.mkdir(exist_ok=True)
+        for extension in self.left_out:
+            Path(self.get_ext_filename(extension.name)).unlink(missing_ok=True)
+        super().copy_extensions_to_source()
+
+    def leave_out_sets(self, one: bool) -> None:
+        """Leave out the instruction sets that the compiler lacks, or all but `one`."""
+        wish = os.environ.get("CUNPOOL_SIMD", "").lower() if one else ""
+        if wish and wish not in SETS:
+            raise SystemExit(f"CUNPOOL_SIMD must be {', '.join(SETS)}, got {wish!r}")
+        sets = {name for name, flags in SETS.items() if not flags or self.links([*flags, "-Werror"], [], SET_PROBE)}
+        if one:
+            sets &= {wish or self.set_of_this_machine()}
+        self.left_out = [e for e in self.extensions if plain(e.name)[0] in VECTORISED and plain(e.name)[1] not in sets]
+        self.extensions = [extension for extension in self.extensions if extension not in self.left_out]
+        for extension in self.left_out:  # of an earlier build
+            Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+
+    def set_of_this_machine(self) -> str:
+        """The widest that the machine that builds has, as its compiler says; a cross compiler has no such machine."""
+        for name, flags in (("avx512", ["-DAVX512"]), ("avx2", [])):
+            if self.links(["-march=native", *flags], [], MACHINE_PROBE + SET_PROBE):
+                return name
+        return "portable"
 
     def find_openmp(self, candidates: list[list[str]]) -> "list[str] | None":
         """The first of `candidates` that compiles and links, or None for a serial build."""
@@ -249,15 +314,36 @@ def extensions() -> list[Extension]:
     ]
 
 
+def in_each_set(extension: Extension) -> list[Extension]:
+    """The extension, once for each instruction set if it is vectorised, from the same C file."""
+    if extension.name not in VECTORISED:
+        return [extension]
+    package, _, module = extension.name.rpartition(".")
+    several = []
+    for name in SETS:
+        one = copy.copy(extension)
+        one.name = extension.name if name == "portable" else f"{package}.{name}.{module}"
+        several.append(one)
+    return several
+
+
+def plain(name: str) -> tuple[str, str]:
+    """The name of an extension without its instruction set, and that set."""
+    folder, _, module = name.rpartition(".")
+    package, _, simd = folder.rpartition(".")
+    return (f"{package}.{module}", simd) if simd in SETS else (name, "portable")
+
+
 need_compiler()
+modules = cythonize(
+    extensions(),
+    build_dir="build/cython",
+    compiler_directives=DIRECTIVES,
+    emit_linenums=any(os.environ.get(name) == "1" for name in ("CUNPOOL_COVERAGE", "CUNPOOL_CHECKED")),
+)
 setup(
     long_description=readme(),
     long_description_content_type="text/markdown",
-    ext_modules=cythonize(
-        extensions(),
-        build_dir="build/cython",
-        compiler_directives=DIRECTIVES,
-        emit_linenums=any(os.environ.get(name) == "1" for name in ("CUNPOOL_COVERAGE", "CUNPOOL_CHECKED")),
-    ),
+    ext_modules=[one for module in modules for one in in_each_set(module)],
     cmdclass={"build_ext": BuildExt},
 )

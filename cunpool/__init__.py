@@ -53,7 +53,8 @@ from cunpool import _find_build
 
 __path__ = _find_build.compiled(__path__)
 
-from cunpool import _threads  # noqa: F401 - before all that may load OpenMP's library: it sets how long threads wait
+from cunpool import _threads  # noqa: F401, I001 - before what may load OpenMP's library: it sets how long threads wait
+from cunpool import _simd  # noqa: F401 - before the kernels: it sets where they are found
 from cunpool._overloads import MaxPoolResult
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
 from cunpool._warn import LayoutWarning

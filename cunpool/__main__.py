@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import cunpool as cu
+from cunpool import _simd
 from cunpool._cli import demo as _demo
 from cunpool._cli.bench.command import bench
 from cunpool._kernels import runtime as _runtime
@@ -22,6 +23,7 @@ def info() -> None:
     print(f"cunpool   {cu.__version__} from {cu.__path__[0]}")
     print(f"OpenMP    {f'on ({version}), {_demo.threads()}' if version else serial}")
     print(f"compiler  {_runtime.compiler()}")
+    print(f"SIMD      {_simd.IN_USE} (built for {', '.join(_simd.BUILT)})")
     print(f"NumPy     {np.__version__}")
     print(f"Python    {sys.version.split()[0]}")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cunpool as cu
-from cunpool._kernels import pool as _pool
+from cunpool import pooling
 
 
 def pytest_report_header() -> str:
@@ -59,8 +59,9 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What pooling's kernel says of the ways it took, call by call."""
     taken: list[int] = []
-    pool = _pool.pool
-    monkeypatch.setattr(_pool, "pool", lambda *arguments: taken.append(pool(*arguments)) or taken[-1])
+    kernels = pooling._pool  # of the instruction set that the test uses
+    pool = kernels.pool
+    monkeypatch.setattr(kernels, "pool", lambda *arguments: taken.append(pool(*arguments)) or taken[-1])
     return taken
 
 

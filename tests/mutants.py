@@ -7,7 +7,7 @@
     python tests/mutants.py --planted --check                  # whether each can still be planted; nothing is built
 
 A mutant is a random line of `cunpool/` with one operator, number, condition or statement changed. It is planted in a
-copy of the checkout. There setup.py builds the modules that depend on it, with -O1 and without the loops for wider
+copy of the checkout. There setup.py builds the modules that depend on it, with -O1 and for one instruction
 vectors. These run until one fails: CI's first random calls, for kernels; the tests that killed other mutants; all tests
 that are not marked slow; the slow tests. A mutant that does not compile, or compiles to the same machine
 code, is replaced by another.
@@ -38,7 +38,7 @@ PLANTED = Path(__file__).with_name("planted.toml")
 # Of a checkout. test_mutants.py would notice every change of a line that has a planted bug.
 LEFT_OUT = (".git", "build", "_build", "__pycache__", "*.so", "test_mutants.py")
 KERNELS = (".pyx", ".pxd", ".h")
-QUICK = "-DCUNPOOL_NO_CLONES -DCUNPOOL_NO_FLOATS -w"  # unless CFLAGS is set
+QUICK = {"CUNPOOL_QUICK": "1", "CFLAGS": "-w"}  # unless the environment has others
 FUZZED = "--seed", "1", "--count", "400", "--jobs", "1", "--most-failures", "1"  # the first of CI's random calls
 LIMIT = 900  # seconds for a run of tests; a mutant that takes longer hangs
 
@@ -185,7 +185,7 @@ def planted(only: str) -> list[Change]:
 def run(command: list[str], folder: Path, seconds: float = LIMIT) -> tuple[int, str]:
     """The exit code and all output. Processes that the command has started end with it."""
     path = str(folder.parent if folder.name == "tests" else folder)
-    environment = {"CFLAGS": QUICK, **os.environ, "PYTHONPATH": path}
+    environment = {**QUICK, **os.environ, "PYTHONPATH": path}
     environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_WAIT_POLICY": "passive"}
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
@@ -216,8 +216,6 @@ def machine_code(folder: Path) -> list[bytes]:
 
 def copy_of_checkout(folder: Path) -> None:
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
-    setup = folder / "setup.py"
-    setup.write_text(setup.read_text().replace('"-O3"', '"-O1"'))
     if said := build(folder):
         raise SystemExit(f"the source does not build without any change:\n{said}")
 
@@ -280,8 +278,6 @@ def main() -> int:
     parser.add_argument("--planted", action="store_true", help="the bugs listed in planted.toml")
     parser.add_argument("--check", action="store_true", help="print the changes; build and test nothing")
     chosen = parser.parse_args()
-    if chosen.planted:  # some are in loops for wide vectors
-        os.environ.setdefault("CFLAGS", QUICK.replace("-DCUNPOOL_NO_FLOATS ", ""))
     listed = planted(chosen.only) if chosen.planted else randomly(chosen.seed, chosen.only)
     numbers = chosen.numbers or list(range(len(listed)))
     end, kills, survivors, killed = time.monotonic() + 60 * chosen.minutes, Counter(), [], 0

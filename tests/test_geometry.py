@@ -60,6 +60,7 @@ def test_the_layers_import_downwards_alone():
         "_diagnostics": {"_geometry", "_arrays", "_formats", "_remedies", "_warn"},
         "_threads": {"_geometry", "_remedies", "_kernels", "_cgroups", "_warn", "_omp_wait"},
         "_omp_wait": set(),
+        "_simd": {"_kernels", "_remedies"},
         "memory": {"_geometry", "_kernels", "_cgroups", "_remedies"},
         "unpooling": {
             "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_docstrings", "_overloads",

@@ -1,12 +1,14 @@
-"""Floats that are compared in the longest vectors, where no NaN is among them: beside what they were before."""
+"""The instruction sets: how one is chosen, and that all of them give the same results."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import instruction_sets
 import numpy as np
 import pytest
 import vectorised
@@ -14,10 +16,9 @@ from cases import at_the_end_of_memory
 from test_pooling_values import bits, channels_last
 
 import cunpool as cu
-from cunpool._kernels import pool as _pool
+from cunpool import _simd
+from cunpool._kernels import runtime
 
-LANES = [16, 8, 0]
-MOST = _pool.use_lanes(16)
 # Cells that have loops of their own, four and nine, and others, an odd and an even number of them, up to the most.
 WINDOWS = [((2, 2),), ((3, 3), 2, 1), ((3, 3), 1, 1), ((1, 2),), ((1, 3), 1, (0, 1)), ((2, 3), (1, 2)), ((5, 5), 2, 2),
            ((4, 8), 1), ((1, 1),), ((2, 2), 2, 0, 2)]  # fmt: skip
@@ -30,12 +31,147 @@ def dtype(request):
     return request.param
 
 
-@pytest.fixture(params=LANES)
-def lanes(request):
-    if _pool.use_lanes(request.param) != request.param:
-        pytest.skip("this processor, or this compiler, has no such vectors")
-    yield request.param
-    _pool.use_lanes(MOST)
+@pytest.fixture(params=_simd.SETS)
+def simd(request, monkeypatch):
+    instruction_sets.use(request.param, monkeypatch)
+
+
+def in_new_process(code: str, wish: str | None) -> subprocess.CompletedProcess:
+    """What a process prints for which CUNPOOL_SIMD is `wish`."""
+    environment = {name: value for name, value in os.environ.items() if name != "CUNPOOL_SIMD"}
+    if wish is not None:
+        environment["CUNPOOL_SIMD"] = wish
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=Path(cu.__file__).parent.parent, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("wish", [None, "", *instruction_sets.USABLE, " Portable "])
+def test_the_environment_chooses(wish):
+    name = (wish or "").strip().lower() or instruction_sets.USABLE[0]
+    if name not in instruction_sets.USABLE:
+        pytest.skip(f"this processor, or this build, has no {name}")
+    code = """
+import sys
+from pathlib import Path
+from cunpool import __main__, _simd
+from cunpool._kernels import backward, pool, unpool
+__main__.info()
+folders = {str(Path(module.__file__).parent) for module in (pool, unpool, backward)}
+assert folders == {_simd.folder_of(_simd.IN_USE)}, folders
+"""
+    run = in_new_process(code, wish)
+    assert run.stderr == ""
+    assert f"SIMD      {name} (built for {', '.join(_simd.BUILT)})" in run.stdout
+
+
+def test_an_unknown_word_is_refused_at_the_import():
+    run = in_new_process("import cunpool", "avx3")
+    assert run.returncode == 1
+    usable = instruction_sets.USABLE
+    assert run.stderr.splitlines()[-1].startswith(
+        "ImportError: CUNPOOL_SIMD must be avx512, avx2 or portable, got 'avx3': set it to "
+    )
+    assert run.stderr.endswith(f", or leave it unset for {usable[0]}\n")
+
+
+@pytest.mark.parametrize(
+    ("wish", "built", "processor", "said"),
+    [
+        ("", ["avx512", "avx2", "portable"], ["avx2", "portable"], "avx2"),
+        ("portable", ["avx512", "avx2", "portable"], ["avx2", "portable"], "portable"),
+        ("", ["avx2"], ["avx512", "avx2", "portable"], "avx2"),
+        (
+            "avx512",
+            ["avx512", "avx2", "portable"],
+            ["avx2", "portable"],
+            "CUNPOOL_SIMD must be avx2 or portable on this processor, got 'avx512': set it to avx2 or portable, or "
+            "leave it unset for avx2",
+        ),
+        (
+            "portable",
+            ["avx2"],
+            ["avx2", "portable"],
+            "CUNPOOL_SIMD must be avx2 in this build of cunpool, got 'portable': set it to avx2, or leave it unset for "
+            "avx2",
+        ),
+        (
+            "",
+            ["avx512"],
+            ["avx2", "portable"],
+            "cunpool's kernels must be built for avx2 or portable, which this processor has, got a build for avx512: "
+            "build it on this machine, with 'pip install .' in the checkout",
+        ),
+        (
+            "avx2",
+            [],
+            ["portable"],
+            "cunpool's kernels must be built for portable, which this processor has, got a build for nothing: build it "
+            "on this machine, with 'pip install .' in the checkout",
+        ),
+    ],
+)
+def test_what_the_build_or_the_processor_lacks_is_refused(wish, built, processor, said):
+    if said in _simd.SETS:
+        assert _simd._chosen(wish, built, processor) == said
+    else:
+        with pytest.raises(ImportError) as error:
+            _simd._chosen(wish, built, processor)
+        assert str(error.value) == said
+
+
+def test_the_processors_sets_are_in_order():
+    names = runtime.instruction_sets()
+    assert names == [name for name in _simd.SETS if name in names]
+    assert names[-1] == "portable"
+
+
+def layouts(x):
+    """The same elements in C order, with the channels last, in Fortran order, and with gaps between the rows."""
+    with_gaps = np.zeros((*x.shape[:-1], x.shape[-1] + 3), x.dtype)[..., :-3]
+    with_gaps[...] = x
+    return x, channels_last(x), np.asfortranarray(x), with_gaps
+
+
+def all_results(x, window):
+    """Bits of what each function returns, for windows, gradients and indices of `x`."""
+    sizes = dict(zip(("kernel_size", "stride", "padding", "dilation"), window, strict=False))
+    undone = {name: size for name, size in sizes.items() if name != "dilation"}
+    results = [cu.max_pool2d(x, **sizes)]
+    for arguments in FORMATS:
+        of_indices = {name: value for name, value in arguments.items() if name == "index_format"}
+        values, indices = cu.max_pool2d(x, **sizes, return_indices=True, **arguments)
+        results += [values, indices]
+        results += [cu.max_unpool2d(values, indices, **undone, output_size=x.shape, **of_indices)]
+        results += [cu.max_unpool2d_backward(x, indices, **undone, **of_indices)]
+        if x.dtype.kind == "f":
+            results += [cu.max_pool2d_backward(values, indices, x.shape, **sizes, **of_indices)]
+    return [bits(array) for array in results]
+
+
+@pytest.mark.skipif(len(instruction_sets.USABLE) < 2, reason="this build, or this processor, has one instruction set")
+@pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((3, 3), 1, 1), ((5, 5), 1, 2), ((7, 2), 3)], ids=str)
+@pytest.mark.parametrize("element", ["u1", "i2", "i4", "u8", "f2", "f4", "f8"])
+def test_all_sets_give_the_same_bits(rng, monkeypatch, element, window):
+    """Zeros of both signs, infinities, and NaN of both signs and several payloads among them."""
+    for shape in ((2, 3, 13, 70), (1, 40, 9, 12)):
+        x = rng.integers(0, 5, shape).astype(element)
+        if x.dtype.kind == "f":
+            x[rng.random(shape) < 0.3] *= -1
+            x[rng.random(shape) < 0.1] = np.inf
+            nan = rng.random(shape) < 0.02
+            x[nan] = np.nan
+            whole = f"u{x.itemsize}"
+            x.view(whole)[nan] += rng.integers(0, 7, shape).astype(whole)[nan]
+            x[rng.random(shape) < 0.5] *= -1
+        for array in layouts(x):
+            found = {}
+            for name in instruction_sets.USABLE:
+                with monkeypatch.context() as patched:
+                    instruction_sets.use(name, patched)
+                    found[name] = all_results(array, window)
+            first, *others = found
+            for name in others:
+                assert found[name] == found[first], (name, first, shape, array.strides)
 
 
 def everything(x, window):
@@ -57,7 +193,7 @@ def expected(x, window):
 @pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("channels", [1, 3, 16, 17, 31, 32, 48, 64, 100, 300, 513])
-def test_any_window_and_number_of_channels(rng, lanes, dtype, channels, window):
+def test_any_window_and_number_of_channels(rng, simd, dtype, channels, window):
     limits = np.finfo(dtype)
     for width in (8, 12, 37):
         x = rng.integers(-2, 3, (1, channels, 9, width)).astype(dtype)
@@ -72,7 +208,7 @@ def test_any_window_and_number_of_channels(rng, lanes, dtype, channels, window):
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((2, 3), (1, 2))], ids=str)
 @pytest.mark.parametrize("shape", [(1, 2, 6, 40), (1, 40, 6, 7), (1, 96, 4, 5)], ids=str)
-def test_a_nan_anywhere_is_seen(lanes, rng, dtype, shape, window):
+def test_a_nan_anywhere_is_seen(simd, rng, dtype, shape, window):
     x = rng.standard_normal(shape).astype(dtype)
     for cell in range(0, x.size, 7):
         with_nan = x.copy()
@@ -83,7 +219,7 @@ def test_a_nan_anywhere_is_seen(lanes, rng, dtype, shape, window):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", [(1, 1, 2), (1, 2, 2), (2, 2, 2), (2, 1, 2)], ids=str)
-def test_windows_of_two_in_up_to_four_rows(lanes, rng, dtype, kernel):
+def test_windows_of_two_in_up_to_four_rows(simd, rng, dtype, kernel):
     """Rows of fewer windows than a vector, of one, of some and a part, and of more than a block's."""
     for width in (4, 6, 14, 15, 16, 17, 30, 32, 33, 46, 64, 66, 130, 1100):
         x = rng.integers(-2, 3, (2, 3, 2 * kernel[0], 3 * kernel[1] + 1, width)).astype(dtype)
@@ -103,7 +239,7 @@ def test_windows_of_two_in_up_to_four_rows(lanes, rng, dtype, kernel):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(3000, 2, 14), (40, 112, 112), (1, 1, 9_000_000)], ids=str)
-def test_windows_of_two_beyond_the_caches(lanes, rng, dtype, size):
+def test_windows_of_two_beyond_the_caches(simd, rng, dtype, size):
     x = rng.standard_normal((1, *size)).astype(dtype)
     x[0, -1, -1, -2] = np.nan
     kernel = (min(size[1], 2), 2)
@@ -113,7 +249,7 @@ def test_windows_of_two_beyond_the_caches(lanes, rng, dtype, size):
     assert np.array_equal(pooled.indices, places)
 
 
-def test_infinities_of_both_signs_are_no_nan(lanes, dtype):
+def test_infinities_of_both_signs_are_no_nan(simd, dtype):
     """Their sum is one."""
     x = np.zeros((1, 32, 4, 4), dtype)
     x[:, ::2, 0], x[:, ::2, 1], x[:, 1::2, :, 0], x[:, 1::2, :, 1] = np.inf, -np.inf, -np.inf, np.inf
@@ -122,7 +258,7 @@ def test_infinities_of_both_signs_are_no_nan(lanes, dtype):
             assert everything(given, window) == expected(x, window)
 
 
-def test_places_of_windows_that_are_compared_at_once(lanes, rng, dtype):
+def test_places_of_windows_that_are_compared_at_once(simd, rng, dtype):
     x = rng.standard_normal((1, 16, 4, 30)).astype(dtype)
     for given in (x, channels_last(x)):
         for window in (((2, 2),), ((3, 3), 2), ((2, 2), (1, 3))):

@@ -13,6 +13,7 @@ import pytest
 
 import cunpool as cu
 from cunpool import __main__ as command
+from cunpool import _simd
 from cunpool._cli import demo as _demo
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs a shell's pipes and devices")
@@ -37,6 +38,7 @@ def test_info(capsys):
     printed = capsys.readouterr().out
     assert cu.__version__ in printed
     assert np.__version__ in printed
+    assert f"SIMD      {_simd.IN_USE} (" in printed
     assert "OpenMP    on" in printed if cu.openmp_enabled() else "OFF: a serial build" in printed
 
 

@@ -14,7 +14,7 @@ from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found, run_tasks
 from cunpool._kernels.common.types cimport (
-    index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_multiversion)
+    index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_wide)
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare
 from cunpool._kernels.unpooling.window_codes cimport (
     Block, blocks_of, Codes, codes_in, decode, DECODED, expect_codes, find_block, next_block, PLANES, row_of, rows_in,
@@ -61,8 +61,8 @@ cdef Py_ssize_t take_row(const Job *job, const char *from_plane, char *values, P
     return outside
 
 
-cdef void_multiversion take_across(const char *from_plane, Py_ssize_t flat, item *values, const index *indices,
-                                   Py_ssize_t count, uint64_t size, Py_ssize_t *outside) noexcept nogil:
+cdef void_wide take_across(const char *from_plane, Py_ssize_t flat, item *values, const index *indices,
+                           Py_ssize_t count, uint64_t size, Py_ssize_t *outside) noexcept nogil:
     """`take` for one cell of each channel, where these are neighbours."""
     cdef Py_ssize_t i
     cdef uint64_t cell

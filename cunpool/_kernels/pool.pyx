@@ -23,7 +23,6 @@ from cunpool._kernels.pooling.across cimport pool_channels, pool_large
 from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number, spans_far, TAPS
 from cunpool._kernels.pooling.deal cimport Block, CELLS_ROOM, dealt_cells, over_of, pool_block, Rows
 from cunpool._kernels.pooling.filter cimport filter_block, filter_room
-from cunpool._kernels.pooling.floats cimport cunpool_use_lanes
 from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
 from cunpool._kernels.pooling.pack cimport AXES, lay_out, pack, Reach, Run, span_of, SPARE
 from cunpool._kernels.pooling.plan cimport (
@@ -40,7 +39,6 @@ cdef extern from "_kernels/pool.h":
     object cunpool_pair(object, object, object)
 
 cnp.import_array()
-cunpool_use_lanes(16)  # the longest vectors that the processor has
 
 cdef enum:
     HALF = 8                # the kinds of numbers in half precision, see KINDS
@@ -444,12 +442,6 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
 def named(type pair not None, values, indices):
     """A `pair` of these, which is a named tuple: in a third of the time that Python takes to make one."""
     return cunpool_pair(pair, values, indices)
-
-
-def use_lanes(int lanes):
-    """For the tests: compare so many floats in a vector from now on, 16, 8, or 0, which leaves that to the compiler; at
-    most as many as the processor can, which is how it begins. Returns how many they are."""
-    return cunpool_use_lanes(lanes)
 
 
 def conditions():

@@ -28,6 +28,25 @@
 #define CUNPOOL_COMPILER "unknown"
 #endif
 
+/* Whether the processor and the system have the instruction sets that setup.py names, with all that its flags allow. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#include <cpuid.h>
+static int cunpool_has_avx2(void) {
+    unsigned a, b, c, d;
+    __builtin_cpu_init(); /* it asks the system too, but GCC has names for F16C, and for x86-64-v3, only since 11 and 12 */
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
+        && __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
+}
+static int cunpool_has_avx512(void) {
+    return cunpool_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl");
+}
+#else
+#define cunpool_has_avx2() 0
+#define cunpool_has_avx512() 0
+#endif
+
 /* How many calls are under way in the process, and what each thread remembers of its last parallel region. */
 #if defined(_MSC_VER)
 #include <intrin.h>

@@ -3,6 +3,8 @@ cdef extern from "_kernels/runtime.h":
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
     const int CUNPOOL_BINDS
+    bint cunpool_has_avx2() noexcept nogil
+    bint cunpool_has_avx512() noexcept nogil
     int omp_get_max_threads() noexcept nogil
     int omp_get_num_procs() noexcept nogil
     double omp_get_wtime() noexcept nogil
@@ -106,3 +108,8 @@ def forked():
 def compiler():
     """The compiler that built this module."""
     return (<bytes> CUNPOOL_COMPILER).decode()
+
+
+def instruction_sets():
+    """The instruction sets of kernels that this processor runs, the widest first."""
+    return ["avx512"] * cunpool_has_avx512() + ["avx2"] * cunpool_has_avx2() + ["portable"]

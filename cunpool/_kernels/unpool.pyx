@@ -18,7 +18,6 @@ from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
 from cunpool._kernels.common.types cimport (
     bhalf, entry, float4, float8, half, index, index4, index8, item1, item16, item2, item4, item8)
-from cunpool._kernels.unpooling.elements cimport cunpool_see_whether_it_converts
 from cunpool._kernels.unpooling.fill cimport spread
 from cunpool._kernels.unpooling.fill_plan cimport Spread, spreadable
 from cunpool._kernels.unpooling.fill_window2 cimport select_rows, selectable
@@ -29,7 +28,6 @@ from cunpool._kernels.unpooling.window_codes cimport (
     step_of, WIDTH)
 
 cnp.import_array()
-cunpool_see_whether_it_converts()
 
 cdef enum:
     CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band

@@ -1,11 +1,11 @@
 # Cells as far apart everywhere, brought next to each other: for every array that is no row of neighbours.
 from libc.string cimport memcpy
 
-from cunpool._kernels.common.types cimport item, item1, item2, item4, item8, void_multiversion
+from cunpool._kernels.common.types cimport item, item1, item2, item4, item8, void_wide
 
 
-cdef inline void_multiversion every_cell(item *into, const item *cells, Py_ssize_t stride,
-                                         Py_ssize_t count) noexcept nogil:
+cdef inline void_wide every_cell(item *into, const item *cells, Py_ssize_t stride,
+                                 Py_ssize_t count) noexcept nogil:
     cdef Py_ssize_t i
     if stride == 2:
         for i in range(count):
@@ -21,7 +21,7 @@ cdef inline void_multiversion every_cell(item *into, const item *cells, Py_ssize
             into[i] = cells[stride * i]
 
 
-cdef inline void_multiversion every_cell_back(item *into, const item *cells, Py_ssize_t count) noexcept nogil:
+cdef inline void_wide every_cell_back(item *into, const item *cells, Py_ssize_t count) noexcept nogil:
     """Some cells backwards from this one on, eight bytes at a time."""
     cdef const item8 *before = <const item8 *> (cells + 1)
     cdef Py_ssize_t together = sizeof(item8) // sizeof(item), i
@@ -66,7 +66,7 @@ cdef inline void every(Py_ssize_t size, char *into, const char *cells, Py_ssize_
         every_of(<item8 *> into, <const item8 *> cells, stride, count)
 
 
-cdef inline void_multiversion deal_two(item *even, item *odd, const item *cells, Py_ssize_t count) noexcept nogil:
+cdef inline void_wide deal_two(item *even, item *odd, const item *cells, Py_ssize_t count) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(count):
         even[i] = cells[2 * i]

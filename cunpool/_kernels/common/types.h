@@ -22,28 +22,31 @@ typedef struct { item2 bits; } bhalf;
 typedef int32_t index4 CUNPOOL_ANY;
 typedef int64_t index8 CUNPOOL_ANY;
 
-/* One binary for any machine: the loader takes the widest vectors that the processor has. */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) \
-    && !defined(CUNPOOL_NO_CLONES)
-#define CUNPOOL_MULTIVERSION __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define CUNPOOL_MULTIVERSION
-#endif
-
 /* For loops whose bounds are constants only where they are called; for what many call, but not often; and for what
    hardly any call needs, which is compiled for size. */
 #if defined(__GNUC__)
 #define CUNPOOL_INLINE inline __attribute__((always_inline))
 #define CUNPOOL_NOINLINE __attribute__((noinline))
 #define CUNPOOL_COLD __attribute__((noinline, cold))
+/* For loops that are worth vectors as wide as the instruction set has. Others have narrow ones (setup.py): most rows are
+   short, and what is left of a wide vector is handled one by one. (speed) */
+#if defined(__AVX512F__) && !defined(__clang__)
+#define CUNPOOL_WIDE __attribute__((noinline, target("prefer-vector-width=512")))
+#elif defined(__AVX2__) && !defined(__clang__)
+#define CUNPOOL_WIDE __attribute__((noinline, target("prefer-vector-width=256")))
+#else
+#define CUNPOOL_WIDE CUNPOOL_NOINLINE
+#endif
 #pragma GCC diagnostic ignored "-Wattributes" /* Cython calls them inline all the same */
 #elif defined(_MSC_VER)
 #define CUNPOOL_INLINE __forceinline
 #define CUNPOOL_NOINLINE __declspec(noinline)
+#define CUNPOOL_WIDE CUNPOOL_NOINLINE
 #define CUNPOOL_COLD __declspec(noinline)
 #else
 #define CUNPOOL_INLINE inline
 #define CUNPOOL_NOINLINE
+#define CUNPOOL_WIDE
 #define CUNPOOL_COLD
 #endif
 

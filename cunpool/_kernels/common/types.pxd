@@ -4,10 +4,10 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 cdef extern from "_kernels/common/types.h":
     bint unlikely(bint) noexcept nogil  # Cython's own
 
-    # As a return type it marks a function to be compiled once per vector width. Only void functions can carry it:
-    # Cython declares a variable of any other return type.
-    ctypedef void void_multiversion "CUNPOOL_MULTIVERSION void"
+    # How a function is compiled, as its return type. Only void functions can carry it: Cython declares a variable of
+    # any other return type.
     ctypedef void void_inline "CUNPOOL_INLINE void"
+    ctypedef void void_wide "CUNPOOL_WIDE void"
     ctypedef void void_noinline "CUNPOOL_NOINLINE void"
     ctypedef void void_cold "CUNPOOL_COLD void"
     ctypedef uint8_t item1

@@ -6,8 +6,7 @@ from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport (
-    bhalf, float4, float8, half, index, index8, item1, item2, item4, item8, void_inline, void_multiversion,
-    void_noinline)
+    bhalf, float4, float8, half, index, index8, item1, item2, item4, item8, void_inline, void_noinline, void_wide)
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
 
 cdef extern from "_kernels/pooling/compare.h":
@@ -194,9 +193,9 @@ cdef inline void_inline compare_taps(bint begin, int looks, const Taps *taps, Py
         place[i] = there
 
 
-cdef inline void_multiversion compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
-                                           Py_ssize_t pitch, Py_ssize_t lines, number *best,
-                                           int32_t *place) noexcept nogil:
+cdef inline void_wide compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
+                                   Py_ssize_t pitch, Py_ssize_t lines, number *best,
+                                   int32_t *place) noexcept nogil:
     """`compare_windows`, each cell being looked at for a NaN: the taps by fours, for so many fit the registers."""
     cdef int first = (taps.count - 1) % 4 + 1, tap
     cdef Py_ssize_t window

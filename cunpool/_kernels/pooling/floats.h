@@ -5,15 +5,20 @@
 
 enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together have cells */
 
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(_WIN32) && !defined(__CYGWIN__) \
-    && !defined(CUNPOOL_NO_FLOATS)
+/* Floats of a vector of the instruction set that this file is compiled for; 0 where loops are left to the compiler. GCC
+   does not align the stack for such vectors on Windows. */
+#if defined(__GNUC__) && defined(__AVX2__) && !defined(_WIN32) && !defined(__CYGWIN__)
 #include <immintrin.h>
-static int cunpool_lanes = 0; /* floats of a vector */
-static int cunpool_most_lanes(void) {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512vl") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 0;
-}
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+#define CUNPOOL_LANES 16
+#else
+#define CUNPOOL_LANES 8
+#endif
+#else
+#define CUNPOOL_LANES 0
+#endif
 
+#if CUNPOOL_LANES
 #define AVX512_V __m512
 #define AVX512_PLACES __m512i
 #define AVX512_MASK __mmask16
@@ -90,8 +95,8 @@ static int cunpool_most_lanes(void) {
    look's, which would stay, are added up, in four sums that need not wait for each other, and a sum stays one. (To
    compare each with itself takes longer.)
    What has been read is kept, or else compilers read it again for each use, which takes up to 1.7 times as long. */
-#define CUNPOOL_HOLD(name, isa, V, LANES) \
-    __attribute__((target(isa), always_inline)) static inline int name##_of( \
+#define CUNPOOL_HOLD(name, V, LANES) \
+    __attribute__((always_inline)) static inline int name##_of( \
             int looks, int placed, const char *const *cells, const int32_t *places, Py_ssize_t windows, \
             Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, float *best, \
             int32_t *place) { \
@@ -125,7 +130,7 @@ static int cunpool_most_lanes(void) {
         } \
         return V##_ANY_NAN(V##_ADD(V##_ADD(sum[0], sum[1]), V##_ADD(sum[2], sum[3]))); \
     } \
-    __attribute__((target(isa))) static int name(int looks, const char *const *cells, const int32_t *places, \
+    static int name(int looks, const char *const *cells, const int32_t *places, \
             Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, \
             float *best, int32_t *place) { \
         int placed = place != NULL; \
@@ -141,16 +146,19 @@ static int cunpool_most_lanes(void) {
             return name##_of(looks, 1, cells, places, windows, next, next_place, pitch, lines, best, place); \
         return name##_of(looks, 0, cells, places, windows, next, next_place, pitch, lines, best, place); \
     }
-CUNPOOL_HOLD(cunpool_hold_16, "avx512f", AVX512, 16)
-CUNPOOL_HOLD(cunpool_hold_8, "avx2", AVX2, 8)
+#if CUNPOOL_LANES == 16
+CUNPOOL_HOLD(cunpool_hold, AVX512, 16)
+#else
+CUNPOOL_HOLD(cunpool_hold, AVX2, 8)
+#endif
 
 /* The same of windows of 2 next to each other, which lie in 1, 2 or 4 rows, in whole vectors, of which the last
    does some windows again; and of those in some lines, `step` bytes apart. */
 static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t count) {
     return i + lanes == count || i + 2 * lanes <= count ? i + lanes : count - lanes;
 }
-#define CUNPOOL_HOLD_TWOS_OF(name, isa, V, LANES, number) \
-    __attribute__((target(isa), always_inline)) static inline int name##_of( \
+#define CUNPOOL_HOLD_TWOS_OF(name, V, LANES, number) \
+    __attribute__((always_inline)) static inline int name##_of( \
             int rows, int placed, const char *const *row, Py_ssize_t step, const int32_t *places, \
             Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, number *best, int32_t *place) { \
         V##_V highest, even, odd, x, y, sum[2] = {V##_ZERO(), V##_ZERO()}; \
@@ -194,9 +202,9 @@ static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t
         } \
         return V##_ANY_NAN(V##_ADD(sum[0], sum[1])); \
     }
-#define CUNPOOL_HOLD_TWOS(name, isa, V, LANES) \
-    CUNPOOL_HOLD_TWOS_OF(name, isa, V, LANES, float) \
-    __attribute__((target(isa))) static int name(int rows, int placed, const char *const *row, Py_ssize_t step, \
+#define CUNPOOL_HOLD_TWOS(name, V, LANES) \
+    CUNPOOL_HOLD_TWOS_OF(name, V, LANES, float) \
+    static int name(int rows, int placed, const char *const *row, Py_ssize_t step, \
             const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, float *best, \
             int32_t *place) { \
         if (rows == 1 && placed) \
@@ -211,18 +219,20 @@ static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t
             return name##_of(4, 1, row, step, places, lines, pitch, count, best, place); \
         return name##_of(4, 0, row, step, places, lines, pitch, count, best, place); \
     }
-CUNPOOL_HOLD_TWOS(cunpool_hold_twos_16, "avx512f", AVX512, 16)
-CUNPOOL_HOLD_TWOS(cunpool_hold_twos_8, "avx2", AVX2, 8)
-
 /* Of doubles those in two rows alone. */
-CUNPOOL_HOLD_TWOS_OF(cunpool_hold_doubles, "avx512f,avx512vl", AVX512_DOUBLES, 8, double)
-__attribute__((target("avx512f,avx512vl"))) static int cunpool_hold_twos_of_doubles(
+#if CUNPOOL_LANES == 16
+CUNPOOL_HOLD_TWOS(cunpool_hold_twos, AVX512, 16)
+CUNPOOL_HOLD_TWOS_OF(cunpool_hold_doubles, AVX512_DOUBLES, 8, double)
+static int cunpool_hold_twos_of_doubles(
         int placed, const char *const *row, Py_ssize_t step, const int32_t *places, Py_ssize_t lines,
         Py_ssize_t pitch, Py_ssize_t count, double *best, int32_t *place) {
     if (placed)
         return cunpool_hold_doubles_of(2, 1, row, step, places, lines, pitch, count, best, place);
     return cunpool_hold_doubles_of(2, 0, row, step, places, lines, pitch, count, best, place);
 }
+#else
+CUNPOOL_HOLD_TWOS(cunpool_hold_twos, AVX2, 8)
+#endif
 
 /* 1 where that could be done, and there was no NaN for sure; 0 where it can't be done, -1 where one may be. */
 static inline int cunpool_held(int looks, const char *const *cells, const int32_t *places, Py_ssize_t windows,
@@ -230,36 +240,22 @@ static inline int cunpool_held(int looks, const char *const *cells, const int32_
                                float *best, int32_t *place) {
     if (lines % 16 != 0)
         return 0;
-    if (cunpool_lanes == 16)
-        return cunpool_hold_16(looks, cells, places, windows, next, next_place, pitch, lines, best, place) ? -1 : 1;
-    if (cunpool_lanes == 8)
-        return cunpool_hold_8(looks, cells, places, windows, next, next_place, pitch, lines, best, place) ? -1 : 1;
-    return 0;
+    return cunpool_hold(looks, cells, places, windows, next, next_place, pitch, lines, best, place) ? -1 : 1;
 }
 static inline int cunpool_held_twos(int size, int rows, int placed, const char *const *row, Py_ssize_t step,
                                     const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
                                     void *best, int32_t *place) {
-    if (size != sizeof(float) && (rows != 2 || cunpool_lanes != 16))
+    if (size != sizeof(float) && (rows != 2 || CUNPOOL_LANES != 16))
         return 0;
+#if CUNPOOL_LANES == 16
     if (size != sizeof(float))
         return cunpool_hold_twos_of_doubles(placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
-    if (cunpool_lanes == 16)
-        return cunpool_hold_twos_16(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
-    if (cunpool_lanes == 8)
-        return cunpool_hold_twos_8(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
-    return 0;
+#endif
+    return cunpool_hold_twos(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
 }
 #else
-static int cunpool_lanes = 0;
-#define cunpool_most_lanes() 0
 #define cunpool_held(looks, cells, places, windows, next, next_place, pitch, lines, best, place) 0
 #define cunpool_held_twos(size, rows, placed, row, step, places, lines, pitch, count, best, place) 0
 #endif
-
-/* Floats of a vector from now on: `lanes`, or as many as the processor has, if these are fewer. Returns that number. */
-static inline int cunpool_use_lanes(int lanes) {
-    int most = cunpool_most_lanes();
-    return cunpool_lanes = lanes < most ? lanes : most;
-}
 
 #endif

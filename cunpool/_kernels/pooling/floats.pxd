@@ -4,7 +4,6 @@
 from libc.stdint cimport int32_t
 
 cdef extern from "_kernels/pooling/floats.h":
-    int cunpool_use_lanes(int lanes)
     enum:
         LOOKS "CUNPOOL_LOOKS"
     int held "cunpool_held"(int looks, const char **cells, const int32_t *places, Py_ssize_t windows, Py_ssize_t next,

@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.types cimport (
-    bhalf, float4, float8, half, item1, item2, item4, item8, void_inline, void_multiversion)
+    bhalf, float4, float8, half, item1, item2, item4, item8, void_inline, void_wide)
 from cunpool._kernels.pooling.compare cimport fill_lowest, int1, int2, int4, number, plain, Taps
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
 
@@ -36,7 +36,7 @@ cdef struct Numbers:
     bint held                   # whether `held_threes` knows them
 
 
-cdef inline void_multiversion highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
+cdef inline void_wide highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
     """The highest of some runs, four at a time."""
     # Copies, because the compiler has to fear that writing changes `runs`.
     cdef const plain *first = <const plain *> runs[0]
@@ -92,8 +92,8 @@ cdef inline void_inline highest_taps(int looks, const Taps *taps, Py_ssize_t ahe
         highest_4(into, run[0], run[1], run[2], run[3], cells)
 
 
-cdef inline void_multiversion highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
-                                           Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
+cdef inline void_wide highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
+                                   Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
     """`highest_windows`, each cell being looked at for a NaN."""
     cdef Py_ssize_t window
     for window in range(windows):
@@ -116,8 +116,8 @@ cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     highest_each(taps, windows, next, pitch, lines, into, nan)
 
 
-cdef inline void_multiversion highest_of_halves(const char **runs, int count, int2 *into,
-                                                Py_ssize_t cells) noexcept nogil:
+cdef inline void_wide highest_of_halves(const char **runs, int count, int2 *into,
+                                        Py_ssize_t cells) noexcept nogil:
     """The same for half precision."""
     cdef const int2 *first = <const int2 *> runs[0]
     cdef const int2 *second
@@ -135,7 +135,7 @@ cdef inline void_multiversion highest_of_halves(const char **runs, int count, in
         first = into
 
 
-cdef inline void_multiversion look_for_odd(const number *row, Py_ssize_t count, bint *odd) noexcept nogil:
+cdef inline void_wide look_for_odd(const number *row, Py_ssize_t count, bint *odd) noexcept nogil:
     """Whether there is a NaN or a negative zero."""
     # As unsigned integers NaN of the first sign and negative zero follow each other, and those of the other come last.
     cdef item2 infinity = 0x7C00 if number is half else 0x7F80, near_2 = 0xFFFF, last_2 = 0
@@ -173,8 +173,8 @@ cdef inline Numbers numbers_of(number *_) noexcept nogil:
     return numbers
 
 
-cdef inline void_multiversion copy_rows(char *into, Py_ssize_t into_step, const char *rows, Py_ssize_t step,
-                                        Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+cdef inline void_wide copy_rows(char *into, Py_ssize_t into_step, const char *rows, Py_ssize_t step,
+                                Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """Copy some rows, as one where all follow each other."""
     cdef Py_ssize_t row
     if into_step == size and step == size:

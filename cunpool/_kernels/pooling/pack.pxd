@@ -6,7 +6,7 @@ from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.copy_strided cimport every
 from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8, void_multiversion
+from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8, void_wide
 from cunpool._kernels.pooling.compare cimport fill_lowest, int1, int2, int4, int8, number, vector_of
 
 cdef extern from "_kernels/pooling/pack.h":
@@ -123,8 +123,8 @@ cdef inline Py_ssize_t whole_vectors(Py_ssize_t count, Py_ssize_t size) noexcept
     return (count + vector - 1) // vector * vector
 
 
-cdef inline void_multiversion widen_row(item4 *into, const char *row, Py_ssize_t step, Py_ssize_t count,
-                                        number *full) noexcept nogil:
+cdef inline void_wide widen_row(item4 *into, const char *row, Py_ssize_t step, Py_ssize_t count,
+                                number *full) noexcept nogil:
     """Copy `count` cells of half precision, `step` bytes apart, as single precision."""
     cdef item2[CHUNK] halves
     cdef Py_ssize_t some, i
@@ -158,7 +158,7 @@ cdef inline void pack_row(char *into, const char *row, Py_ssize_t step, Py_ssize
             (<number *> into)[i] = (<const number *> (row + i * step))[0]
 
 
-cdef inline void_multiversion flip_first_bits(char *cells, Py_ssize_t count, number *full) noexcept nogil:
+cdef inline void_wide flip_first_bits(char *cells, Py_ssize_t count, number *full) noexcept nogil:
     """Make signed numbers of unsigned ones, of the same order, or the other way."""
     cdef Py_ssize_t i
     if number is item1 or number is item2 or number is item4 or number is item8:

@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t
 
 from cunpool._kernels.common.caches cimport CACHE_LINE, prefetch_range, PREFETCH_SHORT_ROWS_BYTES, PREFETCH_WINDOWS
 from cunpool._kernels.common.checks cimport assert_in_block
-from cunpool._kernels.common.types cimport float4, float8, item1, item2, item8, void_inline, void_multiversion
+from cunpool._kernels.common.types cimport float4, float8, item1, item2, item8, void_inline, void_wide
 from cunpool._kernels.pooling.compare cimport hold, int1, int8, mark, number, vector_of
 from cunpool._kernels.pooling.floats cimport done, held_twos, hopeful
 
@@ -202,9 +202,9 @@ cdef inline void_inline compare_by_rows(int rows, const char **row, Py_ssize_t s
         compare_rows(4, row, step, places, count, lines, ahead, piece, limit, best, place)
 
 
-cdef inline void_multiversion compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
-                                                Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
-                                                const char *limit, number *best, int32_t *place) noexcept nogil:
+cdef inline void_wide compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
+                                        Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
+                                        const char *limit, number *best, int32_t *place) noexcept nogil:
     """`compare_rows` of numbers of several bytes."""
     # With a constant these take up to a fifth less time, for a larger wheel; doubles 0.9 to 1.3 times as long.
     if number is float4:
@@ -213,17 +213,17 @@ cdef inline void_multiversion compare_each_twos(int rows, const char **row, Py_s
         compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, best, place)
 
 
-cdef inline void_multiversion compare_bytes(int rows, const char **row, Py_ssize_t step, Py_ssize_t count,
-                                            Py_ssize_t lines, Py_ssize_t ahead, const char *limit, number *best,
-                                            item1 *code) noexcept nogil:
+cdef inline void_wide compare_bytes(int rows, const char **row, Py_ssize_t step, Py_ssize_t count,
+                                    Py_ssize_t lines, Py_ssize_t ahead, const char *limit, number *best,
+                                    item1 *code) noexcept nogil:
     """`compare_rows` of bytes, which are faster in one piece if nothing is fetched."""
     cdef Py_ssize_t piece = PREFETCH_WINDOWS if ahead else max(count, vector_of(1))
     if number is int1 or number is item1:
         compare_by_rows(rows, row, step, NULL, count, lines, ahead, piece, limit, best, code)
 
 
-cdef inline void_multiversion places_of_codes(const item1 *code, const int32_t *places, int rows, const int32_t *begin,
-                                              Py_ssize_t count, int32_t *place) noexcept nogil:
+cdef inline void_wide places_of_codes(const item1 *code, const int32_t *places, int rows, const int32_t *begin,
+                                      Py_ssize_t count, int32_t *place) noexcept nogil:
     """The places of windows of 2 by their codes, from those of their rows, and from where each window begins if that is
     known."""
     cdef int32_t below = places[1] - 2 if rows > 1 else 0, behind = places[2] - 4 if rows > 2 else 0

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint32_t
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport void_inline, void_multiversion
+from cunpool._kernels.common.types cimport void_inline, void_wide
 from cunpool._kernels.pooling.compare cimport beats, first_tap, inside, lowest, spans_far
 from cunpool._kernels.pooling.filter cimport FILTERED_MORE, plan_filter
 from cunpool._kernels.pooling.pack cimport (
@@ -51,8 +51,8 @@ cdef inline void swap(Run *run) noexcept nogil:
     run.codes, run.other_codes = run.other_codes, run.codes
 
 
-cdef inline void_multiversion reach_along(Run *run, Py_ssize_t kernel, Py_ssize_t unit, Py_ssize_t worth, bint coding,
-                                          compared *compared_type, code *code_type) noexcept nogil:
+cdef inline void_wide reach_along(Run *run, Py_ssize_t kernel, Py_ssize_t unit, Py_ssize_t worth, bint coding,
+                                  compared *compared_type, code *code_type) noexcept nogil:
     """The highest of `kernel` cells, `unit` cells apart, from each cell on: the run against itself, shifted."""
     cdef Py_ssize_t reached = 1, shift, count = run.length
     while reached < kernel:
@@ -69,9 +69,9 @@ cdef inline void_multiversion reach_along(Run *run, Py_ssize_t kernel, Py_ssize_
         reached += shift
 
 
-cdef inline void_multiversion reach_in_turn(Run *run, Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t kernel,
-                                            Py_ssize_t dilation, Py_ssize_t stride, Py_ssize_t row, Py_ssize_t worth,
-                                            bint coding, compared *compared_type, code *code_type) noexcept nogil:
+cdef inline void_wide reach_in_turn(Run *run, Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t kernel,
+                                    Py_ssize_t dilation, Py_ssize_t stride, Py_ssize_t row, Py_ssize_t worth,
+                                    bint coding, compared *compared_type, code *code_type) noexcept nogil:
     """The highest of `kernel` rows of `row` cells each, for `windows` of every `rows` rows."""
     cdef compared *into = <compared *> run.other_values
     cdef code *code_into = <code *> run.other_codes

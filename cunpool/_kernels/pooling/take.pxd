@@ -8,7 +8,7 @@ from cunpool._kernels.common.copy_strided cimport every
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport (
-    bhalf, float4, float8, half, index, index4, index8, item1, item2, item4, item8, void_multiversion)
+    bhalf, float4, float8, half, index, index4, index8, item1, item2, item4, item8, void_wide)
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8, number
 from cunpool._kernels.pooling.pack cimport (
     AXES, CHANNEL, CHUNK, code, cunpool_narrow, Offsets, Reach, Run, TURN, whole_vectors)
@@ -32,8 +32,8 @@ cdef inline number unpacked(const char *values, Py_ssize_t i, number *full) noex
     return x
 
 
-cdef inline void_multiversion take_values(char *into, Py_ssize_t into_step, const char *values, Py_ssize_t stride,
-                                          Py_ssize_t count, number *full) noexcept nogil:
+cdef inline void_wide take_values(char *into, Py_ssize_t into_step, const char *values, Py_ssize_t stride,
+                                  Py_ssize_t count, number *full) noexcept nogil:
     """Every `stride`-th value, of as many as CHUNK."""
     cdef number[CHUNK] line
     cdef Py_ssize_t i
@@ -53,8 +53,8 @@ cdef inline void_multiversion take_values(char *into, Py_ssize_t into_step, cons
         cunpool_copy(into, <const char *> line, count * sizeof(number))
 
 
-cdef inline void_multiversion take_codes(uint32_t *line, const code *codes, Py_ssize_t stride,
-                                         Py_ssize_t count) noexcept nogil:
+cdef inline void_wide take_codes(uint32_t *line, const code *codes, Py_ssize_t stride,
+                                 Py_ssize_t count) noexcept nogil:
     """Every `stride`-th code."""
     cdef Py_ssize_t i
     if stride == 1:
@@ -68,8 +68,8 @@ cdef inline void_multiversion take_codes(uint32_t *line, const code *codes, Py_s
             line[i] = codes[i * stride]
 
 
-cdef inline void_multiversion write_line(const Reach *reach, char *into, Py_ssize_t into_step, const uint32_t *codes,
-                                         Py_ssize_t base, const index *ramp, Py_ssize_t count) noexcept nogil:
+cdef inline void_wide write_line(const Reach *reach, char *into, Py_ssize_t into_step, const uint32_t *codes,
+                                 Py_ssize_t base, const index *ramp, Py_ssize_t count) noexcept nogil:
     """Indices of `count` windows: codes as they are; or places, each as much further as the `ramp` says."""
     cdef Offsets offsets = reach.offsets  # the compiler has to fear that writing results changes these
     cdef index[CHUNK] line

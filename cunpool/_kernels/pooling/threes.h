@@ -8,7 +8,7 @@
 
 enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at again, which changes nothing */
 
-#ifdef AVX512_V
+#if CUNPOOL_LANES
 #include <math.h>
 
 /* The numbers from one on, of two vectors that follow each other; and vectors of the one or two numbers here. */
@@ -45,8 +45,8 @@ enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at ag
 /* The highest of a vector of windows that begin 1 or 2 cells apart, the first one `at` a cell of its first row; the
    other rows are so far from there. All cells are added up, or else `some`, where windows reach over an edge, and
    others count as the lowest number. */
-#define CUNPOOL_HOLD_THREES_AT(name, isa, V, LANES) \
-    __attribute__((target(isa), always_inline)) static inline V##_V name##_at( \
+#define CUNPOOL_HOLD_THREES_AT(name, V, LANES) \
+    __attribute__((always_inline)) static inline V##_V name##_at( \
             int stride, const char *at, const Py_ssize_t *row, const V##_CHOSEN *some, V##_V *sum) { \
         V##_V highest = V##_ZERO(), x, y, z, even; \
         const float *cells; \
@@ -89,9 +89,9 @@ enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at ag
     const char *const *row, Py_ssize_t step, Py_ssize_t ahead, Py_ssize_t lines, Py_ssize_t cells, \
     Py_ssize_t before, Py_ssize_t windows, char *best, Py_ssize_t pitch
 #define CUNPOOL_THREES row, step, ahead, lines, cells, before, windows, best, pitch
-#define CUNPOOL_HOLD_THREES(name, isa, V, LANES) \
-    CUNPOOL_HOLD_THREES_AT(name, isa, V, LANES) \
-    __attribute__((target(isa), always_inline)) static inline int name##_of(int stride, CUNPOOL_THREES_GIVEN) { \
+#define CUNPOOL_HOLD_THREES(name, V, LANES) \
+    CUNPOOL_HOLD_THREES_AT(name, V, LANES) \
+    __attribute__((always_inline)) static inline int name##_of(int stride, CUNPOOL_THREES_GIVEN) { \
         V##_V highest, sum[3] = {V##_ZERO(), V##_ZERO(), V##_ZERO()}; \
         V##_CHOSEN begin[3], end[3]; \
         /* One pointer: of three compilers make a vector, and take it apart again, for a fifth of the time. */ \
@@ -134,27 +134,23 @@ enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at ag
         return V##_ANY_NAN(V##_ADD(V##_ADD(sum[0], sum[1]), sum[2])); \
     } \
     /* Twice, for it takes 1.2 times as long to ask for each vector whether to fetch. */ \
-    __attribute__((target(isa), noinline)) static int name##_by_1(CUNPOOL_THREES_GIVEN) { \
+    __attribute__((noinline)) static int name##_by_1(CUNPOOL_THREES_GIVEN) { \
         if (ahead) \
             return name##_of(1, CUNPOOL_THREES); \
         return name##_of(1, row, step, 0, lines, cells, before, windows, best, pitch); \
     } \
-    __attribute__((target(isa), noinline)) static int name##_by_2(CUNPOOL_THREES_GIVEN) { \
+    __attribute__((noinline)) static int name##_by_2(CUNPOOL_THREES_GIVEN) { \
         return name##_of(2, CUNPOOL_THREES); \
     }
-CUNPOOL_HOLD_THREES(cunpool_hold_threes_16, "avx512f", AVX512, 16)
-CUNPOOL_HOLD_THREES(cunpool_hold_threes_8, "avx2", AVX2, 8)
+#if CUNPOOL_LANES == 16
+CUNPOOL_HOLD_THREES(cunpool_hold_threes, AVX512, 16)
+#else
+CUNPOOL_HOLD_THREES(cunpool_hold_threes, AVX2, 8)
+#endif
 
 /* As `cunpool_held`. */
 static inline int cunpool_held_threes(int stride, CUNPOOL_THREES_GIVEN) {
-    int nan;
-    if (!cunpool_lanes)
-        return 0;
-    if (cunpool_lanes == 16)
-        nan = (stride == 1 ? cunpool_hold_threes_16_by_1 : cunpool_hold_threes_16_by_2)(CUNPOOL_THREES);
-    else
-        nan = (stride == 1 ? cunpool_hold_threes_8_by_1 : cunpool_hold_threes_8_by_2)(CUNPOOL_THREES);
-    return nan ? -1 : 1;
+    return (stride == 1 ? cunpool_hold_threes_by_1 : cunpool_hold_threes_by_2)(CUNPOOL_THREES) ? -1 : 1;
 }
 #else
 #define cunpool_held_threes(stride, row, step, ahead, lines, cells, before, windows, best, pitch) 0

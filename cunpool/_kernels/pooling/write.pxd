@@ -6,7 +6,7 @@ from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_copy, c
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport index, index4, index8, item1, item2, void_inline, void_multiversion
+from cunpool._kernels.common.types cimport index, index4, index8, item1, item2, void_inline, void_wide
 from cunpool._kernels.pooling.compare cimport number
 
 cdef enum:
@@ -107,8 +107,8 @@ cdef inline void_inline store_places(const Target *target, Py_ssize_t base, Py_s
             write_places(indices + lines - 16, base + (lines - 16) * stride, stride, 16, place + lines - 16)
 
 
-cdef inline void_multiversion write_indices(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                            const int32_t *place) noexcept nogil:
+cdef inline void_wide write_indices(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                    const int32_t *place) noexcept nogil:
     """The indices of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
     # Copies, because the compiler has to fear that writing results changes `target`.
     cdef char *indices = target.indices
@@ -146,7 +146,7 @@ cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t st
         to += target.index_step
 
 
-cdef inline void_multiversion copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
+cdef inline void_wide copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
     """`cunpool_copy` in the longest vectors that there are."""
     cunpool_copy(to, values, size)
 

@@ -41,34 +41,17 @@ static inline uint16_t half_of(float x) {
     return (uint16_t) (sign | (size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13);
 }
 
-static inline uint16_t half_sum_anywhere(uint16_t a, uint16_t b) { return half_of(half_value(a) + half_value(b)); }
-
-/* Processors that convert take a quarter of the time. Assembly, for loops that no compiler makes for them alone. */
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(CUNPOOL_NO_CLONES)
-#include <cpuid.h>
-static int cunpool_converts = 0;
-static inline void cunpool_see_whether_it_converts(void) {
-    unsigned a, b, c, d;
-    __builtin_cpu_init(); /* it sees what the system keeps, too; but old compilers do not know the name of F16C */
-    cunpool_converts = __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
-}
+/* Processors that convert take a quarter of the time. */
+#if defined(__F16C__)
+#include <immintrin.h>
 static inline uint16_t half_sum(uint16_t a, uint16_t b) {
-    float x, y;
-    uint32_t bits;
-    if (!cunpool_converts)
-        return half_sum_anywhere(a, b);
-    __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(x) : "r"((uint32_t) a));
-    __asm__ volatile("vmovd %1, %0; vcvtph2ps %0, %0" : "=x"(y) : "r"((uint32_t) b));
-    x += y;
+    float x = _cvtsh_ss(a) + _cvtsh_ss(b);
     if (CUNPOOL_RARELY(x != x))
         return 0x7E00;
-    /* 0: to the nearest, ties to even. */
-    __asm__ volatile("vcvtps2ph $0, %1, %1; vmovd %1, %0" : "=r"(bits), "+x"(x));
-    return (uint16_t) bits;
+    return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT);
 }
 #else
-static inline void cunpool_see_whether_it_converts(void) {}
-#define half_sum half_sum_anywhere
+static inline uint16_t half_sum(uint16_t a, uint16_t b) { return half_of(half_value(a) + half_value(b)); }
 #endif
 
 #define CUNPOOL_SUM(NAME, NUMBER) \

@@ -7,7 +7,6 @@ from cunpool._kernels.common.types cimport (
 cdef extern from "_kernels/unpooling/elements.h":
     float half_value(item2) noexcept nogil
     item2 half_of(float) noexcept nogil
-    void cunpool_see_whether_it_converts() noexcept nogil
     item2 half_sum(item2, item2) noexcept nogil
     float4 float_sum(float4, float4) noexcept nogil
     float8 double_sum(float8, float8) noexcept nogil

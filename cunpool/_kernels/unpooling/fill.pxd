@@ -17,7 +17,7 @@ from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport (
-    bhalf, entry, float4, float8, half, item, item1, item16, item2, item4, item8, void_multiversion, void_noinline)
+    bhalf, entry, float4, float8, half, item, item1, item16, item2, item4, item8, void_noinline, void_wide)
 from cunpool._kernels.unpooling.elements cimport alone
 from cunpool._kernels.unpooling.fill_codes cimport fill, twice
 from cunpool._kernels.unpooling.fill_lines cimport spread_mixed, spread_rows, spread_twos, spread_unit, spread_units
@@ -123,7 +123,7 @@ cdef inline void_noinline zero_rest(const Spread *way, const Block *block) noexc
             zero_line(out + row * way.row.full_step, units, size, way.pitch)
 
 
-cdef inline void_multiversion quieten(const char *values, Py_ssize_t count, entry *quiet) noexcept nogil:
+cdef inline void_wide quieten(const char *values, Py_ssize_t count, entry *quiet) noexcept nogil:
     """What is left of numbers that are added to nothing."""
     cdef Py_ssize_t i
     for i in range(count):
@@ -244,9 +244,9 @@ cdef inline void_noinline fill_ramp(const Spread *way, uint32_t *ramp) noexcept 
     assert_in_block(at <= RAMP)
 
 
-cdef inline void_multiversion spread_lines(const Spread *way, char *out, Py_ssize_t below, const part *codes,
-                                           const part *values, Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t unit,
-                                           int first) noexcept nogil:
+cdef inline void_wide spread_lines(const Spread *way, char *out, Py_ssize_t below, const part *codes,
+                                   const part *values, Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t unit,
+                                   int first) noexcept nogil:
     """The lines of each row of windows along its axis, from this one on: the next one lies so many bytes `below`."""
     cdef Py_ssize_t taps = way.line.taps, step = way.row.taps * below, row
     cdef part tap_code = <part> way.line.code, code

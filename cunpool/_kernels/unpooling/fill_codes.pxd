@@ -1,7 +1,7 @@
 # What windows that are spread are known by: the codes of their cells, one after the other, from codes or from places.
 from libc.stdint cimport int64_t, uint32_t
 
-from cunpool._kernels.common.types cimport index, index4, index8, item1, void_inline, void_multiversion
+from cunpool._kernels.common.types cimport index, index4, index8, item1, void_inline, void_wide
 from cunpool._kernels.unpooling.fill_plan cimport Spread
 from cunpool._kernels.unpooling.fill_select cimport part
 
@@ -9,8 +9,8 @@ cdef enum:
     WIDENED = 64            # codes in the widest vector
 
 
-cdef inline void_multiversion fill_codes(const item1 *given, Py_ssize_t count, Py_ssize_t cells, part *codes,
-                                         bint *wrong) noexcept nogil:
+cdef inline void_wide fill_codes(const item1 *given, Py_ssize_t count, Py_ssize_t cells, part *codes,
+                                 bint *wrong) noexcept nogil:
     """Codes as wide as a part, in whole vectors, of which the last one is done again."""
     cdef item1 largest = 0
     cdef Py_ssize_t left = count % WIDENED if count > WIDENED else 0, some = count - left, i
@@ -51,9 +51,9 @@ cdef inline void_inline code_places(int stretches, const index *given, const uin
         wrong[0] = True
 
 
-cdef inline void_multiversion fill_from_places(const Spread *way, const index *given, const uint32_t *ramp,
-                                               Py_ssize_t count, uint32_t base, part *codes,
-                                               bint *wrong) noexcept nogil:
+cdef inline void_wide fill_from_places(const Spread *way, const index *given, const uint32_t *ramp,
+                                       Py_ssize_t count, uint32_t base, part *codes,
+                                       bint *wrong) noexcept nogil:
     """`code_places`, compiled apart for windows of few stretches."""
     if way.stretches == 1:
         code_places(1, given, ramp, count, base, way.first, way.wide, codes, wrong)

@@ -111,14 +111,9 @@ CUNPOOL_CHOOSE_LONG(cunpool_choose_4_long, item4)
 CUNPOOL_CHOOSE_LONG(cunpool_choose_8_long, item8)
 
 /* A line of units of a few bytes, or the most of it: some vectors, again and again, whose bytes are brought into
-   another order, and have codes of their own. On x86-64 an instruction for that is newer than the first ones. */
-#if defined(__GNUC__) && !defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
-#if defined(__x86_64__)
-__attribute__((target("avx2")))
-#define CUNPOOL_MIXES __builtin_cpu_supports("avx2")
-#else
+   another order, and have codes of their own. The first processors of x86-64 have no instruction for that. */
+#if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))
 #define CUNPOOL_MIXES 1
-#endif
 static void cunpool_spread_mixed(char *out, const char *codes, const char *values, Py_ssize_t times,
                                  Py_ssize_t step, int vectors, const Py_ssize_t *at,
                                  const uint8_t (*order)[16], const uint8_t (*wanted)[16]) {

@@ -9,7 +9,7 @@ from cunpool._kernels.common.caches cimport (
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport entry, index, void_inline, void_multiversion
+from cunpool._kernels.common.types cimport entry, index, void_inline, void_wide
 from cunpool._kernels.unpooling.elements cimport alone, chosen
 from cunpool._kernels.unpooling.indices cimport clear, of_two, side_by_side
 
@@ -110,8 +110,8 @@ cdef inline void_inline select_tile(const Job *job, int lines, bint deep, Tile *
     tile.seen |= seen
 
 
-cdef inline void_multiversion select_lines(const Job *job, int lines, bint deep, Tile *tile, entry *full,
-                                           index *index_type) noexcept nogil:
+cdef inline void_wide select_lines(const Job *job, int lines, bint deep, Tile *tile, entry *full,
+                                   index *index_type) noexcept nogil:
     """`select_tile` compiled apart for what there is."""
     if lines == 1:
         select_tile(job, 1, False, tile, full, index_type)

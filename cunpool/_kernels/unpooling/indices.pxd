@@ -7,7 +7,7 @@ from cunpool._kernels.common.arrays cimport raster_stride, view_of
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, Job
-from cunpool._kernels.common.types cimport item2, item4, item8, void_multiversion
+from cunpool._kernels.common.types cimport item2, item4, item8, void_wide
 
 cdef enum:
     LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
@@ -74,7 +74,7 @@ cdef inline bint dense(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssi
     return last + size == cells * size
 
 
-cdef inline void_multiversion clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+cdef inline void_wide clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """Zero some cells of `size` bytes, `step` bytes apart: calling `memset` for each takes longer."""
     cdef Py_ssize_t i
     if size == 1:
@@ -94,8 +94,8 @@ cdef inline void_multiversion clear_row(char *out, Py_ssize_t step, Py_ssize_t c
             memset(out + i * step, 0, size)
 
 
-cdef inline void_multiversion clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
-                                          Py_ssize_t size) noexcept nogil:
+cdef inline void_wide clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
+                                  Py_ssize_t size) noexcept nogil:
     """`clear` where cells don't follow each other in raster order."""
     cdef Py_ssize_t width = job.g.full[2], cells
     if job.raster_stride_bytes:

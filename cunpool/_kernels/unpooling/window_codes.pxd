@@ -7,7 +7,7 @@ from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
-from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_multiversion, void_noinline
+from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_noinline, void_wide
 
 cdef enum:
     DECODED = 512           # codes that are decoded together at most,
@@ -241,9 +241,9 @@ cdef inline void_inline decode_vectors(bint deep, const Geometry *g, const Codes
     all_there[0] = any_outside >> 31 == 0
 
 
-cdef inline void_multiversion decode_near(const Geometry *g, const Codes *codes, const char *collected, int code_size,
-                                          const int32_t *start, Py_ssize_t count, index4 *places,
-                                          bint *all_there) noexcept nogil:
+cdef inline void_wide decode_near(const Geometry *g, const Codes *codes, const char *collected, int code_size,
+                                  const int32_t *start, Py_ssize_t count, index4 *places,
+                                  bint *all_there) noexcept nogil:
     """The places of some codes, and of as many more as fill a vector; -1 for those that name none."""
     cdef uint16_t code[DECODED]
     cdef Py_ssize_t i
