@@ -1,11 +1,7 @@
 """Pooling: the maximum of each window and its place. Valid input is assumed.
 
-`plan_pool` is the list of ways, and `plan_call` says which planes are copied to C order before. Windows of 2 in
-contiguous rows are compared where they lie. Without indices, what is contiguous along an axis, or interleaves the
-channels, is filtered. Every window of few cells is compared in all channels, where these are neighbours; rows of small
-windows are dealt out, with indices along any axis, and those of few interleaved channels; all else is packed, reached
-and taken. What is left, windows that miss the array, are larger than any block or have their cells far apart, is looked
-at cell by cell.
+`METHODS` is the table of methods, in the order in which they are tried, with their conditions in `pooling/plan.pxd`.
+`plan_call` says which planes are copied to C order before.
 """
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.string cimport memset
@@ -14,26 +10,30 @@ cimport numpy as cnp
 from cunpool._kernels.common.arrays cimport plane_address, view_of
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, KEEP_GIL_MAX_BYTES, NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
-from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry, geometry_of
+from cunpool._kernels.common.geometry cimport element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, fill_memory, Job
+from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
 from cunpool._kernels.pooling.across cimport pool_channels, pool_large
-from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number, spans_far, TAPS
+from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number
 from cunpool._kernels.pooling.deal cimport Block, CELLS_ROOM, dealt_cells, over_of, pool_block, Rows
 from cunpool._kernels.pooling.filter cimport filter_block, filter_room
 from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
 from cunpool._kernels.pooling.pack cimport AXES, lay_out, pack, Reach, Run, span_of, SPARE
 from cunpool._kernels.pooling.plan cimport (
-    ACROSS_TAKEN, Copied, COPIED_TAKEN, copy_planes, DEALT, FILTERED_TAKEN, foldable, join, JOINED_TAKEN, LARGE_TAKEN,
-    MANY, Plan, plan_dealt, plan_filtered, planes_copied, REACHED_TAKEN, ROLLED_TAKEN, STREAMED_TAKEN, turn_to_channels,
-    TURNED_TAKEN, TWOS_TAKEN, UNITS_TAKEN, WHOLE_TAKEN)
-from cunpool._kernels.pooling.reach cimport plan_offsets, plan_reach, reach_all, table_bytes
-from cunpool._kernels.pooling.rolling cimport plan_rolling, roll_rows, rolling_bytes, rolling_why_not
+    across_few_why_not, ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes,
+    deal_why_not, filter_why_not, FILTERED_TAKEN, HALF, JOINED_TAKEN, LARGE_TAKEN, Plan, reach_why_not, REACHED_TAKEN,
+    rolling_stripes_why_not, ROLLED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, UNITS_TAKEN, WHOLE_TAKEN,
+    window2_why_not)
+from cunpool._kernels.pooling.reach cimport plan_offsets, reach_all, table_bytes
+from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.take cimport take
-from cunpool._kernels.pooling.twos cimport begin_rows, pool_twos, rows_together, twos, twos_together
+from cunpool._kernels.pooling.twos cimport begin_rows, pool_twos, twos_together
 from cunpool._kernels.pooling.write cimport LINE, VECTOR
+from cunpool._kernels.runtime cimport explaining
+from cunpool._kernels.runtime import Planned
 
 cdef extern from "_kernels/pool.h":
     object cunpool_pair(object, object, object)
@@ -41,10 +41,6 @@ cdef extern from "_kernels/pool.h":
 cnp.import_array()
 
 cdef enum:
-    HALF = 8                # the kinds of numbers in half precision, see KINDS
-    BHALF = 9
-    WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
-    WIDE_UNSIGNED = 7
     COLOUR = 640            # buffers should not begin at the same place in a page, nor in the same cache line
 
 
@@ -195,6 +191,15 @@ cdef Kernel[12] REACH = [
     <Kernel> pool_reached[float4], <Kernel> pool_reached[float8]]
 
 
+# What `explain` tells of a plan beside its method.
+cdef dict WAYS = {
+    JOINED_TAKEN: "planes are stacked: their rows follow each other as those of one plane",
+    TURNED_TAKEN: "another axis is taken for the width, along which memory runs",
+    UNITS_TAKEN: "a column is all channels, which are interleaved",
+    WHOLE_TAKEN: "the rows of a block are read as one run",
+    STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
+}
+
 # The ways that a call can take, for the tests: what `pool` returns is a sum of these.
 JOINED = JOINED_TAKEN
 ACROSS = ACROSS_TAKEN
@@ -210,25 +215,24 @@ UNITS = UNITS_TAKEN
 ROLLED = ROLLED_TAKEN
 
 
-cdef Py_ssize_t places_bytes(const Job *job, const Plan *plan) noexcept nogil:
-    """Bytes of the table by which codes become places, if the way asks for that and takes one, else 0."""
-    return table_bytes(job) if plan.reach.places else 0
+cdef Py_ssize_t places_bytes(const Plan *plan) noexcept nogil:
+    """Bytes of the table by which codes become places, if the method asks for that and takes one, else 0."""
+    return table_bytes(&plan.job) if plan.ways & REACHED_TAKEN and plan.reach.places else 0
 
 
-cdef void plan_places(const Job *job, Plan *plan, char **rest) noexcept nogil:
-    """How codes become places, if the way asks for that, with a table from what is left of scratch memory."""
-    cdef Py_ssize_t size = places_bytes(job, plan)
-    if plan.reach.places:
-        plan_offsets(job, &plan.reach.offsets, <int64_t *> next_part(rest, size) if size else NULL)
+cdef void plan_places(Plan *plan, char **rest) noexcept nogil:
+    """How codes become places, if the method asks for that, with a table from what is left of scratch memory."""
+    cdef Py_ssize_t size = places_bytes(plan)
+    if plan.ways & REACHED_TAKEN and plan.reach.places:
+        plan_offsets(&plan.job, &plan.reach.offsets, <int64_t *> next_part(rest, size) if size else NULL)
 
 
-cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_ssize_t planes, char *cells, Job *copy,
-                    Plan *plan) noexcept nogil:
+cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *cells, Plan *plan) noexcept nogil:
     """The plan of some planes, from number `first` on, that are in C order in `cells`."""
-    cdef Py_ssize_t step = copied.item_size
+    cdef Job copy = job[0]
+    cdef Py_ssize_t step = job.item_size
     cdef int axis
-    copy[0] = job[0]
-    copy.tasks = copy.batch = 1
+    copy.tasks = copy.batch = copy.threads = 1
     copy.channels = planes
     copy.full.data = cells
     for axis in range(2, -1, -1):
@@ -239,7 +243,7 @@ cdef void plan_copy(const Job *job, const Copied *copied, Py_ssize_t first, Py_s
     copy.pooled.data = plane_address(&job.pooled, job.channels, first)
     if job.indices.data != NULL:
         copy.indices.data = plane_address(&job.indices, job.channels, first)
-    plan_pool(copy, plan, copied.kind, copied.item_size, 1)
+    plan_pool(&copy, plan)
 
 
 cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
@@ -249,38 +253,37 @@ cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
     return part_bytes(buffers_bytes(&plan.reach)) if plan.ways & REACHED_TAKEN else 0
 
 
-cdef Py_ssize_t lot_bytes(const Job *copy, const Plan *plan) noexcept nogil:
+cdef Py_ssize_t lot_bytes(const Plan *plan) noexcept nogil:
     """Bytes of scratch memory that pooling a lot takes beside the copy."""
-    cdef Py_ssize_t table = places_bytes(copy, plan)
+    cdef Py_ssize_t table = places_bytes(plan)
     return share_bytes(plan) + (part_bytes(table) if table else 0)
 
 
-cdef Py_ssize_t copied_bytes(const Job *job, const Copied *copied) noexcept nogil:
+cdef Py_ssize_t copied_bytes(const Job *job, Py_ssize_t planes) noexcept nogil:
     """Bytes of the copy of a lot."""
-    return copied.planes * element_count(job.g.full) * copied.item_size
+    return planes * element_count(job.g.full) * job.item_size
 
 
 cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some planes at a time, copied to C order and pooled like any others."""
     cdef const Copied *copied = <const Copied *> job.plan
     cdef Py_ssize_t planes = job.batch * job.channels, lot, first, some
-    cdef Job copy
     cdef Plan plan
     cdef char *scratch = found.scratch
     cdef char *begin = scratch
-    cdef char *cells = next_part(&begin, copied_bytes(job, copied))
+    cdef char *cells = next_part(&begin, copied_bytes(job, copied.planes))
     cdef char *rest
     for lot in range(copied.lots * task // job.tasks, copied.lots * (task + 1) // job.tasks):
         first = lot * copied.planes
         some = min(copied.planes, planes - first)
-        copy_planes(job, first, some, copied.item_size, cells)
-        plan_copy(job, copied, first, some, cells, &copy, &plan)
-        # The last lot, with fewer planes, may go a way that has a table.
-        assert_in_block(lot_bytes(&copy, &plan) <= copied.scratch_bytes)
+        copy_planes(job, first, some, job.item_size, cells)
+        plan_copy(job, first, some, cells, &plan)
+        # The last lot, with fewer planes, may have another method, with a table.
+        assert_in_block(lot_bytes(&plan) <= copied.scratch_bytes)
         rest = begin
-        plan_places(&copy, &plan, &rest)
+        plan_places(&plan, &rest)
         found.scratch = rest
-        plan.kernel(&copy, 0, found, copy.full.data, copy.indices.data)
+        plan.kernel(&plan.job, 0, found, plan.job.full.data, plan.job.indices.data)
     found.scratch = scratch
 
 
@@ -293,94 +296,102 @@ cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
     return branch_counted("cells without gaps between them", fill_memory(count, step, AXES, item_size))
 
 
-cdef void plan_pool(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
-    """The way of a call: the first of these whose condition holds. From here on the job is constant."""
-    cdef bint half_precision = kind == HALF or kind == BHALF
-    # Places that take more than 32 bits are known to the last two ways alone.
-    cdef bint near = branch_counted("places of 32 bits in a window", not spans_far(job))
-    cdef int compared_size = 4 if half_precision else <int> item_size  # as it is packed
-    cdef bint few = False
-    plan.ways = 0
-    plan.rows.by_twos = plan.rows.together = plan.rows.fits = plan.rows.most.whole = False
-    plan.reach.offsets.table = NULL
-    plan.reach.places = False  # unreached: the compiler sets it with the flags above
-    # Windows of 3 x 3 with indices, in contiguous planes.
-    if rolling_why_not(job, kind, item_size) == NULL:
-        plan_rolling(job, item_size, &plan.rolling)
-        job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
-        job.plan = &plan.rolling
+# The methods, in the order in which they are tried.
+cdef Method[8] METHODS
+METHODS = [
+    Method("rolling", "pooling/rolling_stripes.h", "cunpool_roll",
+           "a block of rows with a NaN is compared again, by the comparison that finds NaN",
+           <Condition> rolling_stripes_why_not),
+    Method("window2", "pooling/twos.pxd", "pool_twos",
+           "a row with a NaN is compared again, by the comparison that finds NaN", <Condition> window2_why_not),
+    Method("filter", "pooling/filter.pxd", "filter_block",
+           "a block with a NaN or a negative zero is packed and reached (pooling/reach.pxd: reach_all)",
+           <Condition> filter_why_not),
+    Method("across", "pooling/across.pxd", "pool_channels",
+           "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> across_why_not),
+    Method("deal", "pooling/deal.pxd", "pool_block",
+           "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> deal_why_not),
+    Method("across, few windows", "pooling/across.pxd", "pool_channels",
+           "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> across_few_why_not),
+    Method("reach", "pooling/reach.pxd", "reach_all", NULL, <Condition> reach_why_not),
+    Method("element by element", "pooling/across.pxd", "pool_large", NULL, <Condition> any_why_not)]
+
+
+cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
+    """The plan of a call whose planes are pooled where they lie."""
+    plan.method = choose_method(METHODS, job, plan)
+    plan.copied.planes = 0
+    if plan.ways & ROLLED_TAKEN:
+        plan.job.plan = &plan.rolling
         plan.kernel = <Kernel> roll_rows
-        plan.ways = ROLLED_TAKEN + STREAMED_TAKEN * plan.rolling.is_streamed
-        return
-    # Windows of 2 where they lie.
-    if near and twos(job, item_size) and not (kind == WIDE or kind == WIDE_UNSIGNED):
-        plan.rows.by_twos = True
-        if foldable(job, item_size, job.index_size):
-            join(job, plan, item_size)
-        plan.rows.together = rows_together(job, item_size)
-        plan.ways += TWOS_TAKEN
-    # Values alone, of rows that are contiguous or interleave the channels, or of another axis that does.
-    elif plan_filtered(job, &plan.reach, item_size, compared_size, threads):
-        plan.ways = REACHED_TAKEN + FILTERED_TAKEN
-    # Every window in all channels, where these are neighbours.
-    elif (near and branch_counted("channels that are neighbours", job.full.channel_bytes == item_size)
-            and branch_counted("channels enough", job.channels >= MANY)
-            and (branch_counted("a window of few cells", element_count(job.g.kernel) <= DEALT)
-                 or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not half_precision)):
-        turn_to_channels(job, item_size)
-        plan.ways = ACROSS_TAKEN + TURNED_TAKEN * (job.raster_axes[2] != 2)
-    # Rows dealt out; or where windows are few, these too across the channels.
-    elif near and plan_dealt(job, plan, item_size, half_precision, &few):
-        plan.rows.fits = True
-    elif few:
-        plan.ways = ACROSS_TAKEN
-    # Whatever the order in memory and the window.
-    elif plan_reach(job, &plan.reach, compared_size, job.index_size, threads, 0):
-        plan.reach.places = job.index_size and not job.code_size
-        plan.ways = REACHED_TAKEN
-    # Windows that miss the array, are larger than any block or hardly look at it, cell after cell: any window there is.
+    elif plan.ways & REACHED_TAKEN:
+        plan.job.plan = &plan.reach
+        plan.kernel = REACH[job.kind]
     else:
-        plan.ways = LARGE_TAKEN
-        if job.channels > 1 and absolute(job.full.channel_bytes) < absolute(job.full.axis_bytes[2]):
-            plan.ways += ACROSS_TAKEN
-    job.plan = <const void *> &plan.reach if plan.ways & REACHED_TAKEN else <const void *> &plan.rows
-    plan.kernel = (REACH[kind] if plan.ways & REACHED_TAKEN else CHANNELS[kind] if plan.ways & ACROSS_TAKEN
-                   else ROWS[kind])
-    if plan.rows.fits:
-        plan.ways += (WHOLE_TAKEN * plan.rows.most.whole + UNITS_TAKEN * (plan.rows.most.unit > 1)
-                      + TURNED_TAKEN * (job.raster_axes[2] != 2))
-    plan.ways += STREAMED_TAKEN * (job.nontemporal and not plan.ways & REACHED_TAKEN)
+        plan.job.plan = &plan.rows
+        plan.kernel = CHANNELS[job.kind] if plan.ways & ACROSS_TAKEN else ROWS[job.kind]
+    plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & REACHED_TAKEN)
 
 
-cdef void plan_call(Job *job, Plan *plan, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
-    """Small planes that aren't contiguous are copied first, unless the copy would only be packed again. How the copy is
-    pooled, or else the planes where they lie, `plan_pool` says."""
-    cdef Job copy
+cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
+    """The plan of a call whose small planes are copied first, for they are not contiguous; and why they are not."""
     cdef Plan last
-    cdef Py_ssize_t planes
-    plan.copied.planes = planes_copied(job, item_size, threads)
-    plan.copied.item_size = item_size
-    plan.copied.kind = kind
-    if plan.copied.planes:
-        plan_copy(job, &plan.copied, 0, plan.copied.planes, job.full.data, &copy, plan)
-        if branch_counted("copies that are not packed again",
+    cdef Py_ssize_t some, planes = job.batch * job.channels
+    cdef const char *why = copied_why_not(job, &some)
+    if why != NULL:
+        return why
+    plan_copy(job, 0, some, job.full.data, plan)
+    if not branch_counted("copies that are not packed again",
                           plan.ways & (REACHED_TAKEN | FILTERED_TAKEN) != REACHED_TAKEN
                           and not plan.ways & LARGE_TAKEN):
-            plan.copied.lots = (job.batch * job.channels + plan.copied.planes - 1) // plan.copied.planes
-            job.tasks = min(job.tasks, plan.copied.lots)
-            job.plan = &plan.copied
-            plan.kernel = <Kernel> pool_copied
-            plan.copied.scratch_bytes = lot_bytes(&copy, plan)
-            # The last lot may have fewer planes, and go another way.
-            planes = job.batch * job.channels - (plan.copied.lots - 1) * plan.copied.planes
-            if planes < plan.copied.planes:
-                plan_copy(job, &plan.copied, 0, planes, job.full.data, &copy, &last)
-                plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, lot_bytes(&copy, &last))
-            job.scratch_bytes = part_bytes(copied_bytes(job, &plan.copied)) + plan.copied.scratch_bytes
-            plan.ways += COPIED_TAKEN
-            return
-    plan_pool(job, plan, kind, item_size, threads)
-    job.scratch_bytes = share_bytes(plan)
+        return "the copy would be packed again, or pooled element by element"
+    plan.copied.planes = some
+    plan.copied.lots = (planes + some - 1) // some
+    plan.copied.scratch_bytes = lot_bytes(plan)
+    # The last lot may have fewer planes, and another method.
+    planes -= (plan.copied.lots - 1) * some
+    if planes < some:
+        plan_copy(job, 0, planes, job.full.data, &last)
+        plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, lot_bytes(&last))
+    plan.job = job[0]
+    plan.job.tasks = min(job.tasks, plan.copied.lots)
+    plan.job.plan = &plan.copied
+    plan.job.scratch_bytes = part_bytes(copied_bytes(job, some)) + plan.copied.scratch_bytes
+    plan.kernel = <Kernel> pool_copied
+    plan.ways += COPIED_TAKEN
+    return NULL
+
+
+cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
+    """The plan of a call: of copies, or else of the planes where they lie."""
+    if plan_copied(job, plan) != NULL:
+        plan_pool(job, plan)
+        plan.job.scratch_bytes = share_bytes(plan)
+
+
+cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
+    """The plan for `cunpool.explain`."""
+    cdef Plan other
+    cdef const Py_ssize_t *most = plan.reach.most
+    details, blocks, rejected = [], {}, []
+    if plan.copied.planes:
+        details.append("planes are copied to C order first (pooling/plan.pxd: copy_planes)")
+        blocks["planes of a copy"] = plan.copied.planes
+    else:
+        rejected.append(("copy to C order, then one of these", plan_copied(job, &other).decode()))
+        rejected += rejected_methods(METHODS, plan.method, job, &other)
+    for way, detail in WAYS.items():
+        if plan.ways & way:
+            details.append(detail)
+    if plan.ways & ROLLED_TAKEN:
+        blocks["rows of windows"] = plan.rolling.block_rows
+    elif plan.ways & REACHED_TAKEN:
+        for axis, name in enumerate(("layers", "rows", "columns", "channels")):
+            blocks[name + " of windows" * (axis < 3)] = most[axis]
+    elif plan.rows.fits:
+        blocks["rows of windows"], blocks["columns of windows"] = plan.rows.most.rows, plan.rows.most.width
+    return described(plan.method, rejected, details, blocks, plan.job.tasks, scratch_bytes,
+                     shares_of(&plan.job, job.threads), job.kind >= HALF)
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
@@ -401,6 +412,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     if indices is not None:
         job.indices = view_of(indices, spatial)
     job.code_size = index_size if codes else 0
+    job.kind = kind
+    job.threads = threads
     job.rows_per_plane = 0
     job.index_size = index_size
     width = job.g.full[2]
@@ -417,24 +430,26 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
                                      cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
                                      * (item_size + index_size) >= NONTEMPORAL_MIN_BYTES)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
-    plan_call(&job, &plan, kind, item_size, threads)
+    plan_call(&job, &plan)
     # One block for the table of places and all threads' shares: nobody has to wait for a lock in between, or to fail.
-    size = places_bytes(&job, &plan)
-    size = (part_bytes(size) if size else 0) + shares_of(&job, threads) * job.scratch_bytes
+    size = places_bytes(&plan)
+    size = (part_bytes(size) if size else 0) + shares_of(&plan.job, threads) * plan.job.scratch_bytes
+    if explaining():
+        raise Planned(explained(&job, &plan, size))
     if size:
         scratch = take_scratch(size + PART_ALIGNMENT)
         if scratch == NULL:
             raise MemoryError(f"no memory for {size} bytes to work in")
     rest = <char *> scratch
-    plan_places(&job, &plan, &rest)
-    job.scratch = rest + (-<uintptr_t> rest & PART_ALIGNMENT - 1)
+    plan_places(&plan, &rest)
+    plan.job.scratch = rest + (-<uintptr_t> rest & PART_ALIGNMENT - 1)
     if (cnp.PyArray_SIZE(full)
             + cnp.PyArray_SIZE(pooled) * min(element_count(job.g.kernel), <Py_ssize_t> KEEP_GIL_MAX_BYTES)
             <= KEEP_GIL_MAX_BYTES // item_size):
-        found = run_tasks(plan.kernel, &job, threads)
+        found = run_tasks(plan.kernel, &plan.job, threads)
     else:
         with nogil:
-            found = run_tasks(plan.kernel, &job, threads)
+            found = run_tasks(plan.kernel, &plan.job, threads)
     give_scratch(scratch)
     return plan.ways
 

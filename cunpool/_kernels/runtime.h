@@ -65,6 +65,7 @@ CUNPOOL_OWN double cunpool_debt;
 CUNPOOL_OWN double cunpool_call_ended = -1e9;
 CUNPOOL_OWN int cunpool_in_a_row;
 CUNPOOL_OWN int cunpool_asked;
+CUNPOOL_OWN int cunpool_explains; /* this thread's calls are planned and not run */
 
 /* Of a team that has slept Linux may wake a thread on the processor of the one that calls, and leave both there for
    tens of milliseconds though another is idle: it is sent away then. Where it may run afterwards is as before. */

@@ -5,3 +5,4 @@ cdef void leave(int processor) noexcept nogil
 cdef void begun() noexcept nogil
 cdef void ended() noexcept nogil
 cdef void rested(double lost) noexcept nogil
+cdef bint explaining() noexcept nogil

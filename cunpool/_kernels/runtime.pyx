@@ -15,6 +15,7 @@ cdef extern from "_kernels/runtime.h":
     double cunpool_call_ended
     int cunpool_in_a_row
     bint cunpool_asked
+    bint cunpool_explains
     int cunpool_processor() noexcept nogil
     int cunpool_allowed() noexcept nogil
     void cunpool_leave(int processor) noexcept nogil
@@ -64,6 +65,21 @@ cdef void rested(double lost) noexcept nogil:
     global cunpool_region_ended, cunpool_debt
     cunpool_region_ended = now()
     cunpool_debt = (cunpool_debt if cunpool_asked else 0.0) + lost
+
+
+class Planned(BaseException):
+    """Raised in place of running a call that is explained. Its argument is the plan, a dict."""
+
+
+def explain(bint on):
+    """Have this thread's calls raise `Planned` from now on, or run again."""
+    global cunpool_explains
+    cunpool_explains = on
+
+
+cdef bint explaining() noexcept nogil:
+    """Whether this thread's calls raise `Planned`."""
+    return cunpool_explains
 
 
 def surroundings(double pause, double tolerated, double remembered):

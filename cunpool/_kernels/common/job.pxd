@@ -15,6 +15,9 @@ cdef struct Job:
     Py_ssize_t batch                # N
     Py_ssize_t channels             # C
     Py_ssize_t tasks                # parts of the call that threads take one by one
+    Py_ssize_t item_size            # bytes of an element
+    int kind                        # the element type, a position in the module's KINDS
+    int threads                     # that the front end allows
     int code_size                   # bytes of a window code, 0 where indices are flat in their plane
     bint nontemporal                # results are larger than L3 and are written by non-temporal stores
     const void *plan                # what the chosen method adds, in a structure of its own
@@ -53,6 +56,7 @@ cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
     cdef bint even = True, neighbours
     job.scratch = NULL
     job.scratch_bytes = 0
+    job.item_size = item_size
     job.batch = cnp.PyArray_DIM(full, 0) if lead == 2 else 1
     job.channels = cnp.PyArray_DIM(full, lead - 1)
     neighbours = job.batch > 1 and job.full.batch_bytes == item_size

@@ -1,16 +1,17 @@
-# What a plan of pooling is, and which way is worth it: the conditions of the list that `plan_pool` is (`pool.pyx`).
+# What a plan of pooling is, and the conditions of the table of methods in `pool.pyx`.
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_all_contiguous, has_interleaved_channels, Job
+from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel
-from cunpool._kernels.pooling.compare cimport vector_of
-from cunpool._kernels.pooling.deal cimport blocks, Rows
+from cunpool._kernels.pooling.compare cimport spans_far, TAPS, vector_of
+from cunpool._kernels.pooling.deal cimport Block, blocks, Rows
 from cunpool._kernels.pooling.numbers cimport FEW_LOOKS, MOST_LOOKS
 from cunpool._kernels.pooling.pack cimport copy_cells, Reach
 from cunpool._kernels.pooling.reach cimport plan_reach
-from cunpool._kernels.pooling.rolling cimport Rolling
-from cunpool._kernels.pooling.twos cimport twos
+from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
+from cunpool._kernels.pooling.twos cimport rows_together, twos, twos_why_not
 from cunpool._kernels.pooling.write cimport LINE
 
 cdef enum:  # the ways, for plan_pool
@@ -45,19 +46,23 @@ cdef enum:
     COPIED_ROW = 64         # cells of the longest row that is copied for nothing but the gap behind it
     COPIED_MOST = 1 << 18   # bytes of the largest plane that is copied,
     COPIED_LOT = 1 << 16    # and of small ones that are copied together
+    HALF = 8                # the kinds of numbers in half precision, see KINDS
+    BHALF = 9
+    WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
+    WIDE_UNSIGNED = 7
 
 
 cdef struct Copied:
     # Planes that are copied to C order first.
-    Py_ssize_t planes       # of a lot: these are copied, and pooled, together
+    Py_ssize_t planes       # of a lot: these are copied, and pooled, together; 0 where none is copied
     Py_ssize_t lots
     Py_ssize_t scratch_bytes    # that pooling a lot takes beside the copy
-    Py_ssize_t item_size    # what `plan_pool` is told again, for each lot has a plan of its own
-    int kind
 
 
 cdef struct Plan:
-    # How a call is done, and what belongs to one way of it alone.
+    # How a call is done, and what one method alone needs.
+    Job job                 # the call as the method receives it: axes turned, planes stacked
+    const Method *method
     int ways  # unreached: a declaration
     Kernel kernel  # unreached: the same
     Rows rows
@@ -96,21 +101,23 @@ cdef inline void join(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil
     plan.ways += JOINED_TAKEN
 
 
-cdef inline bint worth_dealing(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
-    """Whether dealing out, and comparing all cells of a window, beats reaching."""
+cdef inline const char *dealing_why_not(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
+    """Why dealing out, and comparing all cells of a window, is slower than reaching, or NULL."""
     if branch_counted("a window of more cells than are worth dealing", element_count(job.g.kernel) > DEALT):
-        return False
+        return "a window has more than 9 elements"
     if (branch_counted("overlapping windows of so many cells",
                        element_count(job.g.kernel) == DEALT and job.g.stride[2] == 1)
             and branch_counted("rows that are better reached",
                                SHORT_OVERLAPPING <= job.g.pooled[2] <= LONG_OVERLAPPING)):
-        return False
+        return "windows of 9 elements overlap at stride 1, in rows of 12 to 64"
     if branch_counted("rows too short for reaching", job.g.pooled[2] < REACHING):
-        return True
+        return NULL
     if branch_counted("half precision, or narrow numbers without indices",  # unreached: a name
            half_precision or item_size == 1 and job.indices.data == NULL):
-        return False
-    return branch_counted("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1)
+        return "half precision, or bytes without indices, in rows of 24 windows or more"
+    if not branch_counted("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1):
+        return "values alone at stride 1, in rows of 24 windows or more"
+    return NULL
 
 
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
@@ -138,18 +145,24 @@ cdef inline Py_ssize_t looks_at_once(Py_ssize_t item_size, Py_ssize_t channels) 
     return MOST_LOOKS if item_size > 1 and channels * item_size >= 2 * BROAD_UNIT else FEW_LOOKS
 
 
-cdef inline bint worth_filtering(const Job *job, Py_ssize_t item_size, Py_ssize_t unit, bint tall) noexcept nogil:
-    """Whether filtering is worth its plan, and its rows their loops: as one tall plane each row, else each plane."""
+cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
+                                          bint tall) noexcept nogil:
+    """Why filtering is not worth its plan, or its rows their loops, or NULL: as one tall plane each row, else each
+    plane."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel)
     if (branch_counted("broad units, of which a stride leaves some out", g.stride[2] > 1 and unit >= MANY
                        and unit * item_size >= BROAD_UNIT)
             and branch_counted("so few cells that all of a window are compared at once",
                                element_count(g.kernel) <= looks_at_once(item_size, unit))):
-        return False
-    return (branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW)
-            and branch_counted("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED))
-            and branch_counted("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED))
+        return "small windows over 16 channels or more of 64 bytes or more, with a stride"
+    if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW):
+        return "a row has no more than 4 elements"
+    if not branch_counted("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED)):
+        return "the windows of a row have fewer than 16 elements, or 7 for each byte of one in stacked planes"
+    if not branch_counted("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED):
+        return "the windows of a plane have fewer than 128 elements"
+    return NULL
 
 
 cdef inline void exchange(Py_ssize_t *sizes, int axis) noexcept nogil:
@@ -157,7 +170,7 @@ cdef inline void exchange(Py_ssize_t *sizes, int axis) noexcept nogil:
 
 
 cdef inline void turn(Job *job, int axis) noexcept nogil:
-    """Take this axis for the width, and the width for it; and the same again takes it back. Raster order stays."""
+    """Take this axis for the width, and the width for it. Raster order stays."""
     if axis == 2:
         return
     exchange(job.g.full, axis)
@@ -183,31 +196,115 @@ cdef inline void turn_to_channels(Job *job, Py_ssize_t item_size) noexcept nogil
             return
 
 
-cdef inline bint plan_filtered(Job *job, Reach *reach, Py_ssize_t item_size, int compared_size,
-                               int threads) noexcept nogil:
-    """Whether a call can be filtered, and how: along the last axis that is contiguous or interleaves the channels,
-    which is the width then; and as one tall plane, where planes can be one."""
-    cdef Geometry g = job.g
-    cdef View full = job.full, pooled = job.pooled
-    cdef Py_ssize_t batch = job.batch, channels = job.channels, unit
+cdef inline bint is_half(const Job *job) noexcept nogil:
+    return job.kind == HALF or job.kind == BHALF
+
+
+cdef inline int compared_bytes(const Job *job) noexcept nogil:
+    """Bytes of an element as it is packed."""
+    return 4 if is_half(job) else <int> job.item_size
+
+
+cdef inline void begin(const Job *job, Plan *plan, int ways) noexcept nogil:
+    """Begin the plan of a method: the job as it is, and windows that are not in rows."""
+    plan.job = job[0]
+    plan.ways = ways
+    plan.rows.by_twos = plan.rows.together = plan.rows.fits = plan.rows.most.whole = False
+
+
+cdef inline void turned(const Job *job, int axis, Job *copy) noexcept nogil:
+    """The job with this axis as the width."""
+    copy[0] = job[0]
+    turn(copy, axis)
+
+
+cdef inline const char *places_why_not(const Job *job) noexcept nogil:
+    """Indices that take more than 32 bits inside a window are known to the last two methods alone."""
+    if branch_counted("places of 32 bits in a window", not spans_far(job)):
+        return NULL
+    return "an index is 2**31 elements or more behind the first one of its window"
+
+
+cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Windows of 3 x 3 with indices, in contiguous planes."""
+    cdef const char *why = rolling_why_not(job, job.kind, job.item_size)
+    if why == NULL:
+        begin(job, plan, ROLLED_TAKEN)
+        plan_rolling(job, job.item_size, &plan.rolling)
+        plan.job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
+        plan.job.nontemporal = plan.rolling.is_streamed
+    return why
+
+
+cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Windows of 2 where they lie."""
+    cdef const char *why = places_why_not(job)
+    if why == NULL:
+        why = twos_why_not(job, job.item_size)
+    if why != NULL:
+        return why
+    if job.kind == WIDE or job.kind == WIDE_UNSIGNED:
+        return "integers of 8 bytes"
+    begin(job, plan, TWOS_TAKEN)
+    plan.rows.by_twos = True
+    if foldable(job, job.item_size, job.index_size):
+        join(&plan.job, plan, job.item_size)
+    plan.rows.together = rows_together(&plan.job, job.item_size)
+    return NULL
+
+
+cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Values alone, along the last axis that is contiguous or interleaves the channels, which is the width then; as one
+    tall plane, where planes can be one."""
+    cdef const char *why = "no axis is contiguous or has interleaved channels (up to 4 KiB) in values and results"
+    cdef const char *worth
+    cdef Py_ssize_t unit
+    cdef Job turned_job
     cdef int axis
     cdef bint tall
-    if (job.indices.data != NULL or not branch_counted("windows of more than a cell", element_count(g.kernel) > 1)
-            or not branch_counted("cells enough to be filtered",
-                                  batch * channels * element_count(g.full) >= LEAST_FILTERED)):
-        return False
+    if job.indices.data != NULL:
+        return "indices are asked for"
+    if not branch_counted("windows of more than a cell", element_count(job.g.kernel) > 1):
+        return "a window has a single element"
+    if not branch_counted("cells enough to be filtered",
+                          job.batch * job.channels * element_count(job.g.full) >= LEAST_FILTERED):
+        return "the array has fewer than 512 elements"
     for axis in range(2, -1, -1):
-        turn(job, axis)
-        unit = unit_of(job, item_size)
-        tall = unit and foldable(job, item_size, 0)
-        if unit and worth_filtering(job, item_size, unit, tall):
+        turned(job, axis, &turned_job)
+        unit = unit_of(&turned_job, job.item_size)
+        if not unit:
+            continue
+        tall = foldable(&turned_job, job.item_size, 0)
+        worth = filtering_why_not(&turned_job, job.item_size, unit, tall)
+        if worth == NULL:
             if tall:
-                fold(job, item_size, 0)
-            if plan_reach(job, reach, compared_size, 0, threads, unit):
-                return True
-        turn(job, axis)
-        job.g, job.full, job.pooled, job.batch, job.channels = g, full, pooled, batch, channels
-    return False
+                fold(&turned_job, job.item_size, 0)
+            worth = plan_reach(&turned_job, &plan.reach, compared_bytes(job), 0, job.threads, unit)
+        if worth == NULL:
+            begin(&turned_job, plan, REACHED_TAKEN + FILTERED_TAKEN)
+            plan.reach.offsets.table = NULL
+            plan.reach.places = False
+            return NULL
+        why = worth
+    return why
+
+
+cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Every window in all channels, where these are neighbours."""
+    cdef const char *why = places_why_not(job)
+    if why != NULL:
+        return why
+    if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):
+        return "channels are not neighbours in memory"
+    if not branch_counted("channels enough", job.channels >= MANY):
+        return "fewer than 16 channels"
+    if not (branch_counted("a window of few cells", element_count(job.g.kernel) <= DEALT)
+            or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not is_half(job)):
+        return "a window has more than 9 elements, or 32 with indices where elements are not in half precision"
+    begin(job, plan, ACROSS_TAKEN)
+    turn_to_channels(&plan.job, job.item_size)
+    plan.ways += TURNED_TAKEN * (plan.job.raster_axes[2] != 2)
+    return NULL
 
 
 cdef inline Py_ssize_t dealt_unit(const Job *job, Py_ssize_t item_size) noexcept nogil:
@@ -233,31 +330,87 @@ cdef inline void interleave(View *view) noexcept nogil:
     view.uniform_planes = True
 
 
-cdef inline bint plan_dealt(Job *job, Plan *plan, Py_ssize_t item_size, bint half_precision, bint *few) noexcept nogil:
-    """Whether dealing out is worth it, and how: along the last axis along which columns follow each other, which is the
-    width then; of planes that can be one, as that. Or else whether it would be, but for windows so `few` that they had
-    better go across the channels."""
+cdef inline bint has_few_windows(const Job *job) noexcept nogil:
+    """Whether rows are so short, and channels so many, that windows had better go across the channels."""
+    return branch_counted("many channels of few windows", job.channels >= MANY and job.g.pooled[2] <= FEW)
+
+
+cdef inline const char *deal_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Rows dealt out: along the last axis along which columns follow each other, which is the width then; of planes
+    that can be one, as that."""
+    cdef const char *why = places_why_not(job)
+    cdef const char *worth
     cdef Py_ssize_t unit
+    cdef Job turned_job
+    cdef Block most
     cdef int axis
+    cdef bint joined
+    if why != NULL:
+        return why
+    why = "no axis is contiguous, or has up to 15 interleaved channels of 4 bytes or more with indices"
     for axis in range(2, -1, -1):
-        turn(job, axis)
-        unit = dealt_unit(job, item_size)
-        if unit and worth_dealing(job, item_size, half_precision):
-            if foldable(job, item_size, job.index_size):
-                if blocks(job, item_size, 1, &plan.rows.most):
-                    join(job, plan, item_size)
-                    return True
-            elif branch_counted("many channels of few windows", job.channels >= MANY and job.g.pooled[2] <= FEW):
-                few[0] = True
-            elif blocks(job, item_size, unit, &plan.rows.most):
-                if unit > 1:
-                    interleave(&job.full)
-                    interleave(&job.pooled)
-                    interleave(&job.indices)
-                    job.channels = 1
-                return True
-        turn(job, axis)
-    return False
+        turned(job, axis, &turned_job)
+        unit = dealt_unit(&turned_job, job.item_size)
+        if not unit:
+            continue
+        worth = dealing_why_not(&turned_job, job.item_size, is_half(job))
+        if worth != NULL:
+            why = worth
+            continue
+        joined = foldable(&turned_job, job.item_size, job.index_size)
+        if not joined and has_few_windows(&turned_job):
+            why = "rows have no more than 10 windows, and there are 16 channels or more"
+        elif not blocks(&turned_job, job.item_size, 1 if joined else unit, &most):
+            why = "dilation with padding, or a stride or a row's overhang too large for a block"
+        else:
+            begin(&turned_job, plan, TURNED_TAKEN * (axis != 2))
+            plan.rows.most = most
+            plan.rows.fits = True
+            if joined:
+                join(&plan.job, plan, job.item_size)
+            elif unit > 1:
+                interleave(&plan.job.full)
+                interleave(&plan.job.pooled)
+                interleave(&plan.job.indices)
+                plan.job.channels = 1
+            plan.ways += WHOLE_TAKEN * most.whole + UNITS_TAKEN * (most.unit > 1)
+            return NULL
+    return why
+
+
+cdef inline const char *across_few_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Short rows that would be dealt out, but for windows so few that they go across the channels."""
+    cdef const char *why = places_why_not(job)
+    cdef Job turned_job
+    cdef int axis
+    if why != NULL:
+        return why
+    for axis in range(2, -1, -1):
+        turned(job, axis, &turned_job)
+        if (dealt_unit(&turned_job, job.item_size)
+                and dealing_why_not(&turned_job, job.item_size, is_half(job)) == NULL
+                and not foldable(&turned_job, job.item_size, job.index_size) and has_few_windows(&turned_job)):
+            begin(job, plan, ACROSS_TAKEN)
+            return NULL
+    return "no rows that could be dealt out have 10 windows at most, with 16 channels or more"
+
+
+cdef inline const char *reach_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Whatever the order in memory and the window."""
+    cdef const char *why = plan_reach(job, &plan.reach, compared_bytes(job), job.index_size, job.threads, 0)
+    if why == NULL:
+        begin(job, plan, REACHED_TAKEN)
+        plan.reach.offsets.table = NULL
+        plan.reach.places = job.index_size and not job.code_size
+    return why
+
+
+cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Windows that miss the array, are larger than any block or hardly look at it: any window there is."""
+    begin(job, plan, LARGE_TAKEN)
+    if job.channels > 1 and absolute(job.full.channel_bytes) < absolute(job.full.axis_bytes[2]):
+        plan.ways += ACROSS_TAKEN
+    return NULL
 
 
 cdef inline bint with_gaps_behind_twos(const Job *job, Py_ssize_t item_size) noexcept nogil:
@@ -266,40 +419,44 @@ cdef inline bint with_gaps_behind_twos(const Job *job, Py_ssize_t item_size) noe
     return not job.gapless and job.g.pooled[2] < vector_of(item_size) and twos(job, item_size)
 
 
-cdef inline Py_ssize_t planes_copied(const Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
-    """How many planes are copied to C order at a time, or 0 if they are pooled where they lie.
+cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_once) noexcept nogil:
+    """How many planes are copied to C order at a time, and why none is.
 
     Planes are copied that fit a buffer, if their rows lie along memory, but with cells between, backwards, or short
     and with gaps behind them, which may not be read. A plane is never split, so each thread has to have one.
     """
     cdef const View *full = &job.full
-    cdef Py_ssize_t planes = job.batch * job.channels, step = absolute(full.axis_bytes[2]), size = item_size, some
+    cdef Py_ssize_t planes = job.batch * job.channels, step = absolute(full.axis_bytes[2]), size = job.item_size, some
     cdef int axis
     if job.channels > 1 and step > absolute(full.channel_bytes) or job.batch > 1 and step > absolute(full.batch_bytes):
-        return 0
-    if (full.axis_bytes[2] == item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
-                                                            job.g.full[2] > COPIED_ROW
-                                                            or raster_stride(full, job.g.full) == item_size)
-                                             or twos(job, item_size))
+        return "elements of other planes lie between those of a row"
+    if (full.axis_bytes[2] == job.item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
+                                                                job.g.full[2] > COPIED_ROW
+                                                                or raster_stride(full, job.g.full) == job.item_size)
+                                                 or twos(job, job.item_size))
             and not branch_counted("short rows of windows of two, with gaps behind them",
-                                   with_gaps_behind_twos(job, item_size))):
-        return 0
-    if (branch_counted("fewer planes than threads", planes < threads)
-            or not branch_counted("planes of the results equally far apart", job.pooled.uniform_planes
-                                  and (job.indices.data == NULL or job.indices.uniform_planes))):
-        return 0
+                                   with_gaps_behind_twos(job, job.item_size))):
+        return "rows are contiguous: with no gaps behind them, or longer than 64 elements"
+    if branch_counted("fewer planes than threads", planes < job.threads):
+        return "fewer planes than threads"
+    if not branch_counted("planes of the results equally far apart", job.pooled.uniform_planes
+                          and (job.indices.data == NULL or job.indices.uniform_planes)):
+        return "the planes of the results are not equally far apart"
     for axis in range(3):
         if branch_counted("planes larger than a buffer", job.g.full[axis] > COPIED_MOST // size):
-            return 0
+            return "a plane has more than 256 KiB"
         size *= job.g.full[axis]
-    if (size == item_size or branch_counted("an axis closer in memory than the width", job.g.full[1] > 1
-                                            and step > absolute(full.axis_bytes[1]) or job.g.full[0] > 1
-                                            and step > absolute(full.axis_bytes[0]))):
-        return 0
+    if size == job.item_size:
+        return "a plane has a single element"
+    if branch_counted("an axis closer in memory than the width", job.g.full[1] > 1
+                      and step > absolute(full.axis_bytes[1]) or job.g.full[0] > 1
+                      and step > absolute(full.axis_bytes[0])):
+        return "rows are farther apart along the width than along another axis"
     some = clamp(COPIED_LOT // size, 1, planes)
-    if threads > 1:
-        some = clamp(planes // (4 * threads), 1, some)
-    return some
+    if job.threads > 1:
+        some = clamp(planes // (4 * job.threads), 1, some)
+    planes_at_once[0] = some
+    return NULL
 
 
 cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes, Py_ssize_t item_size,

@@ -273,17 +273,19 @@ cdef inline void size_blocks(const Job *job, Reach *reach, Py_ssize_t room) noex
     reach.cells = block_cells(g, reach.most)  # fault: a block of one cell more than its buffers
 
 
-cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int index_size, int threads,
-                            Py_ssize_t unit) noexcept nogil:
-    """Whether a call can be reached, or filtered by rows of such units, and how."""
+cdef inline const char *plan_reach(const Job *job, Reach *reach, int item_size, int index_size, int threads,
+                                   Py_ssize_t unit) noexcept nogil:
+    """How a call is reached, or filtered by rows of such units. Returns why it cannot be, or NULL."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t *one = [1, 1, 1, 1]
     cdef Py_ssize_t least = block_cells(g, one), room = BUFFER // item_size, row = 1
     cdef int axis, k
-    if (branch_counted("a window too large for a buffer", least < 0 or least * item_size > BUFFER_MOST)
-            or branch_counted("windows that are nearly all padding", least > MOSTLY * element_count(g.full))
-            or branch_counted("windows that miss the array", not all_windows_see_cells(g))):
-        return False
+    if branch_counted("a window too large for a buffer", least < 0 or least * item_size > BUFFER_MOST):
+        return "a window spans more than 4 MiB"
+    if branch_counted("windows that are nearly all padding", least > MOSTLY * element_count(g.full)):
+        return "a window spans more than 8 times the array's elements"
+    if branch_counted("windows that miss the array", not all_windows_see_cells(g)):
+        return "a window has no element of the array"
     reach.filter.unit = unit
     reach.item_size = item_size
     reach.index_size = index_size
@@ -294,7 +296,7 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
             reach.code_size = 2
         if item_size < 4 and branch_counted("a window of too many cells for its codes",
                                             element_count(g.kernel) > 65536):
-            return False
+            return "a window has more than 65,536 elements"
     order_axes(job, reach.order)
     if unit:
         room *= FILTERED_MORE
@@ -304,16 +306,16 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
     if branch_counted("units that leave room for one window", unit > 1
                       and reach.most[0] * reach.most[1] * reach.most[2] == 1
                       and shared_by(g, 0) * shared_by(g, 1) * shared_by(g, 2) > 1):
-        return False
+        return "all channels of more than one window do not fit a block"
     if unit:
         plan_filter(g, reach.most, item_size, &reach.filter)
         # A single window may be too much, with all channels as units or with its rows in whole vectors.
         if not 0 <= reach.cells * item_size <= BUFFER_MOST or reach.filter.levels * item_size > 2 * BUFFER_MOST:
-            return False
+            return "a block of one window does not fit a buffer"
     if branch_counted("blocks of cells that hardly any window looks at",
                       reach.cells > SPARSE * reach.most[0] * reach.most[1] * reach.most[2] * reach.most[CHANNEL]
                       * min(element_count(g.kernel), reach.cells)):
-        return False
+        return "windows use less than an eighth of the elements between them"
     for k in range(AXES - 1, -1, -1):
         axis = reach.order[k]
         if axis < 3:
@@ -323,7 +325,7 @@ cdef inline bint plan_reach(const Job *job, Reach *reach, int item_size, int ind
             row *= reach.most[axis] if reach.in_turn[axis] else span_of(g, axis, reach.most[axis])
         else:
             row *= reach.most[axis]
-    return True
+    return NULL
 
 
 cdef inline Py_ssize_t relative(const Geometry *g, Py_ssize_t cell) noexcept nogil:

@@ -20,18 +20,27 @@ cdef enum:
     VECTOR_ROW = 4          # rows that fill this part of a vector are compared where they lie
 
 
-cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
-    """Whether windows are of 2, inside the array and next to each other, in contiguous rows worth a vector."""
+cdef inline const char *twos_why_not(const Job *job, Py_ssize_t size) noexcept nogil:
+    """Why windows are not of 2, inside the array and next to each other, in contiguous rows worth a vector; or NULL."""
     cdef const Geometry *g = &job.g
     cdef int axis
     for axis in range(3):
         if g.padding[axis] or g.kernel[axis] > 2 or g.dilation[axis] > 1 and g.kernel[axis] > 1:
-            return False
+            return "padding, dilation, or a window larger than 2 along an axis"
         if (g.pooled[axis] - 1) * g.stride[axis] + g.kernel[axis] > g.full[axis]:
-            return False
-    return (g.kernel[2] == 2 and g.stride[2] == 2
-            and branch_counted("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size))
-            and branch_counted("contiguous rows of windows of two", job.full.axis_bytes[2] == size))
+            return "a window reaches over the edge"
+    if g.kernel[2] != 2 or g.stride[2] != 2:
+        return "kernel and stride along the width are not 2"
+    if not branch_counted("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size)):
+        return "a row of windows fills less than a quarter of a vector (64 bytes, 16 elements at least)"
+    if not branch_counted("contiguous rows of windows of two", job.full.axis_bytes[2] == size):
+        return "rows are not contiguous"
+    return NULL
+
+
+cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
+    """Whether windows of 2 are compared where they lie."""
+    return twos_why_not(job, size) == NULL
 
 
 cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:

@@ -1,0 +1,47 @@
+# The methods of a module: a table in the order in which they are tried. The first whose condition holds runs.
+from cunpool._kernels.common.job cimport Job
+
+# Why a method does not serve a call, in plain English and with the limit that was missed, or NULL where it does. The
+# last argument is the module's plan. Where the method serves, the condition puts there what the method needs. The job
+# stays as it is.
+ctypedef const char *(*Condition)(const Job *, void *) noexcept nogil
+
+cdef struct Method:
+    const char *name
+    const char *file            # below `_kernels/`
+    const char *function        # the loop over a task's windows or blocks
+    const char *fallback        # what happens to data that the loop does not expect, or NULL
+    Condition why_not
+
+
+cdef inline const Method *choose_method(const Method *methods, const Job *job, void *plan) noexcept nogil:
+    """The first method that serves the call. The last one of a table serves all."""
+    while methods.why_not(job, plan) != NULL:
+        methods += 1
+    return methods
+
+
+cdef inline list rejected_methods(const Method *methods, const Method *chosen, const Job *job, void *plan):
+    """The methods before the chosen one, with the reason why each does not serve the call."""
+    rejected = []
+    while methods != chosen:
+        rejected.append((methods.name.decode(), methods.why_not(job, plan).decode()))
+        methods += 1
+    return rejected
+
+
+cdef inline dict described(const Method *chosen, list rejected, list details, dict blocks, Py_ssize_t tasks,
+                           Py_ssize_t scratch_bytes, int threads, bint any_data):
+    """A plan for `cunpool.explain`; the fallback is left out where it needs data that this call cannot have."""
+    return {
+        "method": chosen.name.decode(),
+        "file": chosen.file.decode(),
+        "function": chosen.function.decode(),
+        "rejected": rejected,
+        "fallback": chosen.fallback.decode() if any_data and chosen.fallback != NULL else None,
+        "details": details,
+        "blocks": blocks,
+        "tasks": tasks,
+        "scratch_bytes": scratch_bytes,
+        "threads": threads,
+    }
