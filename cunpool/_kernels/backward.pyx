@@ -12,13 +12,16 @@ from cunpool._kernels.common.caches cimport (
 from cunpool._kernels.common.checks cimport branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.tasks cimport Found, run_tasks
+from cunpool._kernels.common.methods cimport described, Method
+from cunpool._kernels.common.tasks cimport Found, run_tasks, shares_of
 from cunpool._kernels.common.types cimport (
     index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_wide)
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare
 from cunpool._kernels.unpooling.window_codes cimport (
     Block, blocks_of, Codes, codes_in, decode, DECODED, expect_codes, find_block, next_block, PLANES, row_of, rows_in,
     step_of, WIDTH)
+from cunpool._kernels.runtime cimport explaining
+from cunpool._kernels.runtime import Planned
 
 cnp.import_array()
 
@@ -272,8 +275,23 @@ cdef Take[5] TAKE          # by the logarithm of the item's size
 TAKE = [taking(<item1 *> NULL), taking(<item2 *> NULL), taking(<item4 *> NULL), taking(<item8 *> NULL),
         taking(<item16 *> NULL)]
 
+# The only method serves all calls.
+cdef Method METHOD = Method("gather", "backward.pyx", "take", NULL, NULL)
+
 # What `unpool_backward` returns beside 1, for the tests: whether it fetched ahead.
 FETCHED = 2
+
+
+cdef dict explained(const Job *job):
+    """The plan for `cunpool.explain`."""
+    details = []
+    if job.interleaved_planes > 1:
+        details.append("channels are neighbours, and are taken together (backward.pyx: take_across)")
+    if job.code_size:
+        details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
+    if job.prefetch_bytes:
+        details.append("the array is prefetched: the arrays are larger than the caches")
+    return described(&METHOD, [], details, {}, job.tasks, 0, job.threads, shares_of(job, job.threads), False)
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
@@ -286,6 +304,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:
         return 1
+    job.threads = threads
     job.ops = &TAKE[kind]
     job.wide_indices = index_size == 8
     if codes:
@@ -299,6 +318,8 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
                                                           job.g.full[1]) * job.g.full[2] * job.raster_stride_bytes,
                                                       <Py_ssize_t> PREFETCH_MAX_ROW_BYTES)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
+    if explaining():
+        raise Planned(explained(&job))
     if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= KEEP_GIL_MAX_BYTES:
         found = run_tasks(gather, &job, threads)
     else:

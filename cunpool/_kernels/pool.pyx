@@ -391,7 +391,7 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
     elif plan.rows.fits:
         blocks["rows of windows"], blocks["columns of windows"] = plan.rows.most.rows, plan.rows.most.width
     return described(plan.method, rejected, details, blocks, plan.job.tasks, scratch_bytes,
-                     shares_of(&plan.job, job.threads), job.kind >= HALF)
+                     job.threads, shares_of(&plan.job, job.threads), job.kind >= HALF)
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,

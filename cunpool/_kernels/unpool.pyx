@@ -2,10 +2,10 @@
 
 Pooling's gradient is the same walk, but for numbers that are added where several meet.
 
-There are three ways. Scattering clears the output and puts each value where its index says. Selecting and spreading,
+There are three methods. Scattering clears the output and puts each value where its index says. Selecting and spreading,
 for windows that lie side by side, go through the output instead: each cell takes its window's value if the index names
 that cell. That takes no clearing and vectorises, but an index that names no cell of its own window is a stray, and then
-it is scattered after all. `plan` says which is taken when.
+it is scattered after all. `METHODS` is the table of methods, in the order in which they are tried.
 """
 from libc.string cimport memset
 cimport numpy as cnp
@@ -15,17 +15,20 @@ from cunpool._kernels.common.caches cimport KEEP_GIL_MAX_BYTES, NONTEMPORAL_MIN_
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
-from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
+from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.types cimport (
     bhalf, entry, float4, float8, half, index, index4, index8, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport spread
-from cunpool._kernels.unpooling.fill_plan cimport Spread, spreadable
-from cunpool._kernels.unpooling.fill_window2 cimport select_rows, selectable
+from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, Spread
+from cunpool._kernels.unpooling.fill_window2 cimport select_rows, window2_why_not
 from cunpool._kernels.unpooling.indices cimport band_of, clear, cut, dense, prepare, split
 from cunpool._kernels.unpooling.scatter cimport fetch_inputs, Put, putting
 from cunpool._kernels.unpooling.window_codes cimport (
     Block, Codes, codes_in, decode, DECODED, expect_codes, first_block, next_block, PLANES, row_block, row_of, rows_in,
     step_of, WIDTH)
+from cunpool._kernels.runtime cimport explaining
+from cunpool._kernels.runtime import Planned
 
 cnp.import_array()
 
@@ -52,6 +55,13 @@ cdef enum:
     SPLIT_TAKEN = 16
     STREAMED_TAKEN = 32
     SPREAD_TAKEN = 64
+
+# What `explain` tells of a plan beside its method.
+cdef dict WAYS = {
+    SPLIT_TAKEN: "planes are split between tasks",
+    ALL_LANES_TAKEN: "channels are neighbours, and are stored together (unpooling/scatter.pxd: put_lanes)",
+    STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
+}
 SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, SPREAD = (
     SCATTERED_TAKEN, SELECTED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, SPREAD_TAKEN)
 
@@ -275,79 +285,135 @@ cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threa
     job.nontemporal = job.nontemporal and branch_counted("results beyond what is kept", job.cached_bytes < results)
 
 
-cdef int plan(Job *job, Spread *way, Py_ssize_t results, Py_ssize_t inputs, Py_ssize_t item_size,
-              Py_ssize_t index_size, int kind, int threads) noexcept nogil:
-    """The ways, in order: the first whose condition holds is taken. Scattering serves whatever the others do not."""
-    # Selecting is for windows of 2 in C order by places, spreading for all others that lie side by side: by codes, of
-    # narrow dtypes, in short rows, and in every other order of the axes. `results` and `inputs` are in bytes.
-    past_caches(job, results, inputs, threads)
-    split(job, threads)  # as scattering wants it, for that is where the others end that meet a stray
-    if selectable(job, item_size, index_size):
-        return SELECTED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + STREAMED_TAKEN * job.nontemporal
-    if spreadable(job, way, item_size, index_size, kind):
-        job.plan = way
-        job.tasks = min(way.blocks, 1 if threads == 1 else <Py_ssize_t> 4 * threads)
-        return SPREAD_TAKEN + STREAMED_TAKEN * job.nontemporal
-    return SCATTERED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + ALL_LANES_TAKEN * (job.interleaved_planes > 1)
+cdef struct Plan:
+    # How a call is done, and what one method alone needs.
+    Job job                 # the call as the method receives it
+    const Method *method
+    int ways
+    Spread spread
+    Codes decoding
+
+
+cdef const char *select_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Windows of 2 in C order, by indices."""
+    cdef const char *why = window2_why_not(job)
+    if why == NULL:
+        plan.job = job[0]
+        plan.ways = SELECTED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + STREAMED_TAKEN * job.nontemporal
+    return why
+
+
+cdef const char *spread_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """All other windows that lie side by side: by codes, of narrow dtypes, in short rows, in any order of the axes."""
+    cdef const char *why = fill_why_not(job, &plan.spread)
+    if why == NULL:
+        plan.job = job[0]
+        plan.job.plan = &plan.spread
+        plan.job.tasks = min(plan.spread.blocks, 1 if job.threads == 1 else <Py_ssize_t> 4 * job.threads)
+        plan.ways = SPREAD_TAKEN + STREAMED_TAKEN * job.nontemporal
+    return why
+
+
+cdef const char *scatter_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Whatever the others do not serve."""
+    plan.job = job[0]
+    plan.ways = SCATTERED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + ALL_LANES_TAKEN * (
+        job.interleaved_planes > 1)
+    if job.code_size:
+        plan.job.decoder = &plan.decoding
+        expect_codes(&plan.job, &plan.decoding)
+        plan.job.wide_indices = plan.decoding.far
+    return NULL
+
+
+# The methods, in the order in which they are tried.
+cdef Method[3] METHODS
+METHODS = [
+    Method("select", "unpooling/fill_window2.pxd", "select_rows",
+           "an index outside its own window: the plane is scattered, and where it is split the whole call",
+           <Condition> select_why_not),
+    Method("spread", "unpooling/fill.pxd", "spread_blocks",
+           "an index outside its own window: the whole call is scattered (a window code is an error)",
+           <Condition> spread_why_not),
+    Method("scatter", "unpooling/scatter.pxd", "put_row",
+           "an index outside its own window, where a plane is split: the call is scattered again, each index checked "
+           "against the whole plane", <Condition> scatter_why_not)]
+
+
+cdef dict explained(const Job *job, const Plan *plan):
+    """The plan for `cunpool.explain`."""
+    cdef Plan other
+    details, blocks = [], {}
+    for way, detail in WAYS.items():
+        if plan.ways & way:
+            details.append(detail)
+    if plan.ways & SCATTERED_TAKEN and job.code_size:
+        details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
+    if plan.ways & SPREAD_TAKEN:
+        blocks = {"rows of windows": plan.spread.most_rows, "windows of a row": plan.spread.most_windows,
+                  "neighbouring channels": plan.spread.most_unit}
+    return described(plan.method, rejected_methods(METHODS, plan.method, job, &other), details, blocks, plan.job.tasks,
+                     0, job.threads, shares_of(&plan.job, job.threads),
+                     not plan.ways & SCATTERED_TAKEN or plan.job.banded)
 
 
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
            int spatial, int kind, bint codes, int threads):
     """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
     cdef Job job  # unreached: a declaration
-    cdef Spread way  # unreached: a declaration
-    cdef Codes decoding  # unreached: a declaration
+    cdef Plan plan  # unreached: a declaration
     cdef Found found  # unreached: a declaration
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Py_ssize_t results = cnp.PyArray_SIZE(full) * item_size
     cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + index_size)
-    cdef int ways  # unreached: a declaration
     prepare(&job, sizes, pooled, indices, full, spatial, codes)
     if results == 0:
         return SCATTERED_TAKEN
+    job.kind = kind
+    job.threads = threads
     job.ops = &PUT[kind]
     job.wide_indices = index_size == 8
-    ways = plan(&job, &way, results, inputs, item_size, index_size, kind, threads)
-    if codes and ways & SCATTERED_TAKEN:
-        job.decoder = &decoding
-        expect_codes(&job, &decoding)
-        job.wide_indices = decoding.far
+    past_caches(&job, results, inputs, threads)
+    split(&job, threads)  # as scattering wants it, for that is where the others end that meet a stray
+    plan.method = choose_method(METHODS, &job, &plan)
+    if explaining():
+        raise Planned(explained(&job, &plan))
     if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= KEEP_GIL_MAX_BYTES:
-        found = unpool_job(&job, ways, kind, item_size, threads)
+        found = unpool_job(&plan.job, plan.ways)
     else:
         with nogil:
-            found = unpool_job(&job, ways, kind, item_size, threads)
-    return 0 if found.out_of_plane else ways + STRAYED_TAKEN * (found.out_of_window > 0)
+            found = unpool_job(&plan.job, plan.ways)
+    return 0 if found.out_of_plane else plan.ways + STRAYED_TAKEN * (found.out_of_window > 0)
 
 
-cdef Found scatter_all(Job *job, Py_ssize_t item_size, int threads) noexcept nogil:
+cdef Found scatter_all(Job *job) noexcept nogil:
     """Scatter. Planes that share their cache lines, as those of interleaved channels, are cleared together before."""
-    job.zeroed = (job.raster_stride_bytes != job.interleaved_planes * item_size
-                  and not dense(job, job.interleaved_planes * item_size, 1, 1)
+    job.zeroed = (job.raster_stride_bytes != job.interleaved_planes * job.item_size
+                  and not dense(job, job.interleaved_planes * job.item_size, 1, 1)
                   and branch_counted("planes that share their cache lines",
-                                     dense(job, item_size, job.batch, job.channels)))
+                                     dense(job, job.item_size, job.batch, job.channels)))
     if job.zeroed:
-        memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * item_size)
-    return run_tasks(scatter, job, threads)
+        memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * job.item_size)
+    return run_tasks(scatter, job, job.threads)
 
 
-cdef Found unpool_job(Job *job, int ways, int kind, Py_ssize_t item_size, int threads) noexcept nogil:
-    """Go this way, and scatter without any expectation if that meets a stray that it cannot see to itself."""
+cdef Found unpool_job(Job *job, int ways) noexcept nogil:
+    """Run this method, and scatter without any expectation if that meets a stray that it cannot see to itself."""
     cdef Found found
     if ways & SELECTED_TAKEN:
-        found = run_tasks(SELECT[kind][job.wide_indices], job, threads)
+        found = run_tasks(SELECT[job.kind][job.wide_indices], job, job.threads)
     elif ways & SPREAD_TAKEN:
-        found = run_tasks(<Kernel> spread, job, threads)
+        found = run_tasks(<Kernel> spread, job, job.threads)
     else:
-        found = scatter_all(job, item_size, threads)
+        found = scatter_all(job)
     if not found.out_of_window or (ways & SELECTED_TAKEN and job.parts_per_plane == 1):
         return found
     if job.code_size:
         found.out_of_plane += found.out_of_window  # a code that is none cannot be placed anywhere else
         return found
-    split(job, threads)
+    split(job, job.threads)
     job.banded = False
-    found.out_of_plane = scatter_all(job, item_size, threads).out_of_plane
+    found.out_of_plane = scatter_all(job).out_of_plane
     return found
 
 

@@ -18,6 +18,7 @@ cdef struct Job:
     Py_ssize_t item_size            # bytes of an element
     int kind                        # the element type, a position in the module's KINDS
     int threads                     # that the front end allows
+    int index_size                  # bytes of an index or code
     int code_size                   # bytes of a window code, 0 where indices are flat in their plane
     bint nontemporal                # results are larger than L3 and are written by non-temporal stores
     const void *plan                # what the chosen method adds, in a structure of its own
@@ -25,7 +26,6 @@ cdef struct Job:
     Py_ssize_t scratch_bytes
 
     # Pooling
-    int index_size                  # bytes of an index or code that is written
     Py_ssize_t index_steps[3]       # per axis, what an index grows by from one element of a window to the next
     Py_ssize_t raster_steps[3]      # per axis, elements in raster order from one element of the plane to the next
     int raster_axes[3]              # which axis of the caller's array each axis is; others than 0, 1, 2 where turned

@@ -31,7 +31,7 @@ cdef inline list rejected_methods(const Method *methods, const Method *chosen, c
 
 
 cdef inline dict described(const Method *chosen, list rejected, list details, dict blocks, Py_ssize_t tasks,
-                           Py_ssize_t scratch_bytes, int threads, bint any_data):
+                           Py_ssize_t scratch_bytes, int allowed, int threads, bint any_data):
     """A plan for `cunpool.explain`; the fallback is left out where it needs data that this call cannot have."""
     return {
         "method": chosen.name.decode(),
@@ -43,5 +43,6 @@ cdef inline dict described(const Method *chosen, list rejected, list details, di
         "blocks": blocks,
         "tasks": tasks,
         "scratch_bytes": scratch_bytes,
+        "allowed": allowed,
         "threads": threads,
     }

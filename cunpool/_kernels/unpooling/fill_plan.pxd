@@ -7,7 +7,7 @@ from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport item4
 from cunpool._kernels.unpooling.fill_select cimport BROAD, LONG, Mixed, plan_mixed, VECTOR
 from cunpool._kernels.unpooling.fill_window2 cimport SELECT_WIDTH
-from cunpool._kernels.unpooling.indices cimport beside_each_other, side_by_side
+from cunpool._kernels.unpooling.indices cimport are_side_by_side, beside_each_other_why_not
 
 cdef enum:
     SPATIAL = 3             # axes, behind which the channels and the batch are two more
@@ -213,24 +213,27 @@ cdef inline bint few_in_a_row(const Geometry *g, Py_ssize_t item_size) noexcept 
     return g.pooled[2] <= most and branch_counted("rows of more than a cell", g.full[2] > 1)
 
 
-cdef inline bint scattered_sooner(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether there are so few windows for the cells, and those in rows so short, that clearing before takes less."""
+cdef inline const char *scattered_sooner(const Job *job) noexcept nogil:
+    """Why clearing before takes less: there are so few windows for the cells, and those in rows so short. Or NULL."""
     cdef Py_ssize_t cells = element_count(job.g.kernel), width = job.g.pooled[2]
-    cdef bint sooner
+    cdef const char *why = NULL
     if job.code_size:
-        sooner = (branch_counted("rows of few codes", few_in_a_row(&job.g, item_size))
-                  or branch_counted("short rows of codes", width < SELECT_WIDTH) and cells >= LARGER_WINDOW
-                  and (branch_counted("of large windows", cells >= LARGE_WINDOW)
-                       or side_by_side(job, item_size, index_size)))
-    else:
-        sooner = (branch_counted("short rows of places",
-                      width * SMALL_WINDOW < SELECT_WIDTH * max(cells, <Py_ssize_t> SMALL_WINDOW))
-                  and (branch_counted("of planes of many windows", element_count(job.g.pooled) >= SPREAD_LEAST)
-                       or side_by_side(job, item_size, index_size)))
-    return (sooner and branch_counted("of planes one by one", job.interleaved_planes == 1
-                                      and job.raster_stride_bytes == item_size)
+        if branch_counted("rows of few codes", few_in_a_row(&job.g, job.item_size)):
+            why = "rows have a single window, up to 3 of bytes, or up to 4 before elements of no window"
+        elif (branch_counted("short rows of codes", width < SELECT_WIDTH) and cells >= LARGER_WINDOW
+                and (branch_counted("of large windows", cells >= LARGE_WINDOW) or are_side_by_side(job))):
+            why = "rows have fewer than 40 windows of 9 elements or more (27 where rows are not contiguous)"
+    elif (branch_counted("short rows of places",
+                         width * SMALL_WINDOW < SELECT_WIDTH * max(cells, <Py_ssize_t> SMALL_WINDOW))
+            and (branch_counted("of planes of many windows", element_count(job.g.pooled) >= SPREAD_LEAST)
+                 or are_side_by_side(job))):
+        why = "rows have fewer than 40 windows, or fewer than 10 for each element of a window"
+    if (why != NULL and branch_counted("of planes one by one", job.interleaved_planes == 1
+                                       and job.raster_stride_bytes == job.item_size)
             and branch_counted("of arrays not far beyond the caches", not job.nontemporal or job.cached_bytes
-                               and job.parts_per_plane == 1))
+                               and job.parts_per_plane == 1)):
+        return why
+    return NULL
 
 
 cdef inline int find_unit(const Axis *axes, int last, Spread *way, Py_ssize_t item_size,
@@ -251,19 +254,25 @@ cdef inline int find_unit(const Axis *axes, int last, Spread *way, Py_ssize_t it
     return last
 
 
-cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, Py_ssize_t index_size,
-                            int kind) noexcept nogil:
-    """Whether a call can be spread, and how."""
+cdef inline const char *fill_why_not(const Job *job, Spread *way) noexcept nogil:
+    """How a call is spread. Returns why it is not, or NULL."""
     cdef Axis axes[SPREAD_AXES]
+    cdef const char *why = beside_each_other_why_not(&job.g)
+    cdef Py_ssize_t item_size = job.item_size, index_size = job.index_size
     cdef int last = sorted_axes(job, axes) - 1, axis
-    if (not beside_each_other(&job.g) or last < 0 or not branch_counted("windows worth spreading",
-                                                                        job.batch * job.channels
-                                                                        * element_count(job.g.pooled) >= SPREAD_LEAST)
-            or not branch_counted("windows whose codes leave one for none", element_count(job.g.kernel) <= LINES)
-            or not branch_counted("cells that are neighbours along some axis", axes[last].full_step == item_size)
-            or scattered_sooner(job, item_size, index_size)):
-        return False
-    way.entry_kind = kind
+    if why != NULL:
+        return why
+    if last < 0 or not branch_counted("windows worth spreading", job.batch * job.channels
+                                      * element_count(job.g.pooled) >= SPREAD_LEAST):
+        return "fewer than 128 windows"
+    if not branch_counted("windows whose codes leave one for none", element_count(job.g.kernel) <= LINES):
+        return "a window has more than 255 elements"
+    if not branch_counted("cells that are neighbours along some axis", axes[last].full_step == item_size):
+        return "the output is contiguous along no axis"
+    why = scattered_sooner(job)
+    if why != NULL:
+        return why
+    way.entry_kind = job.kind
     way.item_size = item_size
     way.index_size = 0 if job.code_size else <int> index_size
     last = find_unit(axes, last, way, item_size, index_size)
@@ -273,7 +282,7 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     for axis in range(way.outer_axes):
         way.outer[axis] = axes[axis]
     if way.unit == 1 and item_size < 16 and branch_counted("windows broad along a line", way.line.taps > BROAD):
-        return False
+        return "windows have more than 4 single elements along the axis that memory runs along"
     way.period = way.row.pooled
     way.pitch = way.line.full_step if way.line.full > 1 else way.unit * item_size
     way.rows_of_values = (way.unit_value_step == item_size
@@ -289,7 +298,9 @@ cdef inline bint spreadable(const Job *job, Spread *way, Py_ssize_t item_size, P
     size_blocks(job, way)
     find_run(way)
     # Where planes are small and do not follow each other a block is soon done, and scattering needs no division.
-    return not (branch_counted("blocks of few cells", way.most_rows * way.row.taps * way.most_windows * way.line.taps
-                               * way.most_unit < SPREAD_BLOCK) and branch_counted("cells that follow each other",
-                                                                                  job.raster_stride_bytes == item_size
-                                                                                  or job.interleaved_planes > 1))
+    if (branch_counted("blocks of few cells", way.most_rows * way.row.taps * way.most_windows * way.line.taps
+                       * way.most_unit < SPREAD_BLOCK)
+            and branch_counted("cells that follow each other", job.raster_stride_bytes == item_size
+                               or job.interleaved_planes > 1)):
+        return "planes are small and not adjacent: a block has fewer than 384 elements"
+    return NULL

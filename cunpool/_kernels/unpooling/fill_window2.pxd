@@ -11,7 +11,7 @@ from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport entry, index, void_inline, void_wide
 from cunpool._kernels.unpooling.elements cimport alone, chosen
-from cunpool._kernels.unpooling.indices cimport clear, of_two, side_by_side
+from cunpool._kernels.unpooling.indices cimport are_side_by_side, clear, of_two, side_by_side_why_not
 
 cdef enum:
     SELECT_WIDTH = 40       # shorter rows are spread, or scattered,
@@ -243,11 +243,19 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
     return True
 
 
-cdef inline bint selectable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether selecting is worth while."""
+cdef inline const char *window2_why_not(const Job *job) noexcept nogil:
+    """Why selecting does not serve a call, or is not worth while; or NULL."""
     cdef Py_ssize_t width = job.g.pooled[2]
-    return (not job.code_size and branch_counted("entries of four or eight bytes", item_size == 4 or item_size == 8)
-            and branch_counted("windows of two", of_two(&job.g)) and side_by_side(job, item_size, index_size)
-            and (branch_counted("rows worth selecting", width >= SELECT_WIDTH)
-                 or branch_counted("rows of whole vectors", width >= SELECT_WHOLE and width % LANE == 0)
-                 and job.g.kernel[0] == 1))
+    if job.code_size:
+        return "window codes"
+    if not branch_counted("entries of four or eight bytes", job.item_size == 4 or job.item_size == 8):
+        return "elements are not of 4 or 8 bytes"
+    if not branch_counted("windows of two", of_two(&job.g)):
+        return "windows are not 2 wide, or larger than 2 along another axis"
+    if not are_side_by_side(job):
+        return side_by_side_why_not(job)
+    if not (branch_counted("rows worth selecting", width >= SELECT_WIDTH)
+            or branch_counted("rows of whole vectors", width >= SELECT_WHOLE and width % LANE == 0)
+            and job.g.kernel[0] == 1):
+        return "rows have fewer than 40 windows, and not 32 in 1 or 2 dimensions"
+    return NULL

@@ -34,7 +34,8 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
         job.interleaved_planes = job.channels
     job.banded = job.nontemporal = job.zeroed = False
     job.prefetch_bytes = 0
-    job.code_size = index_size if codes else 0
+    job.index_size = <int> index_size
+    job.code_size = job.index_size if codes else 0
 
 
 cdef inline Py_ssize_t offset_of(const Job *job, bint even, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
@@ -166,22 +167,39 @@ cdef inline void split(Job *job, int threads) noexcept nogil:
     job.banded = job.parts_per_plane > 1
 
 
-cdef inline bint beside_each_other(const Geometry *g) noexcept nogil:
-    """Whether windows, if there are any, lie next to each other inside a plane whose places have 31 bits."""
+cdef inline const char *beside_each_other_why_not(const Geometry *g) noexcept nogil:
+    """Why windows do not lie next to each other inside a plane whose indices have 31 bits, or NULL."""
     cdef int axis
     for axis in range(3):
-        if (g.kernel[axis] != g.stride[axis] or g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1
-                or g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]):
-            return False
-    return element_count(g.full) <= 0x7FFFFFFF
+        if g.kernel[axis] != g.stride[axis]:
+            return "windows overlap or lie apart: kernel and stride differ"
+        if g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1:
+            return "windows are padded or dilated"
+        if g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]:
+            return "there are no windows, or the last ones reach over the edge"
+    if element_count(g.full) > 0x7FFFFFFF:
+        return "a plane has 2**31 elements or more"
+    return NULL
 
 
-cdef inline bint side_by_side(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+cdef inline const char *side_by_side_why_not(const Job *job) noexcept nogil:
+    """Why windows do not lie next to each other, in contiguous rows, or NULL."""
+    cdef const char *why = beside_each_other_why_not(&job.g)
+    if why != NULL:
+        return why
+    if not branch_counted("planes one by one", job.interleaved_planes == 1):
+        return "8 or more channels are neighbours in memory"
+    if not branch_counted("contiguous planes", job.raster_stride_bytes == job.item_size):
+        return "the planes of the output are not contiguous"
+    if not branch_counted("contiguous rows", job.pooled.axis_bytes[2] == job.item_size
+                          and job.indices.axis_bytes[2] == job.index_size):
+        return "rows of values or indices are not contiguous"
+    return NULL
+
+
+cdef inline bint are_side_by_side(const Job *job) noexcept nogil:
     """Whether windows lie next to each other, in contiguous rows."""
-    return (beside_each_other(&job.g) and branch_counted("planes one by one", job.interleaved_planes == 1)
-            and branch_counted("contiguous planes", job.raster_stride_bytes == item_size)
-            and branch_counted("contiguous rows", job.pooled.axis_bytes[2] == item_size
-                               and job.indices.axis_bytes[2] == index_size))
+    return side_by_side_why_not(job) == NULL
 
 
 cdef inline bint of_two(const Geometry *g) noexcept nogil:
