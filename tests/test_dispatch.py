@@ -47,7 +47,7 @@ WIDEST = (*WIDE, "i8", "u8")
 # Orders of a batch of images in memory: the axes from slowest to fastest.
 ROWS, COLUMNS, LAST, LAST_COLUMNS, BATCH_LAST = (0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 3, 1), (0, 3, 2, 1), (1, 2, 3, 0)
 
-ROLLING = ("f4",)
+ROLLING = ("f4", "u1", "e")
 
 # Pooling's methods, on both sides of each bound: dtypes, shape, order in memory (None: C order), arguments, and which
 # method runs with indices and without. A None is not tried.

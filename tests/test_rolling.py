@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 import vectorised
-from cases import at_the_beginning_of_memory, at_the_end_of_memory, bits, random_numbers
+from cases import INTEGERS, at_the_beginning_of_memory, at_the_end_of_memory, bits, random_numbers
 
 import cunpool as cu
 from cunpool._kernels import pool as _pool
 
-TYPES = ["f4"]
+TYPES = ["f4", "u1", "f2", ml_dtypes.bfloat16]
 # Kernel size, stride, padding, dilation, ceil_mode.
 WINDOWS = [
     (3, 2, 1),
@@ -41,16 +42,20 @@ def check(x, window, form, **arguments):
     assert [*map(bits, result)] == [*map(bits, expected(x, window, form))], x.shape
 
 
+def is_float(dtype):
+    return np.dtype(dtype) not in INTEGERS
+
+
 def numbers(rng, dtype, shape, kind):
     """Elements with ties; with zeros of both signs; with the lowest number alone; with a few NaN."""
-    x = rng.integers(-2, 3, shape).astype(dtype) if np.dtype(dtype).kind == "f" else rng.integers(0, 3, shape, dtype)
+    x = rng.integers(-2, 3, shape).astype(dtype) if is_float(dtype) else rng.integers(0, 3, shape, dtype)
     if kind == "zeros":
-        x[rng.random(shape) < 0.4] = -0.0 if x.dtype.kind == "f" else 0
-    elif kind == "lowest" and x.dtype.kind == "f":
+        x[rng.random(shape) < 0.4] = -0.0 if is_float(dtype) else 0
+    elif kind == "lowest" and is_float(dtype):
         x[rng.random(shape) < 0.8] = -np.inf
     elif kind == "lowest":
         x[...] = np.iinfo(dtype).min
-    elif kind == "nan" and x.dtype.kind == "f":
+    elif kind == "nan" and is_float(dtype):
         special = np.array([np.nan, -np.nan, np.inf, -np.inf], dtype)
         x = np.where(rng.random(shape) < 0.02, rng.choice(special, shape), x)
     return x
@@ -61,11 +66,11 @@ def numbers(rng, dtype, shape, kind):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_any_width(rng, ways, dtype, window, form):
     for width in WIDTHS:
-        for kind in ("ties", "zeros", "lowest", "nan"):
+        for kind in ("ties", "zeros", "lowest", "nan") if width % 8 == 1 else ("zeros", "nan"):
             x = numbers(rng, dtype, (1, 2, int(rng.integers(20, 40)), width), kind)
             ways.clear()
             check(x, window, form, num_threads=int(rng.integers(1, 4)))
-            assert ways == [_pool.ROLLED]
+            assert ways == [_pool.ROLLED] or width < 8
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -118,7 +123,7 @@ def test_any_number_of_threads(rng, dtype, window):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("window", WINDOWS[:2], ids=str)
-@pytest.mark.parametrize("shape", [(1, 40, 400, 512), (1, 1, 60, 130_001)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 20, 400, 512), (1, 1, 60, 130_001)], ids=str)
 def test_arrays_larger_than_the_caches(rng, ways, dtype, window, shape):
     x = rng.integers(0, 99, shape).astype(dtype)
     for form in FORMS:

@@ -230,7 +230,7 @@ cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noex
     cdef const char *why = rolling_why_not(job, job.kind, job.item_size)
     if why == NULL:
         begin(job, plan, ROLLED_TAKEN)
-        plan_rolling(job, job.item_size, &plan.rolling)
+        plan_rolling(job, job.kind, job.item_size, &plan.rolling)
         plan.job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
         plan.job.nontemporal = plan.rolling.is_streamed
     return why

@@ -27,8 +27,9 @@ enum {
     ROLLING_MAX_LANES = 64,
     ROLLING_MARGIN = 64,        /* elements before a copied row; correctness: at least the padding */
     ROLLING_BYTES = 64,         /* of the widest vector */
-    ROLLING_DECODED = 128       /* codes that become indices together */
+    ROLLING_DECODED = 16        /* codes that become indices together */
 };
+#define ROLLING_UNROLL _Pragma("GCC unroll 8")
 enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
 
 /* One array: bytes from plane to plane. */
@@ -125,7 +126,7 @@ static inline const char *cunpool_rolling_copy(const cunpool_rolling *plan, cons
 }
 
 /* Find the rows of a block, from pooled row `line` of a plane on. */
-static void cunpool_rolling_rows(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
+static CUNPOOL_NOINLINE void cunpool_rolling_rows(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
                                  ptrdiff_t plane, ptrdiff_t line, int is_index, cunpool_rolling_block *block) {
     const char *begin = cunpool_rolling_plane(plan, &plan->full, plane), *base;
     const ptrdiff_t row_bytes = plan->width * plan->item_bytes, per_row = is_index ? plan->width : plan->kernel;
@@ -175,28 +176,65 @@ static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunp
     }
 }
 
-/* Indices of a row of windows from their codes: `first` is the index of code 0 of the first window. */
-#define ROLLING_DECODE(name, index) \
-    static void name(const cunpool_rolling *plan, const uint8_t *code, int64_t first, index *to) { \
-        const ptrdiff_t count = plan->windows; \
-        const uint32_t skip = (uint32_t) (plan->width - plan->kernel), per_row = 65536 / (uint32_t) plan->kernel + 1; \
-        uint32_t offset[ROLLING_DECODED]; \
-        ptrdiff_t i, k, some; \
-        for (i = 0; i < count; i += some) { \
-            some = count - i < ROLLING_DECODED ? count - i : ROLLING_DECODED; \
-            for (k = 0; k < some; k++) \
-                offset[k] = code[i + k] + (uint32_t) (uint16_t) (code[i + k] * per_row >> 16) * skip; \
-            for (k = 0; k < some; k++) \
-                to[i + k] = (index) (first + (i + k) * plan->stride + (int64_t) offset[k]); \
+#if CUNPOOL_HAS_VECTORS
+typedef uint16_t cunpool_chunk2 __attribute__((vector_size(2 * ROLLING_DECODED)));
+
+/* How codes become indices. A code's row is (code * per_row) >> 10: exact for windows of up to 7 x 7. */
+typedef struct {
+    cunpool_chunk2 ramp;        /* what an index grows by along the windows of a chunk */
+    uint16_t per_row;
+    ptrdiff_t skip;             /* from the end of a window's row to its next row */
+    int is_wide;                /* an offset from a chunk's first index takes more than 16 bits */
+} cunpool_rolling_decoder;
+
+/* Indices of a chunk of windows, where `first` is the index of code 0 of the first one; and of a row of windows. */
+#define ROLLING_DECODE(name, size, index, integer) \
+    static CUNPOOL_INLINE void name##_chunk(const cunpool_rolling_decoder *decoder, const uint8_t *code, int64_t first, \
+                                            char *to) { \
+        uint16_t stored[ROLLING_DECODED]; \
+        cunpool_chunk2 offset; \
+        int i; \
+        widen_codes(stored, code); \
+        memcpy(&offset, stored, sizeof offset); \
+        offset += ((offset * decoder->per_row) >> 10) * (uint16_t) decoder->skip + decoder->ramp; \
+        memcpy(stored, &offset, sizeof offset); \
+        ROLLING_UNROLL for (i = 0; i < ROLLING_DECODED; i += CUNPOOL_VECTOR_BYTES / (int) sizeof(index)) \
+            add_to_offsets##size(to + i * (ptrdiff_t) sizeof(index), stored + i, (integer) first); \
+    } \
+    static CUNPOOL_NOINLINE void name(const cunpool_rolling_decoder *decoder, const uint8_t *code, int64_t first, \
+                                      int stride, ptrdiff_t count, char *to) { \
+        integer few[ROLLING_DECODED]; \
+        ptrdiff_t i; \
+        if (decoder->is_wide) { \
+            for (i = 0; i < count; i++) \
+                ((index *) to)[i] = (index) (first + i * stride + code[i] \
+                                             + (code[i] * decoder->per_row >> 10) * decoder->skip); \
+            return; \
         } \
+        for (i = 0; i + ROLLING_DECODED <= count; i += ROLLING_DECODED) \
+            name##_chunk(decoder, code + i, first + i * stride, to + i * (ptrdiff_t) sizeof(index)); \
+        if (i == count) \
+            return; \
+        name##_chunk(decoder, code + i, first + i * stride, (char *) few); \
+        cunpool_copy(to + i * (ptrdiff_t) sizeof(index), (const char *) few, (size_t) (count - i) * sizeof(index)); \
     }
-ROLLING_DECODE(cunpool_rolling_decode4, index4)
-ROLLING_DECODE(cunpool_rolling_decode8, index8)
+ROLLING_DECODE(cunpool_rolling_decode4, 4, index4, int32_t)
+ROLLING_DECODE(cunpool_rolling_decode8, 8, index8, int64_t)
+
+static void cunpool_rolling_plan_decoder(const cunpool_rolling *plan, cunpool_rolling_decoder *decoder) {
+    int i;
+    for (i = 0; i < ROLLING_DECODED; i++)
+        decoder->ramp[i] = (uint16_t) (i * plan->stride);
+    decoder->per_row = (uint16_t) (1024 / plan->kernel + 1);
+    decoder->skip = plan->width - plan->kernel;
+    decoder->is_wide = (plan->kernel - 1) * plan->width + plan->kernel - 1 + ROLLING_DECODED * plan->stride > UINT16_MAX;
+}
 
 /* Bring the results of a block from scratch memory to where they belong. */
-static void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
+static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
                                     ptrdiff_t plane, ptrdiff_t line, const cunpool_rolling_block *block) {
     const ptrdiff_t values_bytes = plan->windows * plan->item_bytes, index_row = plan->windows * plan->index_bytes;
+    cunpool_rolling_decoder decoder;
     char *to;
     ptrdiff_t i, first;
     if (block->values == scratch + at->values)
@@ -207,20 +245,22 @@ static void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_r
     to = cunpool_rolling_plane(plan, &plan->indices, plane) + line * index_row;
     if (block->indices == scratch + at->indices)
         memcpy(to, block->indices, (size_t) (block->count * index_row));
-    for (i = 0; plan->tile_pitch && i < block->count; i++) {
+    if (!plan->tile_pitch)
+        return;
+    cunpool_rolling_plan_decoder(plan, &decoder);
+    for (i = 0; i < block->count; i++) {
         const char *code = block->indices + i * plan->tile_pitch;
         first = ((line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
         if (plan->form == ROLLING_CODES)
             memcpy(to, code, (size_t) index_row);
         else if (plan->form == ROLLING_INDICES4)
-            cunpool_rolling_decode4(plan, (const uint8_t *) code, first, (index4 *) to);
+            cunpool_rolling_decode4(&decoder, (const uint8_t *) code, first, plan->stride, plan->windows, to);
         else
-            cunpool_rolling_decode8(plan, (const uint8_t *) code, first, (index8 *) to);
+            cunpool_rolling_decode8(&decoder, (const uint8_t *) code, first, plan->stride, plan->windows, to);
         to += index_row;
     }
 }
 
-#if CUNPOOL_HAS_VECTORS
 #define ROLLING_CAREFUL_BLOCKS 16   /* compared exactly at once, behind one that had odd elements; speed */
 
 #define ROLLING_TYPE float4
@@ -231,8 +271,28 @@ static void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_r
 #define ROLLING_WIDE 1
 #define ROLLING_HAS_ODD 1
 #include "_kernels/pooling/rolling_stripes.h"
+
+#define ROLLING_TYPE item1
+#define ROLLING_ELEMENT uint8_t
+#define ROLLING_CODE uint8_t
+#define ROLLING_HIGHEST UINT8_MAX
+#define ROLLING_LOWEST(plan) 0
+#define ROLLING_WIDE 0
+#define ROLLING_HAS_ODD 0
+#include "_kernels/pooling/rolling_stripes.h"
+
+#define ROLLING_TYPE half   /* or bhalf: plan->infinity says which */
+#define ROLLING_ELEMENT int16_t
+#define ROLLING_CODE int16_t
+#define ROLLING_HIGHEST INT16_MAX
+#define ROLLING_LOWEST(plan) (~(plan)->infinity)
+#define ROLLING_WIDE 0
+#define ROLLING_HAS_ODD 1
+#include "_kernels/pooling/rolling_stripes.h"
 #else
 #define cunpool_roll_float4(plan, first, end, scratch) ((void) (plan), (void) (first), (void) (end), (void) (scratch))
+#define cunpool_roll_item1 cunpool_roll_float4
+#define cunpool_roll_half cunpool_roll_float4
 #endif
 
 #endif

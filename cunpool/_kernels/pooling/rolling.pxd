@@ -29,16 +29,27 @@ cdef extern from "_kernels/pooling/rolling.h":
     cunpool_rolling_scratch rolling_layout "cunpool_rolling_layout"(const Rolling *plan) noexcept nogil
     void roll_float4 "cunpool_roll_float4"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end,
                                            char *scratch) noexcept nogil
+    void roll_item1 "cunpool_roll_item1"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end,
+                                         char *scratch) noexcept nogil
+    void roll_half "cunpool_roll_half"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end,
+                                       char *scratch) noexcept nogil
+
+cdef enum:  # kinds of elements, see KINDS
+    ITEM1_KIND = 4
+    HALF_KIND = 8
+    BHALF_KIND = 9
+    FLOAT4_KIND = 10
 
 cdef enum:
-    FLOAT4 = 10                     # the kind of float32, see KINDS
     # Pooled rows that a stripe goes down: fewer where rows are long, so that the block stays in L1. (speed)
     LONG_ROW_BYTES = 1 << 10
     LONGEST_ROW_BYTES = 12 << 10
     LONG_ROW_BLOCK = 8
     LONGEST_ROW_BLOCK = 6
     AHEAD_BYTES = 1 << 10           # distance of prefetches in each row (speed)
-    MIN_WINDOWS = 9                 # of a plane: in fewer, rows are not worth a loop (speed: 1024 x 4 x 4)
+    # Windows of a plane: fewer are not worth its preparation. (speed: 1024 x 4 x 4; narrow elements 512 x 7 x 7)
+    MIN_WINDOWS = 9
+    MIN_NARROW_WINDOWS = 25
 
 
 cdef inline bint is_plane_contiguous(const View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
@@ -58,8 +69,8 @@ cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t ite
     cdef Py_ssize_t stride = rolling_stride(g)
     if not HAS_VECTORS:
         return "the compiler has no vector types"
-    if kind != FLOAT4:
-        return "elements of another type than float32"
+    if kind != FLOAT4_KIND and kind != ITEM1_KIND and kind != HALF_KIND and kind != BHALF_KIND:
+        return "elements of a type without stripes"
     if job.indices.data == NULL:
         return "values alone"
     if job.code_size == 2:
@@ -76,7 +87,7 @@ cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t ite
             and is_plane_contiguous(&job.pooled, g.pooled, item_size)
             and is_plane_contiguous(&job.indices, g.pooled, job.index_size)):
         return "planes that are not contiguous"
-    if element_count(g.pooled) < MIN_WINDOWS:
+    if element_count(g.pooled) < (MIN_WINDOWS if item_size >= 4 else MIN_NARROW_WINDOWS):
         return "planes of few windows"
     if element_count(g.full) > 0x7FFFFFFF:
         return "planes of more than 2**31 elements"
@@ -95,7 +106,7 @@ cdef inline bint is_vector_aligned(const cunpool_planes *planes, Py_ssize_t row_
             | <uintptr_t> row_bytes) % VECTOR_BYTES == 0
 
 
-cdef inline void plan_rolling(const Job *job, Py_ssize_t item_size, Rolling *plan) noexcept nogil:
+cdef inline void plan_rolling(const Job *job, int kind, Py_ssize_t item_size, Rolling *plan) noexcept nogil:
     """The plan of a call that rolling stripes serve."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row_bytes = g.full[2] * item_size
@@ -111,8 +122,9 @@ cdef inline void plan_rolling(const Job *job, Py_ssize_t item_size, Rolling *pla
     plan.item_bytes, plan.index_bytes = <int> item_size, job.index_size
     plan.form = (ROLLING_VALUES if job.index_size == 0 else ROLLING_CODES if job.code_size
                  else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
-    plan.is_wide = True
-    plan.magnitude = plan.infinity = 0
+    plan.is_wide = item_size >= 4
+    plan.magnitude = 0x7FFF
+    plan.infinity = 0x7C00 if kind == HALF_KIND else 0x7F80
     plan.full_is_contiguous = plan.pooled_is_contiguous = are_all_contiguous(job, item_size, job.index_size)
     plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)
@@ -120,7 +132,7 @@ cdef inline void plan_rolling(const Job *job, Py_ssize_t item_size, Rolling *pla
     finish_rolling(plan)
     plan.is_streamed = (job.nontemporal and plan.windows % plan.lanes == 0
                         and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)
-                        and (plan.form != ROLLING_INDICES8
+                        and (plan.form != ROLLING_INDICES8 or not plan.is_wide
                              or is_vector_aligned(&plan.indices, g.pooled[2] * job.index_size)))
 
 
@@ -132,6 +144,13 @@ cdef inline Py_ssize_t rolling_bytes(const Rolling *plan) noexcept nogil:
 cdef inline void roll_rows(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some pooled rows, counted over all planes."""
     cdef const Rolling *plan = <const Rolling *> job.plan
-    cdef Py_ssize_t rows = plan.planes * plan.rows
+    cdef Py_ssize_t rows = plan.planes * plan.rows, first = rows * task // job.tasks
+    cdef Py_ssize_t end = rows * (task + 1) // job.tasks
     cdef char *rest = found.scratch
-    roll_float4(plan, rows * task // job.tasks, rows * (task + 1) // job.tasks, next_part(&rest, rolling_bytes(plan)))
+    cdef char *scratch = next_part(&rest, rolling_bytes(plan))
+    if plan.item_bytes == 1:
+        roll_item1(plan, first, end, scratch)
+    elif plan.item_bytes == 2:
+        roll_half(plan, first, end, scratch)
+    else:
+        roll_float4(plan, first, end, scratch)

@@ -6,7 +6,6 @@
 #define LANES OF(LANES)
 #define vector OF(vector)
 #define codes OF(codes)
-#define ROLLING_UNROLL _Pragma("GCC unroll 8")
 
 /* What depends on a stripe's columns. */
 typedef struct {
@@ -43,15 +42,17 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
     if (stride == 1) {
         ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
             x[tap] = OF(load)(row + tap * size);
-        if (!careful)
-            *odd = OF(note)(*odd, x[0], x[at_edge ? kernel - 1 : 0]);
+        if (!careful && at_edge)
+            *odd = OF(note_pair)(*odd, x[0], x[kernel - 1]);
+        else if (!careful)
+            *odd = OF(note)(*odd, x[0]);
         if (!careful && at_edge && LANES < kernel - 1)
-            *odd = OF(note)(*odd, x[LANES], x[LANES]);
+            *odd = OF(note)(*odd, x[LANES]);
     } else {
         u = OF(load)(row);
         v = OF(load)(row + LANES * size);
         if (!careful)
-            *odd = OF(note)(*odd, u, v);
+            *odd = OF(note_pair)(*odd, u, v);
         x[0] = OF(even)(u, v);
         x[1] = OF(odd_of)(u, v);
         if (kernel == 3)
@@ -64,12 +65,17 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
 /* Compare with something later in raster order. */
 static CUNPOOL_INLINE void OF(compare)(const cunpool_rolling *plan, int with_codes, int careful, vector *best,
                                        codes *code, vector later, codes later_code) {
+#if ROLLING_HAS_ODD
     if (careful) {
         const OF(mask) beaten = OF(beats)(later, *best, plan->infinity);
         *best = OF(select)(beaten, *best, later);
         if (with_codes)
             *code = OF(select_codes)(beaten, *code, later_code);
-    } else if (with_codes)
+        return;
+    }
+#endif
+    (void) plan, (void) careful;
+    if (with_codes)
         OF(take)(best, code, later, later_code);
     else
         *best = OF(max)(*best, later);
@@ -84,7 +90,11 @@ static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const cha
     OF(load_taps)(plan, row, kernel, stride, at_edge, careful, x, odd);
     if (at_edge)
         ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+#if ROLLING_HAS_ODD
             x[tap] = careful ? OF(limit_exactly)(stripe->limit[tap], x[tap]) : OF(min)(stripe->limit[tap], x[tap]);
+#else
+            x[tap] = OF(min)(stripe->limit[tap], x[tap]);
+#endif
     *best = x[0];
     *code = code_of_tap[0];
     ROLLING_UNROLL for (tap = 1; tap < kernel; tap++)

@@ -20,7 +20,12 @@
                           that of memory
      deinterleaved_lane_T(i)    which window lane i of even_T belongs to
      add_codes_T, subtract_codes_T, broadcast_codes_T, load_codes_T
-     store_code_bytes_T   codes as bytes; */
+     store_code_bytes_T   codes as bytes
+
+   and, whatever the type,
+
+     widen_codes          16 bytes as 16-bit integers
+     add_to_offsets4, add_to_offsets8    indices of a vector from one index and 16-bit offsets */
 #if defined(__GNUC__)
 #define CUNPOOL_HAS_VECTORS 1
 #include "_kernels/common/types.h"

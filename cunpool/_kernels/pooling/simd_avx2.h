@@ -31,6 +31,23 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
 #define _mm256_set1_32(x) _mm256_set1_epi32((int32_t) (x))
 #define _mm256_set1_64(x) _mm256_set1_epi64x(x)
 
+/* Integers of `bits`, in vectors of the type of their codes. */
+#define SIMD_INTEGERS_AVX2(T, bits) \
+    SIMD_CODES_AVX2(T, bits) \
+    typedef __m256i vector_##T; \
+    SIMD_INLINE vector_##T load_##T(const char *from) { return _mm256_loadu_si256((const __m256i *) from); } \
+    SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm256_storeu_si256((__m256i *) to, x); } \
+    SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm256_stream_si256((__m256i *) to, x); } \
+    SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { return _mm256_blendv_epi8(a, b, m); } \
+    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return _mm256_permute4x64_epi64(x, MIDDLE_EXCHANGED); } \
+    SIMD_INLINE vector_##T next_even_##T(vector_##T even, const char *row, odd_##T *odd, int is_noted) { \
+        const vector_##T y = load_##T(row + 32 + 2 * bits / 8); \
+        (void) even; \
+        if (is_noted) \
+            *odd = note_##T(*odd, y); \
+        return even_##T(load_##T(row + 2 * bits / 8), y); \
+    }
+
 /* float32 */
 SIMD_CODES_AVX2(float4, 32)
 typedef __m256 vector_float4;
@@ -42,9 +59,10 @@ SIMD_INLINE vector_float4 broadcast_float4(const char *from) { return _mm256_bro
 SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
 SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
 SIMD_INLINE odd_float4 nothing_odd_float4(void) { return _mm256_setzero_ps(); }
-SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
+SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
     return _mm256_or_ps(odd, _mm256_cmp_ps(x, y, _CMP_UNORD_Q));
 }
+SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x) { return note_pair_float4(odd, x, x); }
 SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; return _mm256_movemask_ps(odd) != 0; }
 SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm256_max_ps(later, best); }
 SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) { return _mm256_min_ps(limit, x); }
@@ -66,7 +84,7 @@ SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_flo
 }
 /* x, or the limit where that is the lowest number. */
 SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x) {
-    return select_float4(greater_float4(limit, _mm256_set1_ps(-INFINITY)), limit, x);
+    return select_float4(greater_float4(limit, _mm256_setzero_ps()), limit, x);
 }
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return _mm256_shuffle_ps(x, y, 0x88); }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return _mm256_shuffle_ps(x, y, 0xDD); }
@@ -78,7 +96,7 @@ SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, 
     vector_float4 y = load_float4(row + 4 * (LANES_float4 + 2));
     (void) even;
     if (is_noted)
-        *odd = note_float4(*odd, y, y);
+        *odd = note_float4(*odd, y);
     return even_float4(load_float4(row + 8), y);
 }
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
@@ -96,6 +114,94 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
         _mm256_storeu_si256((__m256i *) to, low);
         _mm256_storeu_si256((__m256i *) (to + 32), high);
     }
+}
+
+/* uint8 */
+typedef int odd_item1;
+SIMD_INLINE odd_item1 note_item1(odd_item1 odd, __m256i x) { (void) x; return odd; }
+SIMD_INLINE odd_item1 note_pair_item1(odd_item1 odd, __m256i x, __m256i y) { (void) x; (void) y; return odd; }
+SIMD_INLINE __m256i even_item1(__m256i x, __m256i y) {
+    const __m256i low = _mm256_set1_epi16(0xFF);
+    return _mm256_packus_epi16(_mm256_and_si256(x, low), _mm256_and_si256(y, low));
+}
+SIMD_INLINE __m256i odd_of_item1(__m256i x, __m256i y) {
+    return _mm256_packus_epi16(_mm256_srli_epi16(x, 8), _mm256_srli_epi16(y, 8));
+}
+SIMD_INTEGERS_AVX2(item1, 8)
+SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
+SIMD_INLINE int is_odd_item1(odd_item1 odd, int infinity) { (void) infinity; return odd; }
+SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm256_max_epu8(best, later); }
+SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm256_min_epu8(limit, x); }
+SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
+    const vector_item1 highest = max_item1(*best, later);
+    *code = select_codes_item1(_mm256_cmpeq_epi8(highest, *best), later_code, *code);
+    *best = highest;
+}
+SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
+
+/* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
+typedef struct { __m256i largest, lowest; } odd_half;
+SIMD_INLINE odd_half note_half(odd_half odd, __m256i x) {
+    odd.largest = _mm256_max_epi16(odd.largest, _mm256_and_si256(x, _mm256_set1_epi16(0x7FFF)));
+    odd.lowest = _mm256_min_epi16(odd.lowest, x);
+    return odd;
+}
+SIMD_INLINE odd_half note_pair_half(odd_half odd, __m256i x, __m256i y) { return note_half(note_half(odd, x), y); }
+SIMD_INLINE __m256i even_half(__m256i x, __m256i y) {
+    const __m256i low = _mm256_set1_epi32(0xFFFF);
+    return _mm256_packus_epi32(_mm256_and_si256(x, low), _mm256_and_si256(y, low));
+}
+SIMD_INLINE __m256i odd_of_half(__m256i x, __m256i y) {
+    return _mm256_packus_epi32(_mm256_srli_epi32(x, 16), _mm256_srli_epi32(y, 16));
+}
+SIMD_INTEGERS_AVX2(half, 16)
+SIMD_INLINE vector_half key_half(vector_half x, int magnitude) {
+    return _mm256_xor_si256(x, _mm256_and_si256(_mm256_srai_epi16(x, 15), _mm256_set1_epi16((short) magnitude)));
+}
+SIMD_INLINE vector_half bits_half(vector_half x, int magnitude) { return key_half(x, magnitude); }
+SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
+    const __m256i nan = _mm256_cmpgt_epi16(odd.largest, _mm256_set1_epi16((short) infinity));
+    const __m256i zero = _mm256_cmpeq_epi16(odd.lowest, _mm256_set1_epi16(INT16_MIN));
+    return _mm256_movemask_epi8(_mm256_or_si256(nan, zero)) != 0;
+}
+SIMD_INLINE vector_half max_half(vector_half best, vector_half later) { return _mm256_max_epi16(best, later); }
+SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) { return _mm256_min_epi16(limit, x); }
+SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) {
+    return _mm256_cmpgt_epi16(_mm256_xor_si256(x, _mm256_srai_epi16(x, 15)), _mm256_set1_epi16((short) infinity));
+}
+SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
+    const vector_half x = _mm256_sub_epi16(later, _mm256_srai_epi16(later, 15));    /* both zeros are 0 */
+    const vector_half y = _mm256_sub_epi16(best, _mm256_srai_epi16(best, 15));
+    return _mm256_or_si256(_mm256_andnot_si256(is_nan_half(best, infinity), _mm256_cmpgt_epi16(x, y)),
+                           is_nan_half(later, infinity));
+}
+SIMD_INLINE void take_half(vector_half *best, codes_half *code, vector_half later, codes_half later_code) {
+    const mask_half beaten = _mm256_cmpgt_epi16(later, *best);
+    *best = max_half(*best, later);
+    *code = select_codes_half(beaten, *code, later_code);
+}
+SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x) {
+    return select_half(_mm256_cmpgt_epi16(limit, _mm256_setzero_si256()), limit, x);
+}
+SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
+    c = _mm256_permute4x64_epi64(_mm256_packus_epi16(c, c), MIDDLE_EXCHANGED);
+    _mm_storeu_si128((__m128i *) to, _mm256_castsi256_si128(c));
+}
+
+/* Codes as indices. */
+SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
+    _mm256_storeu_si256((__m256i *) to, _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *) code)));
+}
+SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
+    const __m256i further = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) offset));
+    _mm256_storeu_si256((__m256i *) to, _mm256_add_epi32(further, _mm256_set1_epi32(first)));
+}
+SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first) {
+    const __m256i further = _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *) offset));
+    _mm256_storeu_si256((__m256i *) to, _mm256_add_epi64(further, _mm256_set1_epi64x(first)));
 }
 
 #endif

@@ -26,6 +26,17 @@ enum { CUNPOOL_VECTOR_BYTES = 64 };
 #define _mm512_set1_32(x) _mm512_set1_epi32((int32_t) (x))
 #define _mm512_set1_64(x) _mm512_set1_epi64(x)
 
+/* Integers of `bits`, in vectors of the type of their codes. */
+#define SIMD_INTEGERS_AVX512(T, bits, mask) \
+    SIMD_CODES_AVX512(T, bits, mask) \
+    typedef __m512i vector_##T; \
+    SIMD_INLINE vector_##T load_##T(const char *from) { return _mm512_loadu_si512(from); } \
+    SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm512_storeu_si512(to, x); } \
+    SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm512_stream_si512((__m512i *) to, x); } \
+    SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
+        return _mm512_mask_mov_epi##bits(a, m, b); \
+    }
+
 /* float32 */
 SIMD_CODES_AVX512(float4, 32, __mmask16)
 typedef __m512 vector_float4;
@@ -37,9 +48,10 @@ SIMD_INLINE vector_float4 broadcast_float4(const char *from) { return _mm512_set
 SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
 SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
 SIMD_INLINE odd_float4 nothing_odd_float4(void) { return 0; }
-SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
+SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
     return _kor_mask16(odd, _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q));
 }
+SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x) { return note_pair_float4(odd, x, x); }
 SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; return odd != 0; }
 SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm512_max_ps(later, best); }
 SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) { return _mm512_min_ps(limit, x); }
@@ -60,7 +72,7 @@ SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_flo
 }
 /* x, or the limit where that is the lowest number. */
 SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x) {
-    return select_float4(greater_float4(limit, _mm512_set1_ps(-INFINITY)), limit, x);
+    return select_float4(greater_float4(limit, _mm512_setzero_ps()), limit, x);
 }
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), y);
@@ -75,7 +87,7 @@ SIMD_INLINE int deinterleaved_lane_float4(int i) { return i; }
 SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, odd_float4 *odd, int is_noted) {
     vector_float4 last = broadcast_float4(row + 8 * LANES_float4);
     if (is_noted)
-        *odd = note_float4(*odd, last, last);
+        *odd = note_float4(*odd, last);
     return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(last), _mm512_castps_si512(even), 1));
 }
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
@@ -92,6 +104,112 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
         _mm512_storeu_si512(to, low);
         _mm512_storeu_si512(to + 64, high);
     }
+}
+
+/* uint8: even_item1 works in quarters of a vector, for without VBMI no instruction takes bytes from two vectors. */
+SIMD_INTEGERS_AVX512(item1, 8, __mmask64)
+typedef int odd_item1;
+SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
+SIMD_INLINE odd_item1 note_item1(odd_item1 odd, vector_item1 x) { (void) x; return odd; }
+SIMD_INLINE odd_item1 note_pair_item1(odd_item1 odd, vector_item1 x, vector_item1 y) { (void) x; (void) y; return odd; }
+SIMD_INLINE int is_odd_item1(odd_item1 odd, int infinity) { (void) infinity; return odd; }
+SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }
+SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm512_min_epu8(limit, x); }
+SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
+    const mask_item1 beaten = _mm512_cmpgt_epu8_mask(later, *best);
+    *best = max_item1(*best, later);
+    *code = select_codes_item1(beaten, *code, later_code);
+}
+SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
+    const __m512i low = _mm512_set1_epi16(0xFF);
+    return _mm512_packus_epi16(_mm512_and_si512(x, low), _mm512_and_si512(y, low));
+}
+SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
+    return _mm512_packus_epi16(_mm512_srli_epi16(x, 8), _mm512_srli_epi16(y, 8));
+}
+SIMD_INLINE vector_item1 next_even_item1(vector_item1 even, const char *row, odd_item1 *odd, int is_noted) {
+    (void) even, (void) odd, (void) is_noted;
+    return even_item1(load_item1(row + 2), load_item1(row + 66));
+}
+SIMD_INLINE vector_item1 in_order_item1(vector_item1 x) {
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), x);
+}
+SIMD_INLINE codes_item1 in_order_codes_item1(codes_item1 c) { return in_order_item1(c); }
+SIMD_INLINE int deinterleaved_lane_item1(int i) { return i / 16 * 8 + i / 8 % 2 * 32 + i % 8; }
+SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
+
+/* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
+SIMD_INTEGERS_AVX512(half, 16, __mmask32)
+typedef struct { __m512i largest, lowest; } odd_half;
+SIMD_INLINE vector_half key_half(vector_half x, int magnitude) {
+    return _mm512_xor_si512(x, _mm512_and_si512(_mm512_srai_epi16(x, 15), _mm512_set1_epi16((short) magnitude)));
+}
+SIMD_INLINE vector_half bits_half(vector_half x, int magnitude) { return key_half(x, magnitude); }
+SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {_mm512_setzero_si512(), _mm512_setzero_si512()}; }
+SIMD_INLINE odd_half note_half(odd_half odd, vector_half x) {
+    odd.largest = _mm512_max_epi16(odd.largest, _mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)));
+    odd.lowest = _mm512_min_epi16(odd.lowest, x);
+    return odd;
+}
+SIMD_INLINE odd_half note_pair_half(odd_half odd, vector_half x, vector_half y) {
+    return note_half(note_half(odd, x), y);
+}
+SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
+    return (_mm512_cmpgt_epi16_mask(odd.largest, _mm512_set1_epi16((short) infinity))
+            | _mm512_cmpeq_epi16_mask(odd.lowest, _mm512_set1_epi16(INT16_MIN))) != 0;
+}
+SIMD_INLINE vector_half max_half(vector_half best, vector_half later) { return _mm512_max_epi16(best, later); }
+SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) { return _mm512_min_epi16(limit, x); }
+SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) {
+    return _mm512_cmpgt_epi16_mask(_mm512_xor_si512(x, _mm512_srai_epi16(x, 15)), _mm512_set1_epi16((short) infinity));
+}
+SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
+    const vector_half x = _mm512_sub_epi16(later, _mm512_srai_epi16(later, 15));    /* both zeros are 0 */
+    const vector_half y = _mm512_sub_epi16(best, _mm512_srai_epi16(best, 15));
+    return (_mm512_cmpgt_epi16_mask(x, y) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
+}
+SIMD_INLINE void take_half(vector_half *best, codes_half *code, vector_half later, codes_half later_code) {
+    const mask_half beaten = _mm512_cmpgt_epi16_mask(later, *best);
+    *best = max_half(*best, later);
+    *code = select_codes_half(beaten, *code, later_code);
+}
+SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x) {
+    return select_half(_mm512_cmpgt_epi16_mask(limit, _mm512_setzero_si512()), limit, x);
+}
+/* Every second lane from `first` on: each 32 bits of the numbers that choose hold two. */
+SIMD_INLINE vector_half every_second_half(vector_half x, vector_half y, int first, int next) {
+    const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i pairs = _mm512_mullo_epi32(ramp, _mm512_set1_epi32(2 * next * 0x10001));
+    return _mm512_permutex2var_epi16(x, _mm512_add_epi32(pairs, _mm512_set1_epi32(first | (first + next) << 16)), y);
+}
+SIMD_INLINE vector_half even_half(vector_half x, vector_half y) { return every_second_half(x, y, 0, 2); }
+SIMD_INLINE vector_half odd_of_half(vector_half x, vector_half y) { return every_second_half(x, y, 1, 2); }
+SIMD_INLINE vector_half next_even_half(vector_half even, const char *row, odd_half *odd, int is_noted) {
+    const vector_half last = _mm512_set1_epi16((short) *(const item2 *) (row + 128));
+    if (is_noted)
+        *odd = note_half(*odd, last);
+    return every_second_half(even, last, 1, 1);
+}
+SIMD_INLINE vector_half in_order_half(vector_half x) { return x; }
+SIMD_INLINE codes_half in_order_codes_half(codes_half c) { return c; }
+SIMD_INLINE int deinterleaved_lane_half(int i) { return i; }
+SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
+    _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi16_epi8(c));
+}
+
+/* Codes as indices. */
+SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
+    _mm256_storeu_si256((__m256i *) to, _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *) code)));
+}
+SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
+    const __m512i further = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) offset));
+    _mm512_storeu_si512(to, _mm512_add_epi32(further, _mm512_set1_epi32(first)));
+}
+SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first) {
+    const __m512i further = _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *) offset));
+    _mm512_storeu_si512(to, _mm512_add_epi64(further, _mm512_set1_epi64(first)));
 }
 
 #endif

@@ -54,7 +54,7 @@ SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; r
 SIMD_INLINE void stream_float4(char *to, vector_float4 x) { _mm_stream_ps((float *) to, x); }
 SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm_max_ps(later, best); }
 SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) { return _mm_min_ps(limit, x); }
-SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
+SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
     return odd | (codes_float4) _mm_cmpunord_ps(x, y);
 }
 #else
@@ -65,10 +65,11 @@ SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) {
 SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) {
     return select_float4(greater_float4(x, limit), x, limit);
 }
-SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
+SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
     return odd | (x != x) | (y != y);
 }
 #endif
+SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x) { return note_pair_float4(odd, x, x); }
 SIMD_INLINE mask_float4 beats_float4(vector_float4 later, vector_float4 best, int infinity) {
     (void) infinity;
     return (later > best) | (later != later);
@@ -79,7 +80,7 @@ SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_flo
     *code = select_codes_float4(beaten, *code, later_code);
 }
 SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x) {
-    return select_float4(greater_float4(limit, (vector_float4) {0} - INFINITY), limit, x);
+    return select_float4(greater_float4(limit, (vector_float4) {0}), limit, x);
 }
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 0, 2, 4, 6); }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 1, 3, 5, 7); }
@@ -87,7 +88,7 @@ SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, 
     vector_float4 y = load_float4(row + 4 * (LANES_float4 + 2));
     (void) even;
     if (is_noted)
-        *odd = note_float4(*odd, y, y);
+        *odd = note_float4(*odd, y);
     return even_float4(load_float4(row + 8), y);
 }
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
@@ -117,5 +118,164 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
     memcpy(to, &low, 16);
     memcpy(to + 16, &high, 16);
 }
+
+/* uint8 */
+SIMD_TYPE_PORTABLE(item1, uint8_t, uint8_t)
+typedef int odd_item1;
+SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
+SIMD_INLINE odd_item1 note_item1(odd_item1 odd, vector_item1 x) { (void) x; return odd; }
+SIMD_INLINE odd_item1 note_pair_item1(odd_item1 odd, vector_item1 x, vector_item1 y) { (void) x; (void) y; return odd; }
+SIMD_INLINE int is_odd_item1(odd_item1 odd, int infinity) { (void) infinity; return odd; }
+#if defined(__SSE2__)
+SIMD_INLINE void stream_item1(char *to, vector_item1 x) { _mm_stream_si128((__m128i *) to, (__m128i) x); }
+SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
+    return (vector_item1) _mm_max_epu8((__m128i) best, (__m128i) later);
+}
+SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) {
+    return (vector_item1) _mm_min_epu8((__m128i) limit, (__m128i) x);
+}
+SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
+    const __m128i low = _mm_set1_epi16(0xFF);
+    return (vector_item1) _mm_packus_epi16(_mm_and_si128((__m128i) x, low), _mm_and_si128((__m128i) y, low));
+}
+SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
+    return (vector_item1) _mm_packus_epi16(_mm_srli_epi16((__m128i) x, 8), _mm_srli_epi16((__m128i) y, 8));
+}
+#else
+SIMD_INLINE void stream_item1(char *to, vector_item1 x) { store_item1(to, x); }
+SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
+    return select_item1(greater_item1(later, best), best, later);
+}
+SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) {
+    return select_item1(greater_item1(x, limit), x, limit);
+}
+SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
+    return SIMD_SHUFFLE(item1, x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+}
+SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
+    return SIMD_SHUFFLE(item1, x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+#endif
+/* SSE2 compares unsigned bytes for equality alone. */
+SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
+    const vector_item1 highest = max_item1(*best, later);
+    *code = select_codes_item1((mask_item1) (highest == *best), later_code, *code);
+    *best = highest;
+}
+SIMD_INLINE vector_item1 next_even_item1(vector_item1 even, const char *row, odd_item1 *odd, int is_noted) {
+    (void) even, (void) odd, (void) is_noted;
+    return even_item1(load_item1(row + 2), load_item1(row + 18));
+}
+SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
+
+/* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
+SIMD_TYPE_PORTABLE(half, int16_t, int16_t)
+typedef struct { vector_half largest, lowest; } odd_half;
+SIMD_INLINE vector_half key_half(vector_half x, int magnitude) { return x ^ ((x >> 15) & (int16_t) magnitude); }
+SIMD_INLINE vector_half bits_half(vector_half x, int magnitude) { return key_half(x, magnitude); }
+SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {{0}, {0}}; }
+#if defined(__SSE2__)
+SIMD_INLINE void stream_half(char *to, vector_half x) { _mm_stream_si128((__m128i *) to, (__m128i) x); }
+SIMD_INLINE vector_half max_half(vector_half best, vector_half later) {
+    return (vector_half) _mm_max_epi16((__m128i) best, (__m128i) later);
+}
+SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) {
+    return (vector_half) _mm_min_epi16((__m128i) limit, (__m128i) x);
+}
+SIMD_INLINE vector_half even_half(vector_half x, vector_half y) {
+    return (vector_half) _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32((__m128i) x, 16), 16),
+                                         _mm_srai_epi32(_mm_slli_epi32((__m128i) y, 16), 16));
+}
+SIMD_INLINE vector_half odd_of_half(vector_half x, vector_half y) {
+    return (vector_half) _mm_packs_epi32(_mm_srai_epi32((__m128i) x, 16), _mm_srai_epi32((__m128i) y, 16));
+}
+SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
+    _mm_storel_epi64((__m128i *) to, _mm_packus_epi16((__m128i) c, (__m128i) c));
+}
+#else
+SIMD_INLINE void stream_half(char *to, vector_half x) { store_half(to, x); }
+SIMD_INLINE vector_half max_half(vector_half best, vector_half later) {
+    return select_half(greater_half(later, best), best, later);
+}
+SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) {
+    return select_half(greater_half(x, limit), x, limit);
+}
+SIMD_INLINE vector_half even_half(vector_half x, vector_half y) {
+    return SIMD_SHUFFLE(half, x, y, 0, 2, 4, 6, 8, 10, 12, 14);
+}
+SIMD_INLINE vector_half odd_of_half(vector_half x, vector_half y) {
+    return SIMD_SHUFFLE(half, x, y, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
+    int i;
+    for (i = 0; i < LANES_half; i++)
+        to[i] = (char) c[i];
+}
+#endif
+SIMD_INLINE odd_half note_half(odd_half odd, vector_half x) {
+    odd.largest = max_half(odd.largest, x & 0x7FFF);
+    odd.lowest = min_half(odd.lowest, x);
+    return odd;
+}
+SIMD_INLINE odd_half note_pair_half(odd_half odd, vector_half x, vector_half y) {
+    return note_half(note_half(odd, x), y);
+}
+SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
+    return is_any_half((mask_half) (odd.largest > (int16_t) infinity) | (mask_half) (odd.lowest == INT16_MIN));
+}
+SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) { return (x ^ (x >> 15)) > (int16_t) infinity; }
+SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
+    const vector_half x = later - (later >> 15), y = best - (best >> 15);   /* both zeros are 0 */
+    return (greater_half(x, y) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
+}
+SIMD_INLINE void take_half(vector_half *best, codes_half *code, vector_half later, codes_half later_code) {
+    const mask_half beaten = greater_half(later, *best);
+    *best = max_half(*best, later);
+    *code = select_codes_half(beaten, *code, later_code);
+}
+SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x) {
+    return select_half(greater_half(limit, (vector_half) {0}), limit, x);
+}
+SIMD_INLINE vector_half next_even_half(vector_half even, const char *row, odd_half *odd, int is_noted) {
+    const vector_half y = load_half(row + 20);
+    (void) even;
+    if (is_noted)
+        *odd = note_half(*odd, y);
+    return even_half(load_half(row + 4), y);
+}
+
+/* Codes as indices. */
+#if defined(__SSE2__)
+SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
+    const __m128i bytes = _mm_loadu_si128((const __m128i *) code), zero = _mm_setzero_si128();
+    _mm_storeu_si128((__m128i *) to, _mm_unpacklo_epi8(bytes, zero));
+    _mm_storeu_si128((__m128i *) (to + 8), _mm_unpackhi_epi8(bytes, zero));
+}
+SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
+    const __m128i further = _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *) offset), _mm_setzero_si128());
+    _mm_storeu_si128((__m128i *) to, _mm_add_epi32(further, _mm_set1_epi32(first)));
+}
+SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first) {
+    const __m128i further = _mm_set_epi64x(offset[1], offset[0]);
+    _mm_storeu_si128((__m128i *) to, _mm_add_epi64(further, _mm_set1_epi64x(first)));
+}
+#else
+SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
+    int i;
+    for (i = 0; i < 16; i++)
+        to[i] = code[i];
+}
+SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
+    int i;
+    for (i = 0; i < 4; i++)
+        ((index4 *) to)[i] = first + offset[i];
+}
+SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first) {
+    ((index8 *) to)[0] = first + offset[0];
+    ((index8 *) to)[1] = first + offset[1];
+}
+#endif
 
 #endif
