@@ -8,14 +8,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 /* One fault for 2 MiB instead of one for 4 KiB, where the system grants it. */
-static void cunpool_huge(char *start, size_t size) {
+static void cunpool_request_huge_pages(char *start, size_t size) {
     size_t page = (size_t) 1 << 21;
     char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
     if (first + page <= start + size)
         madvise(first, (start + size - first) / page * page, MADV_HUGEPAGE);
 }
 /* The system may take these pages when it is short of memory, until they are written again. */
-static void cunpool_offer(char *start, size_t size) {
+static void cunpool_offer_pages(char *start, size_t size) {
 #ifdef MADV_FREE
     size_t page = (size_t) sysconf(_SC_PAGESIZE);
     char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
@@ -23,8 +23,8 @@ static void cunpool_offer(char *start, size_t size) {
 #endif
 }
 #else
-static void cunpool_huge(char *start, size_t size) { (void) start; (void) size; }
-static void cunpool_offer(char *start, size_t size) { (void) start; (void) size; }
+static void cunpool_request_huge_pages(char *start, size_t size) { (void) start; (void) size; }
+static void cunpool_offer_pages(char *start, size_t size) { (void) start; (void) size; }
 #endif
 /* With a GIL nobody ever waits for the lock, for whoever has it keeps the GIL. Without one, a fork waits until
    nobody is at work on what the lock guards. But a thread that slept may just have been handed the lock, and is not
@@ -33,12 +33,12 @@ static void cunpool_offer(char *start, size_t size) { (void) start; (void) size;
 #include <pthread.h>
 static PyMutex *cunpool_lock;
 static void cunpool_after_fork(void) { memset(cunpool_lock, 0, sizeof(PyMutex)); }
-static void cunpool_outlive_forks(void *lock) {
+static void cunpool_reset_lock_after_fork(void *lock) {
     cunpool_lock = (PyMutex *) lock;
     pthread_atfork(NULL, NULL, cunpool_after_fork);
 }
 #else
-#define cunpool_outlive_forks(lock) ((void) (lock))
+#define cunpool_reset_lock_after_fork(lock) ((void) (lock))
 #endif
 
 #endif

@@ -3,9 +3,9 @@ from libc.stdint cimport uintptr_t
 
 cdef extern from "_kernels/scratch.h":
     enum:
-        SANITIZED "CUNPOOL_EXACT"
-    void forbid "ASAN_POISON_MEMORY_REGION"(void *start, size_t size) noexcept nogil
-    void allow "ASAN_UNPOISON_MEMORY_REGION"(void *start, size_t size) noexcept nogil
+        SANITIZED "CUNPOOL_SANITIZED"
+    void poison "ASAN_POISON_MEMORY_REGION"(void *start, size_t size) noexcept nogil
+    void unpoison "ASAN_UNPOISON_MEMORY_REGION"(void *start, size_t size) noexcept nogil
 
 cdef enum:
     PART_ALIGNMENT = 64     # bytes: a cache line, and the widest vector
@@ -23,5 +23,5 @@ cdef inline char *next_part(char **rest, Py_ssize_t size) noexcept nogil:
     """The next `size` bytes of a block, whose parts before `rest` are taken."""
     cdef char *part = rest[0] + (-<uintptr_t> rest[0] & PART_ALIGNMENT - 1)
     rest[0] = part + part_bytes(size)
-    forbid(part + size, part_bytes(size) - size)
+    poison(part + size, part_bytes(size) - size)
     return part

@@ -36,55 +36,55 @@ cdef extern from "numpy/arrayobject.h":
     object PyArray_Empty(int, cnp.npy_intp *, cnp.dtype, int)
 
 cdef extern from "_kernels/memory.h":
-    void cunpool_huge(char *start, size_t size) noexcept
-    void cunpool_offer(char *start, size_t size) noexcept
-    void cunpool_outlive_forks(void *lock) noexcept
+    void cunpool_request_huge_pages(char *start, size_t size) noexcept
+    void cunpool_offer_pages(char *start, size_t size) noexcept
+    void cunpool_reset_lock_after_fork(void *lock) noexcept
 
 cdef enum:
-    ALIGNMENT = 64          # a cache line, and the widest vector
-    COLOUR = 512            # arrays that are worked on together should not begin at the same place in a page:
-    COLOURS = 7             # a processor takes a load for a match of a store whose last 12 bits are the same
-    BLOCKS = 256            # how many blocks are kept at most: twice the arrays of a network of 64 layers
-    OFFERED = 1 << 24       # offering a block of so many bytes takes some hundredths of filling it; of fewer, more
-    ROUNDED = 1 << 20       # bytes of scratch memory that are rounded up to a power of two, so that calls share blocks
+    ALIGNMENT_BYTES = 64    # a cache line, and the widest vector
+    STAGGER_BYTES = 512     # arrays that are worked on together should not begin at the same place in a page:
+    STAGGERS = 7            # a processor takes a load for a match of a store whose last 12 bits are the same
+    MAX_BLOCKS = 256        # how many blocks are kept at most: twice the arrays of a network of 64 layers
+    OFFER_MIN_BYTES = 1 << 24  # offering a block of so many bytes takes some hundredths of filling it; of fewer, more
+    ROUNDED_SCRATCH_MAX_BYTES = 1 << 20     # larger scratch memory is not rounded up to a power of two, to share blocks
 
 # From so many bytes on, results lie in recycled memory (speed: benchmarks/default_calls.py). Below, the C library
 # recycles well enough: glibc gives memory back to the system where 128 KiB and more are free at the end of the heap.
 RECYCLED = 1 << 16
 
-cdef struct Block:          # lies in front of the array's memory
+cdef struct KeptBlock:          # lies in front of the array's memory
     void *start             # what the C library gave
     size_t capacity         # bytes for an array
-    Block *next             # of those that are given up together
+    KeptBlock *next             # of those that are given up together
 
 cdef cython.pymutex lock    # for all that follows; no two functions of this module take it in turn
-cdef Block *kept[BLOCKS]    # the oldest first
-cdef size_t sizes[BLOCKS]   # their capacities
+cdef KeptBlock *kept[MAX_BLOCKS]    # the oldest first
+cdef size_t sizes[MAX_BLOCKS]   # their capacities
 cdef int count = 0
 cdef size_t total = 0       # bytes in these
 cdef size_t limit = 0
-cdef bint chosen = False    # whether a user has set it
-cdef bint offering = False  # whether the system may take what is kept, see `cunpool_offer`
+cdef bint is_limit_by_user = False    # whether a user has set it
+cdef bint offering = False  # whether the system may take what is kept, see `cunpool_offer_pages`
 cdef size_t hits = 0
 cdef size_t misses = 0
-cdef int colour = 0
-cdef bint exact = SANITIZED     # whether blocks end where their arrays do, and none is kept, see `allocate_exactly`
+cdef int stagger = 0
+cdef bint unpadded = SANITIZED     # whether blocks end where their arrays do, and none is kept, see `allocate_exactly`
 
-cunpool_outlive_forks(&lock)
-
-
-cdef inline Block *block_of(void *data) noexcept:
-    return <Block *> (<char *> data - ALIGNMENT)
+cunpool_reset_lock_after_fork(&lock)
 
 
-cdef inline void *data_of(Block *block) noexcept:
-    return <char *> block + ALIGNMENT
+cdef inline KeptBlock *block_of(void *data) noexcept:
+    return <KeptBlock *> (<char *> data - ALIGNMENT_BYTES)
 
 
-cdef Block *forget(int position) noexcept:
+cdef inline void *data_of(KeptBlock *block) noexcept:
+    return <char *> block + ALIGNMENT_BYTES
+
+
+cdef KeptBlock *unlink_block(int position) noexcept:
     """Take a block off the list."""
     global count, total
-    cdef Block *block = kept[position]
+    cdef KeptBlock *block = kept[position]
     cdef int i
     count -= 1
     total -= block.capacity
@@ -94,20 +94,20 @@ cdef Block *forget(int position) noexcept:
     return block
 
 
-cdef Block *give_up(size_t size, int most) noexcept:
+cdef KeptBlock *unlink_oldest(size_t size, int most) noexcept:
     """Take the oldest blocks off the list until no more than `size` bytes in `most` blocks are kept."""
-    cdef Block *block
-    cdef Block *old = NULL
+    cdef KeptBlock *block
+    cdef KeptBlock *old = NULL
     while count and (total > size or count > most):
-        block = forget(0)
+        block = unlink_block(0)
         block.next = old
         old = block
     return old
 
 
-cdef void free_all(Block *block) noexcept:
+cdef void free_all(KeptBlock *block) noexcept:
     """Give these blocks back to the system; nobody else knows of them any more."""
-    cdef Block *next
+    cdef KeptBlock *next
     while block != NULL:
         next = block.next
         PyMem_RawFree(block.start)
@@ -116,13 +116,13 @@ cdef void free_all(Block *block) noexcept:
 
 cdef void shrink(size_t size) noexcept:
     """Give the oldest blocks back to the system until no more than `size` bytes are kept."""
-    cdef Block *old
+    cdef KeptBlock *old
     with lock:
-        old = give_up(size, BLOCKS)
+        old = unlink_oldest(size, MAX_BLOCKS)
     free_all(old)
 
 
-cdef Block *reuse(size_t size) noexcept:
+cdef KeptBlock *find_kept(size_t size) noexcept:
     """The tightest of the kept blocks for `size` bytes that wastes no more than a quarter, or NULL; of several as tight
     the latest, which may still be in a cache."""
     global hits, misses
@@ -136,16 +136,16 @@ cdef Block *reuse(size_t size) noexcept:
         misses += 1
         return NULL
     hits += 1
-    return forget(best)
+    return unlink_block(best)
 
 
-cdef void *take_exactly(size_t size) noexcept:
+cdef void *allocate_unpadded(size_t size) noexcept:
     # New memory that ends after `size` bytes, so that a sanitizer reports what is written behind them.
     global misses
-    cdef Block *block
-    if size > <size_t> -1 - ALIGNMENT:  # unreached: sanitized builds alone
+    cdef KeptBlock *block
+    if size > <size_t> -1 - ALIGNMENT_BYTES:  # unreached: sanitized builds alone
         return NULL  # unreached: NumPy has refused such sizes before
-    block = <Block *> PyMem_RawMalloc(ALIGNMENT + size)  # unreached: sanitized builds alone
+    block = <KeptBlock *> PyMem_RawMalloc(ALIGNMENT_BYTES + size)  # unreached: sanitized builds alone
     if block == NULL:  # unreached: sanitized builds alone
         return NULL  # unreached: sanitized builds alone
     with lock:  # unreached: sanitized builds alone
@@ -155,70 +155,70 @@ cdef void *take_exactly(size_t size) noexcept:
     return data_of(block)  # unreached: sanitized builds alone
 
 
-cdef void *take(void *_, size_t size) noexcept:
+cdef void *allocate(void *_, size_t size) noexcept:
     """Memory for `size` bytes: of a kept block, or new."""
-    global colour
-    cdef Block *block
+    global stagger
+    cdef KeptBlock *block
     cdef void *start
-    cdef size_t room = size + (COLOURS + 1) * COLOUR
+    cdef size_t padded_bytes = size + (STAGGERS + 1) * STAGGER_BYTES
     cdef int shift
-    if exact:
-        return take_exactly(size)  # unreached: sanitized builds alone
+    if unpadded:
+        return allocate_unpadded(size)  # unreached: sanitized builds alone
     with lock:
-        block = reuse(size)
+        block = find_kept(size)
         if block == NULL:
-            colour = (colour + 2) % COLOURS
-        shift = (colour + 1) * COLOUR
+            stagger = (stagger + 2) % STAGGERS
+        shift = (stagger + 1) * STAGGER_BYTES
     if block != NULL:
         return data_of(block)
-    if room < size:
+    if padded_bytes < size:
         return NULL  # unreached: NumPy has refused such sizes before
-    start = PyMem_RawMalloc(room)
+    start = PyMem_RawMalloc(padded_bytes)
     if start == NULL:
         shrink(0)
-        start = PyMem_RawMalloc(room)
+        start = PyMem_RawMalloc(padded_bytes)
         if start == NULL:
             return NULL
-    block = <Block *> (<char *> start - <uintptr_t> start % ALIGNMENT + shift)
+    block = <KeptBlock *> (<char *> start - <uintptr_t> start % ALIGNMENT_BYTES + shift)
     block.start = start
     block.capacity = size
-    cunpool_huge(<char *> data_of(block), size)
+    cunpool_request_huge_pages(<char *> data_of(block), size)
     return data_of(block)
 
 
-cdef void *take_zeroed(void *_, size_t items, size_t size) noexcept:
+cdef void *allocate_zeroed(void *_, size_t items, size_t size) noexcept:
     cdef void *data
     if size and items > <size_t> -1 // size:
         return NULL  # unreached: the same
-    data = take(NULL, items * size)
+    data = allocate(NULL, items * size)
     if data != NULL:
         memset(data, 0, items * size)
     return data
 
 
-cdef void give_back(void *_, void *data, size_t size) noexcept:
+cdef void recycle(void *_, void *data, size_t size) noexcept:
     """Keep a block that nobody uses any more, at the cost of the oldest ones."""
     global count, total
-    cdef Block *block
-    cdef Block *old
+    cdef KeptBlock *block
+    cdef KeptBlock *old
     cdef bint wanted
     if data == NULL:
         return  # unreached: NumPy gives back what it got
     block = block_of(data)
     block.next = NULL
-    if exact:
+    if unpadded:
         free_all(block)  # unreached: sanitized builds alone
         return  # unreached: sanitized builds alone
-    if block.capacity >= OFFERED:
+    if block.capacity >= OFFER_MIN_BYTES:
         with lock:
             wanted = offering and block.capacity <= limit
         if wanted:
-            cunpool_offer(<char *> data, block.capacity)
+            cunpool_offer_pages(<char *> data, block.capacity)
     with lock:
         if block.capacity > limit:
             old = block
         else:
-            old = give_up(limit - block.capacity, BLOCKS - 1)
+            old = unlink_oldest(limit - block.capacity, MAX_BLOCKS - 1)
             kept[count] = block
             sizes[count] = block.capacity
             count += 1
@@ -226,42 +226,42 @@ cdef void give_back(void *_, void *data, size_t size) noexcept:
     free_all(old)
 
 
-cdef void *resize(void *_, void *data, size_t size) noexcept:
+cdef void *reallocate(void *_, void *data, size_t size) noexcept:
     """What ndarray.resize asks for."""
-    cdef void *other = take(NULL, size)
+    cdef void *other = allocate(NULL, size)
     if other != NULL and data != NULL:
         memcpy(other, data, min(size, block_of(data).capacity))
-        give_back(NULL, data, 0)
+        recycle(NULL, data, 0)
     return other
 
 
 cdef void *take_scratch(size_t size) noexcept:
     """Memory for a call to work in, or NULL where the system refuses it."""
     cdef size_t rounded = 1
-    if exact or size > ROUNDED:
-        return take(NULL, size)
+    if unpadded or size > ROUNDED_SCRATCH_MAX_BYTES:
+        return allocate(NULL, size)
     while rounded < size:
         rounded *= 2
-    return take(NULL, rounded)
+    return allocate(NULL, rounded)
 
 
 cdef void give_scratch(void *data) noexcept:
     """Keep what `take_scratch` gave; NULL is nothing."""
-    cdef Block *block
+    cdef KeptBlock *block
     if data != NULL:
         block = block_of(data)
-        allow(data, block.capacity)
-        give_back(NULL, data, block.capacity)
+        unpoison(data, block.capacity)
+        recycle(NULL, data, block.capacity)
 
 
 cdef PyDataMem_Handler handler
 memset(&handler, 0, sizeof(handler))
 memcpy(handler.name, b"cunpool", 7)
 handler.version = 1
-handler.allocator.malloc = take
-handler.allocator.calloc = take_zeroed
-handler.allocator.realloc = resize
-handler.allocator.free = give_back
+handler.allocator.malloc = allocate
+handler.allocator.calloc = allocate_zeroed
+handler.allocator.realloc = reallocate
+handler.allocator.free = recycle
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 
@@ -274,7 +274,7 @@ def empty(make, *arguments):
         PyDataMem_SetHandler(usual)
 
 
-cdef object in_any_order(cnp.ndarray like, tuple shape, cnp.dtype dtype):
+cdef object new_in_any_order(cnp.ndarray like, tuple shape, cnp.dtype dtype):
     return empty_like(like, dtype, "K", False, shape)
 
 
@@ -283,12 +283,12 @@ cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
     cdef cnp.npy_intp sizes[cnp.NPY_MAXDIMS]
     cdef int axes = cnp.PyArray_NDIM(like), axis
     if not cnp.PyArray_IS_C_CONTIGUOUS(like) or len(shape) != axes:
-        return in_any_order(like, shape, dtype)
+        return new_in_any_order(like, shape, dtype)
     try:
         for axis in range(axes):
             sizes[axis] = shape[axis]
     except OverflowError:  # NumPy has words of its own for that
-        return in_any_order(like, shape, dtype)
+        return new_in_any_order(like, shape, dtype)
     Py_INCREF(dtype)  # for the array takes one reference
     return PyArray_Empty(axes, sizes, dtype, 0)
 
@@ -310,10 +310,10 @@ def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not Non
 
 def set_limit(size_t size, bint by_user):
     """How many bytes are kept at most; what is beyond goes back to the system now. What a user sets is not lowered."""
-    global limit, chosen
+    global limit, is_limit_by_user
     with lock:
         limit = size
-        chosen = by_user
+        is_limit_by_user = by_user
     shrink(size)
 
 
@@ -322,7 +322,7 @@ def lower_limit(size_t size):
     global limit
     cdef size_t now
     with lock:
-        if not chosen:
+        if not is_limit_by_user:
             limit = min(limit, size)
         now = limit
     shrink(now)
@@ -338,9 +338,9 @@ def offer(bint wanted):
 def allocate_exactly(bint wanted):
     """For the tests: whether blocks end where their arrays do and none is kept, as sanitized builds begin. Returns what
     held before."""
-    global exact
-    cdef bint before = exact
-    exact = wanted
+    global unpadded
+    cdef bint before = unpadded
+    unpadded = wanted
     shrink(0)
     return before
 

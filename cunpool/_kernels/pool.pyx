@@ -11,7 +11,7 @@ from cunpool._kernels.common.arrays cimport plane_address, view_of
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, KEEP_GIL_MAX_BYTES, NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry, geometry_of
-from cunpool._kernels.common.job cimport count_planes, fill_memory, Job
+from cunpool._kernels.common.job cimport count_planes, is_dense, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
@@ -293,7 +293,7 @@ cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
     cdef Py_ssize_t *count = [job.channels if neighbours else 1, job.g.full[0], job.g.full[1], job.g.full[2]]
     cdef Py_ssize_t *step = [job.full.channel_bytes, job.full.axis_bytes[0], job.full.axis_bytes[1],
                              job.full.axis_bytes[2]]
-    return branch_counted("cells without gaps between them", fill_memory(count, step, AXES, item_size))
+    return branch_counted("cells without gaps between them", is_dense(count, step, AXES, item_size))
 
 
 # The methods, in the order in which they are tried.

@@ -14,9 +14,9 @@
 #define omp_get_wtime() 0.0
 #endif
 #if CUNPOOL_OPENMP >= 201307
-#define CUNPOOL_BINDS (omp_get_proc_bind() != omp_proc_bind_false)
+#define CUNPOOL_IS_BOUND (omp_get_proc_bind() != omp_proc_bind_false)
 #else
-#define CUNPOOL_BINDS 0
+#define CUNPOOL_IS_BOUND 0
 #endif
 #if defined(__clang__)
 #define CUNPOOL_COMPILER "Clang " __clang_version__

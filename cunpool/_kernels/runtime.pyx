@@ -2,7 +2,7 @@
 cdef extern from "_kernels/runtime.h":
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
-    const int CUNPOOL_BINDS
+    const int CUNPOOL_IS_BOUND
     bint cunpool_has_avx2() noexcept nogil
     bint cunpool_has_avx512() noexcept nogil
     int omp_get_max_threads() noexcept nogil
@@ -26,36 +26,36 @@ if cunpool_notice_forks():
     raise MemoryError  # unreached: the C library has room for a handler
 
 
-cdef double now() noexcept nogil:
+cdef double seconds_now() noexcept nogil:
     """Seconds since some time in the past."""
     return omp_get_wtime()
 
 
-cdef int processor() noexcept nogil:
+cdef int current_processor() noexcept nogil:
     """The one that this thread runs on, if the system tells."""
     return cunpool_processor()
 
 
-cdef void leave(int processor) noexcept nogil:
+cdef void leave_processor(int processor) noexcept nogil:
     """Run on another processor than this one from now on."""
     cunpool_leave(processor)
 
 
-cdef void begun() noexcept nogil:
+cdef void begin_call() noexcept nogil:
     """A call is under way, on however many threads."""
     cunpool_add(1)
 
 
-cdef void ended() noexcept nogil:
+cdef void end_call() noexcept nogil:
     """A call is at its end."""
     global cunpool_asked, cunpool_call_ended
     cunpool_add(-1)
     if cunpool_asked:
         cunpool_asked = False
-        cunpool_call_ended = now()
+        cunpool_call_ended = seconds_now()
 
 
-cdef void rested(double lost) noexcept nogil:
+cdef void end_region(double lost) noexcept nogil:
     """This thread's team goes to rest, after a region that took so many seconds more than one thread would have.
 
     What it took to wake a team that had slept, the regions behind it gain again, where calls are in a row, and a thread
@@ -63,7 +63,7 @@ cdef void rested(double lost) noexcept nogil:
     for many more, its region alone counts.
     """
     global cunpool_region_ended, cunpool_debt
-    cunpool_region_ended = now()
+    cunpool_region_ended = seconds_now()
     cunpool_debt = (cunpool_debt if cunpool_asked else 0.0) + lost
 
 
@@ -92,7 +92,7 @@ def surroundings(double pause, double tolerated, double remembered):
     Only calls that ask this are counted as being in a row.
     """
     global cunpool_debt, cunpool_in_a_row, cunpool_asked
-    cdef double lost = cunpool_debt if cunpool_debt > tolerated else 0.0, time = now()
+    cdef double lost = cunpool_debt if cunpool_debt > tolerated else 0.0, time = seconds_now()
     cunpool_debt = 0 if lost > 0 else max(cunpool_debt, -remembered)
     cunpool_in_a_row = min(cunpool_in_a_row + 1, 1 << 20) if time - cunpool_call_ended < pause else 0
     cunpool_asked = True
@@ -113,7 +113,7 @@ def available(int most):
     """How many threads OpenMP would give to a parallel region opened now that have a processor each, up to `most`: of
     those that the calling thread may run on, or where OpenMP keeps each thread on its own (OMP_PROC_BIND, OMP_PLACES,
     GOMP_CPU_AFFINITY), of all that it has, for the calling thread's are one place among several then."""
-    return min(most, omp_get_max_threads(), omp_get_num_procs() if CUNPOOL_BINDS else cunpool_allowed())
+    return min(most, omp_get_max_threads(), omp_get_num_procs() if CUNPOOL_IS_BOUND else cunpool_allowed())
 
 
 def forked():

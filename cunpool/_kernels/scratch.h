@@ -4,15 +4,15 @@
 /* A sanitized build has a gap behind each part of a block, which nobody may read or write. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define CUNPOOL_EXACT 1
+#define CUNPOOL_SANITIZED 1
 #endif
 #endif
-#if defined(CUNPOOL_EXACT) || defined(__SANITIZE_ADDRESS__)
-#undef CUNPOOL_EXACT
-#define CUNPOOL_EXACT 1
+#if defined(CUNPOOL_SANITIZED) || defined(__SANITIZE_ADDRESS__)
+#undef CUNPOOL_SANITIZED
+#define CUNPOOL_SANITIZED 1
 #include <sanitizer/asan_interface.h>
 #else
-#define CUNPOOL_EXACT 0
+#define CUNPOOL_SANITIZED 0
 #define ASAN_POISON_MEMORY_REGION(start, size) ((void) (start), (void) (size))
 #define ASAN_UNPOISON_MEMORY_REGION(start, size) ((void) (start), (void) (size))
 #endif

@@ -7,9 +7,9 @@
 #include <unistd.h>
 #endif
 #if defined(_SC_LEVEL2_CACHE_SIZE)
-#define CUNPOOL_SECOND_CACHE sysconf(_SC_LEVEL2_CACHE_SIZE)
+#define CUNPOOL_L2_BYTES sysconf(_SC_LEVEL2_CACHE_SIZE)
 #else
-#define CUNPOOL_SECOND_CACHE 0
+#define CUNPOOL_L2_BYTES 0
 #endif
 
 #endif

@@ -18,33 +18,33 @@ from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.types cimport (
-    bhalf, entry, float4, float8, half, index, index4, index8, item1, item16, item2, item4, item8)
-from cunpool._kernels.unpooling.fill cimport spread
-from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, Spread
-from cunpool._kernels.unpooling.fill_window2 cimport select_rows, window2_why_not
-from cunpool._kernels.unpooling.indices cimport band_of, clear, cut, dense, prepare, split
-from cunpool._kernels.unpooling.scatter cimport fetch_inputs, Put, putting
+    bhalf, element, float4, float8, half, index, index4, index8, item1, item16, item2, item4, item8)
+from cunpool._kernels.unpooling.fill cimport fill_task
+from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
+from cunpool._kernels.unpooling.fill_window2 cimport fill_window2_rows, window2_why_not
+from cunpool._kernels.unpooling.indices cimport band_of, is_gapless, part_start, prepare_job, split_planes, zero_range
+from cunpool._kernels.unpooling.scatter cimport prefetch_inputs, scatter_ops_for, ScatterOps
 from cunpool._kernels.unpooling.window_codes cimport (
-    Block, Codes, codes_in, decode, DECODED, expect_codes, first_block, next_block, PLANES, row_block, row_of, rows_in,
-    step_of, WIDTH)
+    block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, first_block, next_block, plan_decoder,
+    PLANE_AXIS, row_block, row_count, row_offset, WIDTH_AXIS)
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
 cnp.import_array()
 
 cdef enum:
-    CHUNK = 4096            # pooled cells of a 1d plane whose windows are taken for one band
-    KEPT = 3 << 22          # bytes of a streamed result that are kept, where several threads write what codes say
-    CLEAR_SMALL = 1 << 10   # so many bytes of small planes are cleared at once, while they are in the first cache,
-    CLEAR_ADDED = 1 << 13   # or so many if numbers are added there;
-    CLEAR_LARGE = 1 << 22   # and so many of a large output: then the C library clears without reading first,
-    ROOMY = 1 << 20         # unless the second cache is larger than this: of that an eighth, which waits there
+    BAND_MAX_WINDOWS = 4096         # pooled cells of a 1d plane whose windows are taken for one band
+    CACHED_RESULT_BYTES = 3 << 22   # bytes of a non-temporal result that are cached, where threads write by codes
+    ZERO_SMALL_BYTES = 1 << 10  # so many bytes of small planes are cleared at once, while they are in the first cache,
+    ZERO_ADDED_BYTES = 1 << 13      # or so many if numbers are added there;
+    ZERO_LARGE_BYTES = 1 << 22      # and so many of a large output: then the C library clears without reading first,
+    LARGE_L2_BYTES = 1 << 20        # unless the second cache is larger than this: of that an eighth, which waits there
 
 cdef extern from "_kernels/unpool.h":
-    const Py_ssize_t CUNPOOL_SECOND_CACHE
+    const Py_ssize_t CUNPOOL_L2_BYTES
 
 # Bytes of a large output that are cleared, and then scattered to, at once. Never changed.
-cdef Py_ssize_t CLEARED = CUNPOOL_SECOND_CACHE // 8 if CUNPOOL_SECOND_CACHE > ROOMY else CLEAR_LARGE
+cdef Py_ssize_t zero_large_bytes = CUNPOOL_L2_BYTES // 8 if CUNPOOL_L2_BYTES > LARGE_L2_BYTES else ZERO_LARGE_BYTES
 
 # The ways that a call can take, for the tests: what `unpool` returns is a sum of these.
 cdef enum:
@@ -59,90 +59,92 @@ cdef enum:
 # What `explain` tells of a plan beside its method.
 cdef dict WAYS = {
     SPLIT_TAKEN: "planes are split between tasks",
-    ALL_LANES_TAKEN: "channels are neighbours, and are stored together (unpooling/scatter.pxd: put_lanes)",
+    ALL_LANES_TAKEN: "channels are neighbours, and are stored together (unpooling/scatter.pxd: scatter_channels)",
     STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
 }
 SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, SPREAD = (
     SCATTERED_TAKEN, SELECTED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, SPREAD_TAKEN)
 
 
-cdef Py_ssize_t put_codes(const Job *job, const Block *block, Py_ssize_t lane, Py_ssize_t low, Py_ssize_t high,
-                          Py_ssize_t band, Py_ssize_t band_end) noexcept nogil:
-    """`put` for a block of windows by their codes, of some planes or of lanes from one on."""
-    cdef index8[DECODED] places  # or as many of half the size
-    cdef const Put *put = <const Put *> job.ops
-    cdef Py_ssize_t plane = block.at[PLANES] * job.interleaved_planes, width = block.count[WIDTH]
-    cdef Py_ssize_t place_size = 8 if job.wide_indices else 4
-    cdef Py_ssize_t step = step_of(&job.pooled, block), outside = 0, row, w
+cdef Py_ssize_t scatter_codes(const Job *job, const CodeBlock *block, Py_ssize_t channel, Py_ssize_t low,
+                              Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end) noexcept nogil:
+    """Scatter a block of windows by their codes, of some planes or of lanes from one on."""
+    cdef index8[DECODE_MAX_CODES] positions  # or as many of half the size
+    cdef const ScatterOps *ops = <const ScatterOps *> job.ops
+    cdef Py_ssize_t plane = block.at[PLANE_AXIS] * job.interleaved_planes, width = block.count[WIDTH_AXIS]
+    cdef Py_ssize_t position_bytes = 8 if job.wide_indices else 4
+    cdef Py_ssize_t stride_bytes = block_stride(&job.pooled, block), outside = 0, row, w
     cdef char *out = plane_address(&job.full, job.channels, plane)
     cdef const char *values = element_address(&job.pooled, job.channels, plane, block.at[1], block.at[2],
-                                              block.at[WIDTH])
+                                              block.at[WIDTH_AXIS])
     cdef const char *indices = element_address(&job.indices, job.channels, plane, block.at[1], block.at[2],
-                                               block.at[WIDTH])
-    cdef bint all_there
-    out += lane * put.item_size
-    values += lane * put.item_size
-    decode(job, indices + lane * job.code_size, block, <char *> places, &all_there)
+                                               block.at[WIDTH_AXIS])
+    cdef bint all_inside
+    out += channel * ops.item_size
+    values += channel * ops.item_size
+    decode(job, indices + channel * job.code_size, block, <char *> positions, &all_inside)
     if job.interleaved_planes > 1:
         for w in range(width):
-            outside += put.lanes[job.wide_indices](job, out, values + w * job.pooled.axis_bytes[2],
-                                                   <const char *> places + w * block.lanes * place_size, block.lanes,
-                                                   low, high, band, band_end, NULL, NULL)
-    elif all_there and job.parts_per_plane == 1 and job.raster_stride_bytes == put.item_size and step == put.item_size:
-        put.there(out, values, <const index4 *> places, codes_in(block))
-    elif step:
-        outside = put.row[job.wide_indices](job, out, values, step, <const char *> places, place_size, codes_in(block),
-                                            low, high, band, band_end, NULL, NULL)
+            outside += ops.across[job.wide_indices](job, out, values + w * job.pooled.axis_bytes[2],
+                                                    <const char *> positions + w * block.interleaved * position_bytes,
+                                                    block.interleaved, low, high, band, band_end, NULL, NULL)
+    elif (all_inside and job.parts_per_plane == 1 and job.raster_stride_bytes == ops.item_size
+            and stride_bytes == ops.item_size):
+        ops.unchecked(out, values, <const index4 *> positions, code_count(block))
+    elif stride_bytes:
+        outside = ops.row[job.wide_indices](job, out, values, stride_bytes, <const char *> positions, position_bytes,
+                                            code_count(block), low, high, band, band_end, NULL, NULL)
     else:
-        for row in range(rows_in(block)):
-            outside += put.row[job.wide_indices](job, out, values + row_of(&job.pooled, block, row),
+        for row in range(row_count(block)):
+            outside += ops.row[job.wide_indices](job, out, values + row_offset(&job.pooled, block, row),
                                                  job.pooled.axis_bytes[2],
-                                                 <const char *> places + row * width * place_size, place_size, width,
-                                                 low, high, band, band_end, NULL, NULL)
+                                                 <const char *> positions + row * width * position_bytes,
+                                                 position_bytes, width, low, high, band, band_end, NULL, NULL)
     return outside
 
 
-cdef Py_ssize_t put_block(const Job *job, Block *block, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
-                          Py_ssize_t band_end) noexcept nogil:
-    """`put_codes`, of so many lanes at a time as are decoded together."""
+cdef Py_ssize_t scatter_block(const Job *job, CodeBlock *block, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
+                              Py_ssize_t band_end) noexcept nogil:
+    """`scatter_codes`, of so many lanes at a time as are decoded together."""
     cdef Py_ssize_t part, outside = 0
-    for part in range((job.interleaved_planes + DECODED - 1) // DECODED):
-        block.lanes = min(job.interleaved_planes - part * DECODED, <Py_ssize_t> DECODED)
-        outside += put_codes(job, block, part * DECODED, low, high, band, band_end)
+    for part in range((job.interleaved_planes + DECODE_MAX_CODES - 1) // DECODE_MAX_CODES):
+        block.interleaved = min(job.interleaved_planes - part * DECODE_MAX_CODES, <Py_ssize_t> DECODE_MAX_CODES)
+        outside += scatter_codes(job, block, part * DECODE_MAX_CODES, low, high, band, band_end)
     return outside
 
 
-cdef Py_ssize_t put_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
-                         Py_ssize_t low, Py_ssize_t high, const Py_ssize_t *band) noexcept nogil:
-    """`put` for some neighbours of a pooled row, in one plane or in all lanes."""
-    cdef const Put *put = <const Put *> job.ops
+cdef Py_ssize_t scatter_row_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                                 Py_ssize_t count, Py_ssize_t low, Py_ssize_t high,
+                                 const Py_ssize_t *band) noexcept nogil:
+    """Scatter some neighbours of a pooled row, in one plane or in all lanes."""
+    cdef const ScatterOps *ops = <const ScatterOps *> job.ops
     cdef char *out = plane_address(&job.full, job.channels, plane)
     cdef const char *values = element_address(&job.pooled, job.channels, plane, d, h, w)
     cdef const char *indices = element_address(&job.indices, job.channels, plane, d, h, w)
     cdef Py_ssize_t part, most, outside = 0
-    cdef Block block
+    cdef CodeBlock block
     if job.code_size:
-        most = max(DECODED // job.interleaved_planes, 1)
+        most = max(DECODE_MAX_CODES // job.interleaved_planes, 1)
         for part in range((count + most - 1) // most):
             row_block(job, plane, d, h, w + part * most, min(count - part * most, most), &block)
-            outside += put_block(job, &block, low, high, band[0], band[1])
+            outside += scatter_block(job, &block, low, high, band[0], band[1])
         return outside
     if job.interleaved_planes == 1:
-        return put.row[job.wide_indices](job, out, values, job.pooled.axis_bytes[2], indices, job.indices.axis_bytes[2],
+        return ops.row[job.wide_indices](job, out, values, job.pooled.axis_bytes[2], indices, job.indices.axis_bytes[2],
                                          count, low, high, band[0], band[1], NULL, NULL)
     for _ in range(count):
         if job.prefetch_bytes:
-            fetch_inputs(job, values, job.interleaved_planes * put.item_size, indices,
-                         job.interleaved_planes * (8 if job.wide_indices else 4))
-        outside += put.lanes[job.wide_indices](job, out, values, indices, job.interleaved_planes, low, high, band[0],
-                                               band[1], NULL, NULL)
+            prefetch_inputs(job, values, job.interleaved_planes * ops.item_size, indices,
+                            job.interleaved_planes * (8 if job.wide_indices else 4))
+        outside += ops.across[job.wide_indices](job, out, values, indices, job.interleaved_planes, low, high, band[0],
+                                                band[1], NULL, NULL)
         values += job.pooled.axis_bytes[2]
         indices += job.indices.axis_bytes[2]
     return outside
 
 
 cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high,
-                              bint clearing) noexcept nogil:
+                              bint zeroing) noexcept nogil:
     """Clear the cells from `low` to `high` of a plane, or of all lanes, and put there, in raster order, what belongs.
 
     Where the job is banded, only the rows whose windows reach these cells are read. Then the count that comes back is
@@ -150,136 +152,140 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     missed it, and the job has to run again without bands. Else it is of the indices outside the plane.
     """
     cdef const Geometry *g = &job.g
-    cdef const Put *put = <const Put *> job.ops
+    cdef const ScatterOps *ops = <const ScatterOps *> job.ops
     cdef char *out = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t width = g.pooled[2]
-    cdef Py_ssize_t value_step = raster_stride(&job.pooled, g.pooled), index_step = raster_stride(&job.indices,
-                                                                                                  g.pooled)
+    cdef Py_ssize_t value_bytes = raster_stride(&job.pooled, g.pooled)
+    cdef Py_ssize_t index_bytes = raster_stride(&job.indices, g.pooled)
     cdef Py_ssize_t d, h, w, part, count, outside = 0
     cdef Py_ssize_t *band = [0, element_count(g.full)]
-    cdef Block block
+    cdef CodeBlock block
     if high <= low:
         return 0
-    if clearing:
-        clear(job, out, low, high, put.item_size)
+    if zeroing:
+        zero_range(job, out, low, high, ops.item_size)
     if element_count(g.pooled) == 0:
         return 0
     if not job.banded and job.code_size:
         first_block(job, plane, &block)
-        while block.at[PLANES] == plane // job.interleaved_planes:
-            outside += put_block(job, &block, low, high, 0, band[1])
+        while block.at[PLANE_AXIS] == plane // job.interleaved_planes:
+            outside += scatter_block(job, &block, low, high, 0, band[1])
             next_block(job, &block)
         return outside
-    if not job.banded and job.interleaved_planes == 1 and value_step and index_step:
-        return put.row[job.wide_indices](job, out, plane_address(&job.pooled, job.channels, plane), value_step,
-                                         plane_address(&job.indices, job.channels, plane), index_step,
+    if not job.banded and job.interleaved_planes == 1 and value_bytes and index_bytes:
+        return ops.row[job.wide_indices](job, out, plane_address(&job.pooled, job.channels, plane), value_bytes,
+                                         plane_address(&job.indices, job.channels, plane), index_bytes,
                                          element_count(g.pooled), low, high, 0, band[1], NULL, NULL)
     for d in range(g.pooled[0]):
         for h in range(g.pooled[1]):
-            for part in range((width + CHUNK - 1) // CHUNK):
-                w = part * CHUNK
-                count = min(width - w, <Py_ssize_t> CHUNK)
+            for part in range((width + BAND_MAX_WINDOWS - 1) // BAND_MAX_WINDOWS):
+                w = part * BAND_MAX_WINDOWS
+                count = min(width - w, <Py_ssize_t> BAND_MAX_WINDOWS)
                 if job.banded:
                     band_of(g, d, h, w, w + count, band)
                     # An empty band is read as well, by the task that it lies in, for it makes every index a stray.
                     if (band[1] <= low and band[0] < low) or (band[0] >= high and high < element_count(g.full)):
                         continue
-                outside += put_part(job, plane, d, h, w, count, low, high, band)
+                outside += scatter_row_part(job, plane, d, h, w, count, low, high, band)
     return outside
 
 
-cdef bint one_after_the_other(const Job *job) noexcept nogil:
+cdef bint are_planes_contiguous(const Job *job) noexcept nogil:
     """Whether the cells of the output follow each other without gaps, from one plane to the next too. Then there are no
     lanes, for those are the neighbours of a cell in other planes."""
-    return job.raster_stride_bytes == (<const Put *> job.ops).item_size and are_full_planes_adjacent(job)
+    return job.raster_stride_bytes == (<const ScatterOps *> job.ops).item_size and are_full_planes_adjacent(job)
 
 
-cdef Py_ssize_t cleared_together(const Job *job, Py_ssize_t planes) noexcept nogil:
+cdef Py_ssize_t planes_zeroed_together(const Job *job, Py_ssize_t planes) noexcept nogil:
     """How many planes are cleared, and filled, at once."""
-    cdef const Put *put = <const Put *> job.ops
-    cdef Py_ssize_t bytes = CLEAR_SMALL if planes * job.full.channel_bytes < CLEAR_LARGE else CLEARED
-    if not one_after_the_other(job):
+    cdef const ScatterOps *ops = <const ScatterOps *> job.ops
+    cdef Py_ssize_t bytes = ZERO_SMALL_BYTES if planes * job.full.channel_bytes < ZERO_LARGE_BYTES else zero_large_bytes
+    if not are_planes_contiguous(job):
         return 1
-    if job.code_size and (<const Codes *> job.decoder).together[PLANES] > 1:
-        return (<const Codes *> job.decoder).together[PLANES]
-    return max(max(bytes, CLEAR_ADDED if put.adding else 0) // job.full.channel_bytes, 1)
+    if job.code_size and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1:
+        return (<const Decoder *> job.decoder).block_windows[PLANE_AXIS]
+    return max(max(bytes, ZERO_ADDED_BYTES if ops.adds else 0) // job.full.channel_bytes, 1)
 
 
-cdef void scatter(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+cdef void scatter_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
-    cdef const Put *put = <const Put *> job.ops
+    cdef const ScatterOps *ops = <const ScatterOps *> job.ops
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, size = element_count(job.g.full)
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
-    cdef Py_ssize_t part, together, outside = 0
-    cdef Block block
-    cdef bint simple = (not job.code_size and one_after_the_other(job) and job.pooled.uniform_planes
-                        and job.indices.uniform_planes and raster_stride(&job.pooled, job.g.pooled) == put.item_size
-                        and raster_stride(&job.indices, job.g.pooled) == (8 if job.wide_indices else 4))
+    cdef Py_ssize_t part, planes_together, outside = 0
+    cdef CodeBlock block
+    cdef bint is_contiguous = (not job.code_size and are_planes_contiguous(job) and job.pooled.uniform_planes
+                               and job.indices.uniform_planes
+                               and raster_stride(&job.pooled, job.g.pooled) == ops.item_size
+                               and raster_stride(&job.indices, job.g.pooled) == (8 if job.wide_indices else 4))
     if job.parts_per_plane > 1:
         part = task % job.parts_per_plane
-        assert_in_block(cut(job, part) <= cut(job, part + 1))
-        outside = scatter_plane(job, task // job.parts_per_plane * job.interleaved_planes, cut(job, part),
-                                cut(job, part + 1), not job.zeroed)
+        assert_in_block(part_start(job, part) <= part_start(job, part + 1))
+        outside = scatter_plane(job, task // job.parts_per_plane * job.interleaved_planes, part_start(job, part),
+                                part_start(job, part + 1), not job.zeroed)
     else:
-        together = cleared_together(job, groups)
+        planes_together = planes_zeroed_together(job, groups)
         while group < end:
-            together = min(together, end - group)
-            if branch_counted("planes cleared together", together > 1) or simple:
-                clear(job, plane_address(&job.full, job.channels, group), 0, together * size, put.item_size)
-            if simple:
-                outside += put.planes[job.wide_indices](job, group, group + together, NULL, NULL)
-            elif together > 1 and job.code_size and (<const Codes *> job.decoder).together[PLANES] > 1:
+            planes_together = min(planes_together, end - group)
+            if branch_counted("planes cleared together", planes_together > 1) or is_contiguous:
+                zero_range(job, plane_address(&job.full, job.channels, group), 0, planes_together * size, ops.item_size)
+            if is_contiguous:
+                outside += ops.planes[job.wide_indices](job, group, group + planes_together, NULL, NULL)
+            elif (planes_together > 1 and job.code_size
+                    and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1):
                 first_block(job, group, &block)
-                block.count[PLANES] = together
-                outside += put_block(job, &block, 0, together * size, 0, together * size)
+                block.count[PLANE_AXIS] = planes_together
+                outside += scatter_block(job, &block, 0, planes_together * size, 0, planes_together * size)
             else:
-                for part in range(group, group + together):
-                    outside += scatter_plane(job, part * job.interleaved_planes, 0, size, together == 1
+                for part in range(group, group + planes_together):
+                    outside += scatter_plane(job, part * job.interleaved_planes, 0, size, planes_together == 1
                                              and not job.zeroed)
-            group += together
+            group += planes_together
     if job.banded:
         found.out_of_window += outside
     else:
         found.out_of_plane += outside
 
 
-cdef void select(const Job *job, Py_ssize_t task, Found *found, entry *full, index *index_type) noexcept nogil:
-    """One task: as in `scatter`; but a plane that is split is split between pooled rows, or in 1d between windows."""
+cdef void window2_task(const Job *job, Py_ssize_t task, Found *found, element *full, index *index_type) noexcept nogil:
+    """One task, as in `scatter_task`. A plane is split between pooled rows, or in 1d between windows."""
     cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1], width = job.g.pooled[2]
     cdef Py_ssize_t plane, part = task % job.parts_per_plane
     if job.parts_per_plane > 1:
         plane = task // job.parts_per_plane
         if rows == 1:
-            found.out_of_window += not select_rows(job, plane, 0, 1, width * part // job.parts_per_plane,
-                                                   width * (part + 1) // job.parts_per_plane, full, index_type)
+            found.out_of_window += not fill_window2_rows(job, plane, 0, 1, width * part // job.parts_per_plane,
+                                                         width * (part + 1) // job.parts_per_plane, full, index_type)
         else:
-            found.out_of_window += not select_rows(job, plane, rows * part // job.parts_per_plane,
-                                                   rows * (part + 1) // job.parts_per_plane, 0, width, full, index_type)
+            found.out_of_window += not fill_window2_rows(job, plane, rows * part // job.parts_per_plane,
+                                                         rows * (part + 1) // job.parts_per_plane, 0, width, full,
+                                                         index_type)
         return
     for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
-        if not select_rows(job, plane, 0, rows, 0, width, full, index_type):
+        if not fill_window2_rows(job, plane, 0, rows, 0, width, full, index_type):
             found.out_of_window += 1
             found.out_of_plane += scatter_plane(job, plane, 0, element_count(job.g.full), True)
 
 
 # By kind: items by the logarithm of their size, then the numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
-cdef Put[9] PUT            # what scattering does with each
-PUT = [putting(<item1 *> NULL), putting(<item2 *> NULL), putting(<item4 *> NULL), putting(<item8 *> NULL),
-       putting(<item16 *> NULL), putting(<half *> NULL), putting(<bhalf *> NULL), putting(<float4 *> NULL),
-       putting(<float8 *> NULL)]
-cdef Kernel[9][2] SELECT   # of entries of 4 and 8 bytes, and by whether an index has 8 bytes
-SELECT[2] = [<Kernel> select[item4, index4], <Kernel> select[item4, index8]]
-SELECT[3] = [<Kernel> select[item8, index4], <Kernel> select[item8, index8]]
-SELECT[7] = [<Kernel> select[float4, index4], <Kernel> select[float4, index8]]
-SELECT[8] = [<Kernel> select[float8, index4], <Kernel> select[float8, index8]]
+cdef ScatterOps[9] SCATTER_OPS            # what scattering does with each
+SCATTER_OPS = [scatter_ops_for(<item1 *> NULL), scatter_ops_for(<item2 *> NULL), scatter_ops_for(<item4 *> NULL),
+               scatter_ops_for(<item8 *> NULL), scatter_ops_for(<item16 *> NULL), scatter_ops_for(<half *> NULL),
+               scatter_ops_for(<bhalf *> NULL), scatter_ops_for(<float4 *> NULL), scatter_ops_for(<float8 *> NULL)]
+cdef Kernel[9][2] WINDOW2_TASKS   # of entries of 4 and 8 bytes, and by whether an index has 8 bytes
+WINDOW2_TASKS[2] = [<Kernel> window2_task[item4, index4], <Kernel> window2_task[item4, index8]]
+WINDOW2_TASKS[3] = [<Kernel> window2_task[item8, index4], <Kernel> window2_task[item8, index8]]
+WINDOW2_TASKS[7] = [<Kernel> window2_task[float4, index4], <Kernel> window2_task[float4, index8]]
+WINDOW2_TASKS[8] = [<Kernel> window2_task[float8, index4], <Kernel> window2_task[float8, index8]]
 
 
-cdef void past_caches(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
+cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
     """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace. And
     how far ahead values and places are fetched."""
     # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
-    job.cached_bytes = max(2 * NONTEMPORAL_MIN_BYTES - results - inputs, KEPT if job.code_size and threads > 1 else 0)
+    job.cached_bytes = max(2 * NONTEMPORAL_MIN_BYTES - results - inputs,
+                           CACHED_RESULT_BYTES if job.code_size and threads > 1 else 0)
     job.nontemporal = branch_counted("arrays beyond the caches", results + inputs >= NONTEMPORAL_MIN_BYTES)
     job.prefetch_bytes = PREFETCH_BYTES if job.nontemporal and not job.code_size else 0
     job.nontemporal = job.nontemporal and branch_counted("results beyond what is kept", job.cached_bytes < results)
@@ -290,11 +296,11 @@ cdef struct Plan:
     Job job                 # the call as the method receives it
     const Method *method
     int ways
-    Spread spread
-    Codes decoding
+    FillPlan fill_plan
+    Decoder decoder
 
 
-cdef const char *select_why_not(const Job *job, Plan *plan) noexcept nogil:
+cdef const char *window2_condition(const Job *job, Plan *plan) noexcept nogil:
     """Windows of 2 in C order, by indices."""
     cdef const char *why = window2_why_not(job)
     if why == NULL:
@@ -303,41 +309,41 @@ cdef const char *select_why_not(const Job *job, Plan *plan) noexcept nogil:
     return why
 
 
-cdef const char *spread_why_not(const Job *job, Plan *plan) noexcept nogil:
+cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
     """All other windows that lie side by side: by codes, of narrow dtypes, in short rows, in any order of the axes."""
-    cdef const char *why = fill_why_not(job, &plan.spread)
+    cdef const char *why = fill_why_not(job, &plan.fill_plan)
     if why == NULL:
         plan.job = job[0]
-        plan.job.plan = &plan.spread
-        plan.job.tasks = min(plan.spread.blocks, 1 if job.threads == 1 else <Py_ssize_t> 4 * job.threads)
+        plan.job.plan = &plan.fill_plan
+        plan.job.tasks = min(plan.fill_plan.blocks, 1 if job.threads == 1 else <Py_ssize_t> 4 * job.threads)
         plan.ways = SPREAD_TAKEN + STREAMED_TAKEN * job.nontemporal
     return why
 
 
-cdef const char *scatter_why_not(const Job *job, Plan *plan) noexcept nogil:
+cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
     """Whatever the others do not serve."""
     plan.job = job[0]
     plan.ways = SCATTERED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + ALL_LANES_TAKEN * (
         job.interleaved_planes > 1)
     if job.code_size:
-        plan.job.decoder = &plan.decoding
-        expect_codes(&plan.job, &plan.decoding)
-        plan.job.wide_indices = plan.decoding.far
+        plan.job.decoder = &plan.decoder
+        plan_decoder(&plan.job, &plan.decoder)
+        plan.job.wide_indices = plan.decoder.is_wide
     return NULL
 
 
 # The methods, in the order in which they are tried.
 cdef Method[3] METHODS
 METHODS = [
-    Method("select", "unpooling/fill_window2.pxd", "select_rows",
+    Method("select", "unpooling/fill_window2.pxd", "fill_window2_rows",
            "an index outside its own window: the plane is scattered, and where it is split the whole call",
-           <Condition> select_why_not),
-    Method("spread", "unpooling/fill.pxd", "spread_blocks",
+           <Condition> window2_condition),
+    Method("spread", "unpooling/fill.pxd", "fill_blocks",
            "an index outside its own window: the whole call is scattered (a window code is an error)",
-           <Condition> spread_why_not),
-    Method("scatter", "unpooling/scatter.pxd", "put_row",
+           <Condition> fill_condition),
+    Method("scatter", "unpooling/scatter.pxd", "scatter_row",
            "an index outside its own window, where a plane is split: the call is scattered again, each index checked "
-           "against the whole plane", <Condition> scatter_why_not)]
+           "against the whole plane", <Condition> scatter_condition)]
 
 
 cdef dict explained(const Job *job, const Plan *plan):
@@ -350,8 +356,8 @@ cdef dict explained(const Job *job, const Plan *plan):
     if plan.ways & SCATTERED_TAKEN and job.code_size:
         details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
     if plan.ways & SPREAD_TAKEN:
-        blocks = {"rows of windows": plan.spread.most_rows, "windows of a row": plan.spread.most_windows,
-                  "neighbouring channels": plan.spread.most_unit}
+        blocks = {"rows of windows": plan.fill_plan.most_rows, "windows of a row": plan.fill_plan.most_windows,
+                  "neighbouring channels": plan.fill_plan.most_unit}
     return described(plan.method, rejected_methods(METHODS, plan.method, job, &other), details, blocks, plan.job.tasks,
                      0, job.threads, shares_of(&plan.job, job.threads),
                      not plan.ways & SCATTERED_TAKEN or plan.job.banded)
@@ -366,15 +372,15 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Py_ssize_t results = cnp.PyArray_SIZE(full) * item_size
     cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + index_size)
-    prepare(&job, sizes, pooled, indices, full, spatial, codes)
+    prepare_job(&job, sizes, pooled, indices, full, spatial, codes)
     if results == 0:
         return SCATTERED_TAKEN
     job.kind = kind
     job.threads = threads
-    job.ops = &PUT[kind]
+    job.ops = &SCATTER_OPS[kind]
     job.wide_indices = index_size == 8
-    past_caches(&job, results, inputs, threads)
-    split(&job, threads)  # as scattering wants it, for that is where the others end that meet a stray
+    plan_caching(&job, results, inputs, threads)
+    split_planes(&job, threads)  # as scattering wants it, for that is where the others end that meet a stray
     plan.method = choose_method(METHODS, &job, &plan)
     if explaining():
         raise Planned(explained(&job, &plan))
@@ -386,34 +392,34 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     return 0 if found.out_of_plane else plan.ways + STRAYED_TAKEN * (found.out_of_window > 0)
 
 
-cdef Found scatter_all(Job *job) noexcept nogil:
+cdef Found run_scatter(Job *job) noexcept nogil:
     """Scatter. Planes that share their cache lines, as those of interleaved channels, are cleared together before."""
     job.zeroed = (job.raster_stride_bytes != job.interleaved_planes * job.item_size
-                  and not dense(job, job.interleaved_planes * job.item_size, 1, 1)
+                  and not is_gapless(job, job.interleaved_planes * job.item_size, 1, 1)
                   and branch_counted("planes that share their cache lines",
-                                     dense(job, job.item_size, job.batch, job.channels)))
+                                     is_gapless(job, job.item_size, job.batch, job.channels)))
     if job.zeroed:
         memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * job.item_size)
-    return run_tasks(scatter, job, job.threads)
+    return run_tasks(scatter_task, job, job.threads)
 
 
 cdef Found unpool_job(Job *job, int ways) noexcept nogil:
     """Run this method, and scatter without any expectation if that meets a stray that it cannot see to itself."""
     cdef Found found
     if ways & SELECTED_TAKEN:
-        found = run_tasks(SELECT[job.kind][job.wide_indices], job, job.threads)
+        found = run_tasks(WINDOW2_TASKS[job.kind][job.wide_indices], job, job.threads)
     elif ways & SPREAD_TAKEN:
-        found = run_tasks(<Kernel> spread, job, job.threads)
+        found = run_tasks(<Kernel> fill_task, job, job.threads)
     else:
-        found = scatter_all(job)
+        found = run_scatter(job)
     if not found.out_of_window or (ways & SELECTED_TAKEN and job.parts_per_plane == 1):
         return found
     if job.code_size:
         found.out_of_plane += found.out_of_window  # a code that is none cannot be placed anywhere else
         return found
-    split(job, job.threads)
+    split_planes(job, job.threads)
     job.banded = False
-    found.out_of_plane = scatter_all(job).out_of_plane
+    found.out_of_plane = run_scatter(job).out_of_plane
     return found
 
 

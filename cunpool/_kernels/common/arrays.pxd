@@ -47,14 +47,14 @@ cdef inline char *element_address(const View *view, Py_ssize_t channels, Py_ssiz
 
 cdef inline Py_ssize_t raster_stride(const View *view, const Py_ssize_t *shape) noexcept nogil:
     """Bytes from an element to the next in raster order, or 0 where that varies within a plane of this shape."""
-    cdef Py_ssize_t step = 0, cells = 1
+    cdef Py_ssize_t stride_bytes = 0, elements = 1
     cdef int axis
     for axis in range(2, -1, -1):
         if shape[axis] == 1:
             continue
-        if cells == 1:
-            step = view.axis_bytes[axis]
-        elif view.axis_bytes[axis] != step * cells:
+        if elements == 1:
+            stride_bytes = view.axis_bytes[axis]
+        elif view.axis_bytes[axis] != stride_bytes * elements:
             return 0
-        cells *= shape[axis]
-    return step
+        elements *= shape[axis]
+    return stride_bytes

@@ -4,26 +4,26 @@ from libc.string cimport memcpy
 from cunpool._kernels.common.types cimport item, item1, item2, item4, item8, void_wide
 
 
-cdef inline void_wide every_cell(item *into, const item *cells, Py_ssize_t stride,
-                                 Py_ssize_t count) noexcept nogil:
+cdef inline void_wide copy_strided_items(item *into, const item *items, Py_ssize_t stride,
+                                         Py_ssize_t count) noexcept nogil:
     cdef Py_ssize_t i
     if stride == 2:
         for i in range(count):
-            into[i] = cells[2 * i]
+            into[i] = items[2 * i]
     elif stride == 3 and sizeof(item) < 8:
         for i in range(count):
-            into[i] = cells[3 * i]
+            into[i] = items[3 * i]
     elif stride == 4 and sizeof(item) < 8:
         for i in range(count):
-            into[i] = cells[4 * i]
+            into[i] = items[4 * i]
     else:
         for i in range(count):
-            into[i] = cells[stride * i]
+            into[i] = items[stride * i]
 
 
-cdef inline void_wide every_cell_back(item *into, const item *cells, Py_ssize_t count) noexcept nogil:
+cdef inline void_wide copy_reversed(item *into, const item *items, Py_ssize_t count) noexcept nogil:
     """Some cells backwards from this one on, eight bytes at a time."""
-    cdef const item8 *before = <const item8 *> (cells + 1)
+    cdef const item8 *before = <const item8 *> (items + 1)
     cdef Py_ssize_t together = sizeof(item8) // sizeof(item), i
     cdef item8 x, low_halves = 0x0000FFFF0000FFFF, low_bytes = 0x00FF00FF00FF00FF
     for i in range(count // together):
@@ -36,18 +36,18 @@ cdef inline void_wide every_cell_back(item *into, const item *cells, Py_ssize_t 
             x = (x & low_bytes) << 8 | x >> 8 & low_bytes
         (<item8 *> into)[i] = x
     for i in range(count // together * together, count):
-        into[i] = cells[-i]
+        into[i] = items[-i]
 
 
-cdef inline void every_of(item *into, const item *cells, Py_ssize_t stride, Py_ssize_t count) noexcept nogil:
+cdef inline void copy_strided_typed(item *into, const item *items, Py_ssize_t stride, Py_ssize_t count) noexcept nogil:
     if stride == -1:
-        every_cell_back(into, cells, count)
+        copy_reversed(into, items, count)
     else:
-        every_cell(into, cells, stride, count)
+        copy_strided_items(into, items, stride, count)
 
 
-cdef inline void every(Py_ssize_t size, char *into, const char *cells, Py_ssize_t stride, Py_ssize_t unit,
-                       Py_ssize_t count) noexcept nogil:
+cdef inline void copy_strided(Py_ssize_t size, char *into, const char *items, Py_ssize_t stride, Py_ssize_t unit,
+                              Py_ssize_t count) noexcept nogil:
     """Every `stride`-th unit of cells of `size` bytes."""
     cdef Py_ssize_t i, k
     if unit > 1:
@@ -55,32 +55,32 @@ cdef inline void every(Py_ssize_t size, char *into, const char *cells, Py_ssize_
         for i in range(count):
             # In whole vectors, whose rest the next one overwrites.
             for k in range(0, unit, 16):
-                memcpy(into + i * unit + k, cells + i * stride * unit + k, 16)
+                memcpy(into + i * unit + k, items + i * stride * unit + k, 16)
     elif size == 1:
-        every_of(<item1 *> into, <const item1 *> cells, stride, count)
+        copy_strided_typed(<item1 *> into, <const item1 *> items, stride, count)
     elif size == 2:
-        every_of(<item2 *> into, <const item2 *> cells, stride, count)
+        copy_strided_typed(<item2 *> into, <const item2 *> items, stride, count)
     elif size == 4:
-        every_of(<item4 *> into, <const item4 *> cells, stride, count)
+        copy_strided_typed(<item4 *> into, <const item4 *> items, stride, count)
     else:
-        every_of(<item8 *> into, <const item8 *> cells, stride, count)
+        copy_strided_typed(<item8 *> into, <const item8 *> items, stride, count)
 
 
-cdef inline void_wide deal_two(item *even, item *odd, const item *cells, Py_ssize_t count) noexcept nogil:
+cdef inline void_wide deinterleave2_items(item *even, item *odd, const item *items, Py_ssize_t count) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(count):
-        even[i] = cells[2 * i]
-        odd[i] = cells[2 * i + 1]
+        even[i] = items[2 * i]
+        odd[i] = items[2 * i + 1]
 
 
-cdef inline void every_by_two(Py_ssize_t size, char *even, char *odd, const char *cells,
-                              Py_ssize_t count) noexcept nogil:
+cdef inline void deinterleave2(Py_ssize_t size, char *even, char *odd, const char *items,
+                               Py_ssize_t count) noexcept nogil:
     """Cells number 0, 2, 4, ... and those after them, in one go."""
     if size == 1:
-        deal_two(<item1 *> even, <item1 *> odd, <const item1 *> cells, count)
+        deinterleave2_items(<item1 *> even, <item1 *> odd, <const item1 *> items, count)
     elif size == 2:
-        deal_two(<item2 *> even, <item2 *> odd, <const item2 *> cells, count)
+        deinterleave2_items(<item2 *> even, <item2 *> odd, <const item2 *> items, count)
     elif size == 4:
-        deal_two(<item4 *> even, <item4 *> odd, <const item4 *> cells, count)
+        deinterleave2_items(<item4 *> even, <item4 *> odd, <const item4 *> items, count)
     else:
-        deal_two(<item8 *> even, <item8 *> odd, <const item8 *> cells, count)
+        deinterleave2_items(<item8 *> even, <item8 *> odd, <const item8 *> items, count)

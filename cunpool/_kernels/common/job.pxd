@@ -53,7 +53,7 @@ cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
     cdef View **views = [&job.full, &job.pooled, &job.indices]
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
     cdef int count = 3 if job.indices.data != NULL else 2, lead = cnp.PyArray_NDIM(full) - spatial, k
-    cdef bint even = True, neighbours
+    cdef bint uniform = True, neighbours
     job.scratch = NULL
     job.scratch_bytes = 0
     job.item_size = item_size
@@ -66,13 +66,13 @@ cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
         return
     for k in range(count):
         views[k].batch_bytes, views[k].channel_bytes = views[k].channel_bytes, views[k].batch_bytes
-        even &= job.channels == 1 or views[k].batch_bytes == job.batch * views[k].channel_bytes
+        uniform &= job.channels == 1 or views[k].batch_bytes == job.batch * views[k].channel_bytes
     job.batch, job.channels = job.channels, job.batch
-    if branch_counted("a batch and channels that follow each other", even):
+    if branch_counted("a batch and channels that follow each other", uniform):
         job.channels *= job.batch
         job.batch = 1
     for k in range(count):
-        views[k].uniform_planes = even
+        views[k].uniform_planes = uniform
 
 
 cdef inline bint has_interleaved_channels(const Job *job, const View *view, Py_ssize_t size) noexcept nogil:
@@ -80,21 +80,21 @@ cdef inline bint has_interleaved_channels(const Job *job, const View *view, Py_s
     return view.channel_bytes == size and view.axis_bytes[2] == job.channels * size
 
 
-cdef inline bint fill_memory(const Py_ssize_t *count, const Py_ssize_t *step, int axes,
-                             Py_ssize_t size) noexcept nogil:
+cdef inline bint is_dense(const Py_ssize_t *count, const Py_ssize_t *strides_bytes, int axes,
+                          Py_ssize_t size) noexcept nogil:
     """Whether the elements fill a stretch of memory without gaps, each once, in any order and direction of the axes.
 
     Then all bytes between two elements belong to elements.
     """
-    cdef Py_ssize_t reach = size, total = size
+    cdef Py_ssize_t run_bytes = size, total_bytes = size
     cdef int axis
     for axis in range(axes):
-        total *= count[axis]
+        total_bytes *= count[axis]
     for _ in range(axes):
         for axis in range(axes):
-            if count[axis] > 1 and absolute(step[axis]) == reach:
-                reach *= count[axis]
-    return reach == total
+            if count[axis] > 1 and absolute(strides_bytes[axis]) == run_bytes:
+                run_bytes *= count[axis]
+    return run_bytes == total_bytes
 
 
 cdef inline bint are_full_planes_adjacent(const Job *job) noexcept nogil:

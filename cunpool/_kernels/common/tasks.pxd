@@ -3,7 +3,7 @@ from cython.parallel cimport prange, threadid
 
 from cunpool._kernels.common.caches cimport cunpool_fence
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.runtime cimport begun, ended, leave, now, processor, rested
+from cunpool._kernels.runtime cimport begin_call, current_processor, end_call, end_region, leave_processor, seconds_now
 
 cdef extern from "_kernels/common/tasks.h":
     long cunpool_fetch_add(long *counter) noexcept nogil
@@ -46,36 +46,36 @@ cdef inline Found run_tasks(Kernel kernel, const Job *job, int threads) noexcept
     cdef int share, shares = shares_of(job, threads)
     for share in range(shares):
         next[share].task = job.tasks * share // shares
-    begun()
+    begin_call()
     if shares == 1:
         found = run_share(kernel, job, 0, 1, next, NULL)
     else:
         found = run_together(kernel, job, shares, next)
-    ended()
+    end_call()
     return found
 
 
 cdef inline Found run_together(Kernel kernel, const Job *job, int threads, Next *next) noexcept nogil:
     """Run the tasks in several threads, and report the time lost against one thread to `runtime`."""
     cdef Py_ssize_t out_of_plane = 0, out_of_window = 0
-    cdef int share, callers = processor()
-    cdef double start = now(), elapsed, alone
+    cdef int share, callers = current_processor()
+    cdef double start = seconds_now(), elapsed, alone
     cdef Share own
     cdef Found found
     for share in prange(threads, num_threads=threads, schedule="static"):  # share 0 is the calling thread's
         if threadid() > 0:  # 0 for every share where OpenMP provides one thread only
-            leave(callers)
+            leave_processor(callers)
         found = run_share(kernel, job, share, threads, next, &own if share == 0 else NULL)
         out_of_plane += found.out_of_plane
         out_of_window += found.out_of_window
     found.out_of_plane = out_of_plane
     found.out_of_window = out_of_window
-    elapsed = now() - start
+    elapsed = seconds_now() - start
     # The estimate for one thread: all tasks at the speed of the calling thread's own. A team of n threads gains a
     # factor n at most. Without a task of its own, the calling thread lost its processor to a woken thread. Then half of
     # the time counts as lost.
     alone = (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2
-    rested(elapsed - min(alone, elapsed * threads))
+    end_region(elapsed - min(alone, elapsed * threads))
     return found
 
 
@@ -83,23 +83,23 @@ cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares
                             Share *own) noexcept nogil:
     """Run a thread's own tasks, the same in each call because their arrays may be in its caches, and then others'."""
     cdef Py_ssize_t task, end, done = 0
-    cdef int i, whose
+    cdef int i, owner
     cdef unsigned control = cunpool_exact()
     cdef Found found
     found.out_of_plane = found.out_of_window = 0
     found.scratch = job.scratch + share * job.scratch_bytes
     if own:
-        own.begin = now()
+        own.begin = seconds_now()
     for i in range(shares):
-        whose = (share + i) % shares
-        end = job.tasks * (whose + 1) // shares  # fault: a share that takes all later tasks
-        task = cunpool_fetch_add(&next[whose].task)
+        owner = (share + i) % shares
+        end = job.tasks * (owner + 1) // shares  # fault: a share that takes all later tasks
+        task = cunpool_fetch_add(&next[owner].task)
         while task < end:
             kernel(job, task, &found, job.full.data, job.indices.data)
             done += 1
-            task = cunpool_fetch_add(&next[whose].task)
+            task = cunpool_fetch_add(&next[owner].task)
     cunpool_fence()
     cunpool_control(control)
     if own:
-        own.end, own.tasks = now(), done
+        own.end, own.tasks = seconds_now(), done
     return found

@@ -33,7 +33,7 @@ ctypedef fused item:
     item16
 
 # What is put into a plane: an item, which takes the place of what was there, or a number, which is added.
-ctypedef fused entry:
+ctypedef fused element:
     item1
     item2
     item4

@@ -8,7 +8,7 @@ from cunpool._kernels.common.arrays cimport plane_address, raster_stride
 from cunpool._kernels.common.caches cimport (
     align_to_cache_line, PREFETCH_BYTES, PREFETCH_MAX_ROW_BYTES, prefetch_range, prefetch_whole_rows)
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.copy_strided cimport every, every_by_two
+from cunpool._kernels.common.copy_strided cimport copy_strided, deinterleave2
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport void_noinline
@@ -33,10 +33,10 @@ cdef inline void take_columns(char *phases, Py_ssize_t pitch, const char *row, P
         memcpy(phases, row, count * column)
         return
     if stride == 2 and used == 2 and unit == 1:
-        every_by_two(size, phases, phases + pitch, row, count)
+        deinterleave2(size, phases, phases + pitch, row, count)
         return
     for _ in range(used):
-        every(size, phases, row, stride, unit, some)
+        copy_strided(size, phases, row, stride, unit, some)
         for i in range(some, count):
             memcpy(phases + i * column, row + i * stride * column, column)
         phases += pitch

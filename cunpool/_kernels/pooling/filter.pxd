@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, prefetch_whole_rows
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.copy_strided cimport every
+from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.pooling.compare cimport end_of, first_tap, vector_of
@@ -21,7 +21,7 @@ from cunpool._kernels.pooling.threes cimport HELD_ROWS, held_threes
 cdef enum:
     FILTERED_MORE = 4       # times the cells of a block that is reached, for what it sees stays where it is
     IN_TURN = 32            # rows of a window, or cells along a row, that are held against each other at once
-    SCATTERED = 5           # strides from which on `every` takes cells one by one, as it takes wide ones from 3 on
+    SCATTERED = 5  # strides from which on `copy_strided` takes cells one by one, as it takes wide ones from 3 on
     SHORT_ROW = 1 << 9      # bytes of a row that is not worth a loop of its own
     STAGE = 1 << 13         # bytes of the rows that go along their windows together, unless a single one has more
 
@@ -201,8 +201,8 @@ cdef inline void cells_in_turn(const Geometry *g, const Filter *filter, const Nu
             same += 1
         part_of[tap] = parts if same == tap else part_of[same]
         if same == tap:
-            every(size, other[0] + parts * windows * size, stage[0] + at % filter.stride * size, filter.stride, 1,
-                  windows)
+            copy_strided(size, other[0] + parts * windows * size, stage[0] + at % filter.stride * size, filter.stride,
+                         1, windows)
             parts += 1
         runs[tap] = other[0] + (part_of[tap] * windows + at // filter.stride) * size
     at = (taps - 1) * g.dilation[2] // filter.stride
@@ -224,7 +224,7 @@ cdef inline void reach_cells(const Geometry *g, const Filter *filter, const Numb
                            whole_vectors(cells - (reached - 1) * g.dilation[2] * filter.unit, size))
         stage[0], other[0] = other[0], stage[0]
     if filter.stride > 1:
-        every(size, other[0], stage[0], filter.stride, filter.unit, cells // (filter.stride * filter.unit))
+        copy_strided(size, other[0], stage[0], filter.stride, filter.unit, cells // (filter.stride * filter.unit))
         stage[0], other[0] = other[0], stage[0]
 
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.checks cimport assert_in_block
-from cunpool._kernels.common.copy_strided cimport every
+from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8, void_wide
@@ -133,7 +133,7 @@ cdef inline void_wide widen_row(item4 *into, const char *row, Py_ssize_t step, P
         if step == sizeof(item2):
             memcpy(halves, row, some * sizeof(item2))
         elif step % <Py_ssize_t> sizeof(item2) == 0:
-            every(sizeof(item2), <char *> halves, row, step // <Py_ssize_t> sizeof(item2), 1, some)
+            copy_strided(sizeof(item2), <char *> halves, row, step // <Py_ssize_t> sizeof(item2), 1, some)
         else:
             for i in range(some):
                 halves[i] = (<const item2 *> (row + i * step))[0]
@@ -152,7 +152,7 @@ cdef inline void pack_row(char *into, const char *row, Py_ssize_t step, Py_ssize
     elif step == sizeof(number):
         memcpy(into, row, count * sizeof(number))
     elif step % <Py_ssize_t> sizeof(number) == 0:
-        every(sizeof(number), into, row, step // <Py_ssize_t> sizeof(number), 1, count)
+        copy_strided(sizeof(number), into, row, step // <Py_ssize_t> sizeof(number), 1, count)
     else:
         for i in range(count):
             (<number *> into)[i] = (<const number *> (row + i * step))[0]

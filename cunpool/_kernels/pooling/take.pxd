@@ -4,7 +4,7 @@ from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.copy_strided cimport every
+from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport (
@@ -182,12 +182,12 @@ cdef inline void take_windows(const Reach *reach, const Row *row, const char *va
         some_values = values
         some_codes = codes
         if apart:
-            every(reach.item_size, <char *> value_line, values, row.stride // unit, unit, windows)
+            copy_strided(reach.item_size, <char *> value_line, values, row.stride // unit, unit, windows)
             some_values = <const char *> value_line
         take_values(to_values, row.value_step, some_values, stride, windows * unit, full)
         if to_indices != NULL:
             if apart:
-                every(reach.code_size, <char *> code_line, codes, row.stride // unit, unit, windows)
+                copy_strided(reach.code_size, <char *> code_line, codes, row.stride // unit, unit, windows)
                 some_codes = <const char *> code_line
             take_indices(reach, to_indices, row.index_step, some_codes, stride, place, <const char *> row.ramp,
                          windows * unit)

@@ -2,7 +2,7 @@
 from libc.math cimport NAN
 
 from cunpool._kernels.common.types cimport (
-    bhalf, entry, float4, float8, half, item1, item16, item2, item4, item8, unlikely)
+    bhalf, element, float4, float8, half, item1, item16, item2, item4, item8, unlikely)
 
 cdef extern from "_kernels/unpooling/elements.h":
     float half_value(item2) noexcept nogil
@@ -14,68 +14,68 @@ cdef extern from "_kernels/unpooling/elements.h":
     float bhalf_value(item2) noexcept nogil
     item2 bhalf_of(float) noexcept nogil
 
-cdef inline entry zero_of(const entry *_) noexcept nogil:
-    cdef entry zero
-    if entry is item16:
+cdef inline element zero_of(const element *_) noexcept nogil:
+    cdef element zero
+    if element is item16:
         zero.low = zero.high = 0
-    elif entry is half or entry is bhalf:
+    elif element is half or element is bhalf:
         zero.bits = 0
     else:
         zero = 0
     return zero
 
 
-cdef inline entry numbered(entry x) noexcept nogil:
+cdef inline element canonical_nan(element x) noexcept nogil:
     """`x`, or if that is no number, the one NaN that all such sums are."""
-    if entry is float4 or entry is float8:
+    if element is float4 or element is float8:
         x = x if x == x else NAN
     return x
 
 
-cdef inline void place_entry(entry *target, const entry *value) noexcept nogil:
+cdef inline void store_or_add(element *target, const element *value) noexcept nogil:
     """Put an item in its place, or add a number to what is there: in its own precision, as PyTorch adds gradients."""
-    if entry is half:
+    if element is half:
         target.bits = half_sum(target.bits, value.bits)
-    elif entry is bhalf:
+    elif element is bhalf:
         target.bits = bhalf_of(bhalf_value(target.bits) + bhalf_value(value.bits))
-    elif entry is float4:
+    elif element is float4:
         target[0] = float_sum(target[0], value[0])
-    elif entry is float8:
+    elif element is float8:
         target[0] = double_sum(target[0], value[0])
     else:
         target[0] = value[0]
 
 
-cdef inline void add_two(entry *target, const entry *value, entry *next_target,
-                         const entry *next_value) noexcept nogil:
-    """`place_entry` twice, for numbers. Both may have the same target: then the second sum has the first in it."""
-    cdef entry total, next_total
-    if entry is float4 or entry is float8:
+cdef inline void add_pair(element *target, const element *value, element *next_target,
+                          const element *next_value) noexcept nogil:
+    """`store_or_add` twice, for numbers. Both may have the same target: then the second sum has the first in it."""
+    cdef element total, next_total
+    if element is float4 or element is float8:
         total = target[0] + value[0]
         target[0] = total
         next_total = next_target[0] + next_value[0]
         next_target[0] = next_total
         if unlikely(cunpool_unordered(total, next_total)):
-            target[0] = numbered(target[0])
-            next_target[0] = numbered(next_target[0])
+            target[0] = canonical_nan(target[0])
+            next_target[0] = canonical_nan(next_target[0])
 
 
-cdef inline entry alone(entry value) noexcept nogil:
-    """What `place_entry` leaves where nothing was before: 0 + -0 is 0, and no number is always the same."""
-    if entry is half:
+cdef inline element add_to_zero(element value) noexcept nogil:
+    """What `store_or_add` leaves where nothing was before: 0 + -0 is 0, and no number is always the same."""
+    if element is half:
         value.bits = 0x7E00 if value.bits & 0x7FFF > 0x7C00 else value.bits
         value.bits = 0 if value.bits == 0x8000 else value.bits
-    elif entry is bhalf:
+    elif element is bhalf:
         value.bits = 0x7FC0 if value.bits & 0x7FFF > 0x7F80 else value.bits
         value.bits = 0 if value.bits == 0x8000 else value.bits
-    elif entry is float4 or entry is float8:
-        value = numbered(value + 0)
+    elif element is float4 or element is float8:
+        value = canonical_nan(value + 0)
     return value
 
 
-cdef inline entry chosen(entry value, bint here) noexcept nogil:
+cdef inline element select_element(element value, bint here) noexcept nogil:
     """`value` or zero. Masks vectorise where conditions do not."""
-    if entry is item1 or entry is item2 or entry is item4 or entry is item8:
-        return value & -<entry> here
+    if element is item1 or element is item2 or element is item4 or element is item8:
+        return value & -<element> here
     else:
         return value if here else zero_of(&value)

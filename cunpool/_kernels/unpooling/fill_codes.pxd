@@ -2,83 +2,84 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from cunpool._kernels.common.types cimport index, index4, index8, item1, void_inline, void_wide
-from cunpool._kernels.unpooling.fill_plan cimport Spread
-from cunpool._kernels.unpooling.fill_select cimport part
+from cunpool._kernels.unpooling.fill_plan cimport FillPlan
+from cunpool._kernels.unpooling.fill_select cimport lane
 
 cdef enum:
-    WIDENED = 64            # codes in the widest vector
+    WIDEN_VECTOR_CODES = 64         # codes in the widest vector
 
 
-cdef inline void_wide fill_codes(const item1 *given, Py_ssize_t count, Py_ssize_t cells, part *codes,
-                                 bint *wrong) noexcept nogil:
+cdef inline void_wide widen_codes(const item1 *given, Py_ssize_t count, Py_ssize_t taps, lane *codes,
+                                  bint *has_outside) noexcept nogil:
     """Codes as wide as a part, in whole vectors, of which the last one is done again."""
     cdef item1 largest = 0
-    cdef Py_ssize_t left = count % WIDENED if count > WIDENED else 0, some = count - left, i
+    cdef Py_ssize_t left = count % WIDEN_VECTOR_CODES if count > WIDEN_VECTOR_CODES else 0, some = count - left, i
     while True:
         for i in range(some):
             codes[i] = given[i]
             largest = max(largest, given[i])
         if not left:
             break
-        left = count - WIDENED
+        left = count - WIDEN_VECTOR_CODES
         given += left
         codes += left
-        some = WIDENED
+        some = WIDEN_VECTOR_CODES
         left = 0
-    if largest >= cells:
-        wrong[0] = True
+    if largest >= taps:
+        has_outside[0] = True
 
 
-cdef inline void_inline code_places(int stretches, const index *given, const uint32_t *ramp, Py_ssize_t count,
-                                    uint32_t base, const uint32_t *first, uint32_t wide, part *codes,
-                                    bint *wrong) noexcept nogil:
-    """The codes of places, counted from `base` and from what the `ramp` says of each window."""
-    cdef uint32_t place, cell, code, none = 0
+cdef inline void_inline codes_of_indices(int line_count, const index *given, const uint32_t *relative, Py_ssize_t count,
+                                         uint32_t base, const uint32_t *line_first, uint32_t line_taps, lane *codes,
+                                         bint *has_outside) noexcept nogil:
+    """The codes of places, counted from `base` and from what the `relative` says of each window."""
+    cdef uint32_t relative_index, tap, code, outside_bits = 0
     cdef index seen = 0
     cdef Py_ssize_t i
-    cdef int stretch
+    cdef int line
     for i in range(count):
-        place = <uint32_t> given[i] - base - ramp[i]
+        relative_index = <uint32_t> given[i] - base - relative[i]
         code = 0xFFFFFFFF
-        for stretch in range(stretches):
-            cell = place - first[stretch]
+        for line in range(line_count):
+            tap = relative_index - line_first[line]
             # A place lies in one stretch at most; a mask, because conditions do not always vectorise.
-            code &= (stretch * wide + cell) | -<uint32_t> (cell >= wide)
-        codes[i] = <part> code
-        none |= code
+            code &= (line * line_taps + tap) | -<uint32_t> (tap >= line_taps)
+        codes[i] = <lane> code
+        outside_bits |= code
         seen |= given[i]
-    if none > 0xFFFF or seen < 0 or <int64_t> seen > 0x7FFFFFFF:
-        wrong[0] = True
+    if outside_bits > 0xFFFF or seen < 0 or <int64_t> seen > 0x7FFFFFFF:
+        has_outside[0] = True
 
 
-cdef inline void_wide fill_from_places(const Spread *way, const index *given, const uint32_t *ramp,
-                                       Py_ssize_t count, uint32_t base, part *codes,
-                                       bint *wrong) noexcept nogil:
-    """`code_places`, compiled apart for windows of few stretches."""
-    if way.stretches == 1:
-        code_places(1, given, ramp, count, base, way.first, way.wide, codes, wrong)
-    elif way.stretches == 2:
-        code_places(2, given, ramp, count, base, way.first, way.wide, codes, wrong)
-    elif way.stretches == 3:
-        code_places(3, given, ramp, count, base, way.first, way.wide, codes, wrong)
-    elif way.stretches == 4:
-        code_places(4, given, ramp, count, base, way.first, way.wide, codes, wrong)
+cdef inline void_wide convert_indices(const FillPlan *plan, const index *given, const uint32_t *relative,
+                                      Py_ssize_t count, uint32_t base, lane *codes, bint *has_outside) noexcept nogil:
+    """`codes_of_indices`, compiled apart for windows of few stretches."""
+    if plan.line_count == 1:
+        codes_of_indices(1, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
+    elif plan.line_count == 2:
+        codes_of_indices(2, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
+    elif plan.line_count == 3:
+        codes_of_indices(3, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
+    elif plan.line_count == 4:
+        codes_of_indices(4, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
     else:
-        code_places(way.stretches, given, ramp, count, base, way.first, way.wide, codes, wrong)
+        codes_of_indices(plan.line_count, given, relative, count, base, plan.line_first, plan.line_taps, codes,
+                         has_outside)
 
 
-cdef inline void fill(const Spread *way, const char *given, int code_size, Py_ssize_t cells, const uint32_t *ramp,
-                      Py_ssize_t count, uint32_t base, part *codes, bint *wrong) noexcept nogil:
-    """The codes of so many windows of some `cells`, by what was given: codes, or places."""
+cdef inline void convert_codes(const FillPlan *plan, const char *given, int code_size, Py_ssize_t taps,
+                               const uint32_t *relative, Py_ssize_t count, uint32_t base, lane *codes,
+                               bint *has_outside) noexcept nogil:
+    """The codes of so many windows of some `taps`, by what was given: codes, or places."""
     if code_size:
-        fill_codes(<const item1 *> given, count, cells, codes, wrong)
-    elif way.index_size == 4:
-        fill_from_places(way, <const index4 *> given, ramp, count, base, codes, wrong)
+        widen_codes(<const item1 *> given, count, taps, codes, has_outside)
+    elif plan.index_size == 4:
+        convert_indices(plan, <const index4 *> given, relative, count, base, codes, has_outside)
     else:
-        fill_from_places(way, <const index8 *> given, ramp, count, base, codes, wrong)
+        convert_indices(plan, <const index8 *> given, relative, count, base, codes, has_outside)
 
 
-cdef inline void twice(part *codes, Py_ssize_t count) noexcept nogil:
+cdef inline void duplicate_codes(lane *codes, Py_ssize_t count) noexcept nogil:
     """Each code for the two parts of an entry."""
     cdef Py_ssize_t i
     for i in range(count - 1, -1, -1):

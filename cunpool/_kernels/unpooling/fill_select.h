@@ -8,7 +8,7 @@
 
 /* As many values as a vector holds: each one whose code is this one, zero for the others. */
 #if defined(__GNUC__)
-#define CUNPOOL_CHOOSE(name, type, size) \
+#define CUNPOOL_SELECT(name, type, size) \
     static CUNPOOL_INLINE void name(char *out, const char *codes, const char *values, type code) { \
         typedef type vector __attribute__((vector_size(size))); \
         vector given, chosen; \
@@ -18,7 +18,7 @@
         memcpy(out, &chosen, size); \
     }
 #else
-#define CUNPOOL_CHOOSE(name, type, size) \
+#define CUNPOOL_SELECT(name, type, size) \
     static CUNPOOL_INLINE void name(char *out, const char *codes, const char *values, type code) { \
         type given[size / sizeof(type)], chosen[size / sizeof(type)]; \
         size_t i; \
@@ -31,8 +31,8 @@
 #endif
 /* The same for the two codes of each of two lines, with what they choose side by side: windows of two cells. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define CUNPOOL_CHOOSES_BOTH 1
-#define CUNPOOL_CHOOSE_BOTH(name, type, ...) \
+#define CUNPOOL_HAS_PAIRS 1
+#define CUNPOOL_SELECT_PAIR(name, type, ...) \
     static CUNPOOL_INLINE void name(char *out, char *below, const char *codes, const char *values, \
                                      type code, type code_below, type tap_code) { \
         typedef type vector __attribute__((vector_size(16))); \
@@ -53,16 +53,16 @@
             code = code_below; \
         } \
     }
-CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_1, uint8_t, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_2, uint16_t, 0, 8, 1, 9, 2, 10, 3, 11)
-CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_4, uint32_t, 0, 4, 1, 5)
-CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_8, uint64_t, 0, 2)
+CUNPOOL_SELECT_PAIR(cunpool_select_pair_1, uint8_t, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+CUNPOOL_SELECT_PAIR(cunpool_select_pair_2, uint16_t, 0, 8, 1, 9, 2, 10, 3, 11)
+CUNPOOL_SELECT_PAIR(cunpool_select_pair_4, uint32_t, 0, 4, 1, 5)
+CUNPOOL_SELECT_PAIR(cunpool_select_pair_8, uint64_t, 0, 2)
 #else
-#define CUNPOOL_CHOOSES_BOTH 0
-#define cunpool_choose_both_1(out, below, codes, values, code, code_below, tap_code)
-#define cunpool_choose_both_2(out, below, codes, values, code, code_below, tap_code)
-#define cunpool_choose_both_4(out, below, codes, values, code, code_below, tap_code)
-#define cunpool_choose_both_8(out, below, codes, values, code, code_below, tap_code)
+#define CUNPOOL_HAS_PAIRS 0
+#define cunpool_select_pair_1(out, below, codes, values, code, code_below, tap_code)
+#define cunpool_select_pair_2(out, below, codes, values, code, code_below, tap_code)
+#define cunpool_select_pair_4(out, below, codes, values, code, code_below, tap_code)
+#define cunpool_select_pair_8(out, below, codes, values, code, code_below, tap_code)
 #endif
 /* The same of four such vectors, for the compiler to make as few of as it can: of vectors that are longer than the
    processor's GCC compares cell by cell. */
@@ -71,7 +71,7 @@ CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_8, uint64_t, 0, 2)
 #else
 #define CUNPOOL_ROLLED
 #endif
-#define CUNPOOL_CHOOSE_BOTH_LONG(name, item, narrow) \
+#define CUNPOOL_SELECT_PAIR_LONG(name, item, narrow) \
     static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \
                                      const char *CYTHON_RESTRICT codes, const char *CYTHON_RESTRICT values, \
                                      narrow code, narrow code_below, narrow tap_code) { \
@@ -88,35 +88,35 @@ CUNPOOL_CHOOSE_BOTH(cunpool_choose_both_8, uint64_t, 0, 2)
             ((item *) below)[2 * i + 1] = value & -(item) (given == right_below); \
         } \
     }
-CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_1_long, item1, item1)
-CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_2_long, item2, item2)
-CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_4_long, item4, item4)
-CUNPOOL_CHOOSE_BOTH_LONG(cunpool_choose_both_8_long, item8, item4)
+CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_1_long, item1, item1)
+CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_2_long, item2, item2)
+CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_4_long, item4, item4)
+CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_8_long, item8, item4)
 /* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
    processor's GCC compares cell by cell. */
-#define CUNPOOL_CHOOSE_LONG(name, item) \
+#define CUNPOOL_SELECT_LONG(name, item) \
     static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, const char *CYTHON_RESTRICT codes, \
                                      const char *CYTHON_RESTRICT values, item code) { \
         size_t i; \
         for (i = 0; i < 64 / sizeof(item); i++) \
             ((item *) out)[i] = ((const item *) values)[i] & -(item) (((const item *) codes)[i] == code); \
     }
-CUNPOOL_CHOOSE(cunpool_choose_1, uint8_t, 16)
-CUNPOOL_CHOOSE(cunpool_choose_2, uint16_t, 16)
-CUNPOOL_CHOOSE(cunpool_choose_4, uint32_t, 16)
-CUNPOOL_CHOOSE(cunpool_choose_8, uint64_t, 16)
-CUNPOOL_CHOOSE_LONG(cunpool_choose_1_long, item1)
-CUNPOOL_CHOOSE_LONG(cunpool_choose_2_long, item2)
-CUNPOOL_CHOOSE_LONG(cunpool_choose_4_long, item4)
-CUNPOOL_CHOOSE_LONG(cunpool_choose_8_long, item8)
+CUNPOOL_SELECT(cunpool_select_1, uint8_t, 16)
+CUNPOOL_SELECT(cunpool_select_2, uint16_t, 16)
+CUNPOOL_SELECT(cunpool_select_4, uint32_t, 16)
+CUNPOOL_SELECT(cunpool_select_8, uint64_t, 16)
+CUNPOOL_SELECT_LONG(cunpool_select_1_long, item1)
+CUNPOOL_SELECT_LONG(cunpool_select_2_long, item2)
+CUNPOOL_SELECT_LONG(cunpool_select_4_long, item4)
+CUNPOOL_SELECT_LONG(cunpool_select_8_long, item8)
 
 /* A line of units of a few bytes, or the most of it: some vectors, again and again, whose bytes are brought into
    another order, and have codes of their own. The first processors of x86-64 have no instruction for that. */
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))
-#define CUNPOOL_MIXES 1
-static void cunpool_spread_mixed(char *out, const char *codes, const char *values, Py_ssize_t times,
+#define CUNPOOL_HAS_SHUFFLE 1
+static void cunpool_select_mixed(char *out, const char *codes, const char *values, Py_ssize_t times,
                                  Py_ssize_t step, int vectors, const Py_ssize_t *at,
-                                 const uint8_t (*order)[16], const uint8_t (*wanted)[16]) {
+                                 const uint8_t (*order)[16], const uint8_t (*codes_wanted)[16]) {
     typedef uint8_t vector __attribute__((vector_size(16)));
     vector given, chosen, bytes, code;
     int i;
@@ -125,7 +125,7 @@ static void cunpool_spread_mixed(char *out, const char *codes, const char *value
             memcpy(&given, codes + at[i], 16);
             memcpy(&chosen, values + at[i], 16);
             memcpy(&bytes, order[i], 16);
-            memcpy(&code, wanted[i], 16);
+            memcpy(&code, codes_wanted[i], 16);
             chosen = __builtin_shuffle(chosen, bytes) & (vector) (__builtin_shuffle(given, bytes) == code);
             memcpy(out, &chosen, 16);
             out += 16;
@@ -135,8 +135,8 @@ static void cunpool_spread_mixed(char *out, const char *codes, const char *value
     }
 }
 #else
-#define CUNPOOL_MIXES 0
-#define cunpool_spread_mixed(out, codes, values, times, step, vectors, at, order, wanted)
+#define CUNPOOL_HAS_SHUFFLE 0
+#define cunpool_select_mixed(out, codes, values, times, step, vectors, at, order, codes_wanted)
 #endif
 
 #endif

@@ -9,23 +9,23 @@ from cunpool._kernels.common.caches cimport (
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport entry, index, void_inline, void_wide
-from cunpool._kernels.unpooling.elements cimport alone, chosen
-from cunpool._kernels.unpooling.indices cimport are_side_by_side, clear, of_two, side_by_side_why_not
+from cunpool._kernels.common.types cimport element, index, void_inline, void_wide
+from cunpool._kernels.unpooling.elements cimport add_to_zero, select_element
+from cunpool._kernels.unpooling.indices cimport has_tiled_rows, zero_range, is_window2, tiled_rows_why_not
 
 cdef enum:
-    SELECT_WIDTH = 40       # shorter rows are spread, or scattered,
-    SELECT_WHOLE = 32       # unless they are of whole vectors, and windows of one layer
-    SELECT_CHUNK = 1024     # windows that are selected together
-    STAGE = 8192            # bytes of the output that are put together before they go past the caches,
-    STAGE_SIZE = STAGE + 128    # and of the cells behind the windows
-    LANE = 16               # windows in the widest vector
+    WINDOW2_MIN_WIDTH = 40  # shorter rows are spread, or scattered,
+    WINDOW2_MIN_WHOLE_WIDTH = 32    # unless they are of whole vectors, and windows of one layer
+    WINDOW2_TILE_WINDOWS = 1024     # windows that are selected together
+    WINDOW2_STAGE_BYTES = 8192      # bytes of the output that are put together before they go past the caches,
+    WINDOW2_LAYER_BYTES = WINDOW2_STAGE_BYTES + 128  # and of the cells behind the windows
+    VECTOR_WINDOWS = 16     # windows in the widest vector
 
 
 cdef struct Tile:
     # Windows that are selected together: `count` neighbours of some pooled rows, and where they and their cells lie.
     Py_ssize_t count, rows
-    bint stream             # whether the cells go past the caches
+    bint nontemporal             # whether the cells go past the caches
     const char *values
     const char *indices
     char *out[2]            # the lines of the output that are written, for the first pooled row,
@@ -33,111 +33,113 @@ cdef struct Tile:
     Py_ssize_t out_row      # bytes to those of the next pooled row
     uint32_t first_row
     uint32_t area           # from a line to the one behind it, in windows of 2 x 2 x 2
-    uint32_t far            # the bits of how far each index is from the nearest line of its window, and of all indices
-    int64_t seen
+    uint32_t outside_bits  # the bits of how far each index is from the nearest line of its window, and of all indices
+    int64_t index_bits
 
 
-cdef inline void_inline select_row(int lines, bint deep, uint32_t area, entry **out, const uint32_t *first,
-                                   const entry *values, const index *indices, Py_ssize_t count, uint32_t *far,
-                                   index *seen) noexcept nogil:
+cdef inline void_inline window2_row(int lines, bint has_layers, uint32_t area, element **out, const uint32_t *first,
+                                    const element *values, const index *indices, Py_ssize_t count,
+                                    uint32_t *outside_bits, index *index_bits) noexcept nogil:
     """The cells of `count` windows in 1 or 2 `lines` of the output.
 
-    An index has to lie in one of the lines, or if windows are `deep`, in one of as many `area` cells on. Their low 32
-    bits are compared, for planes are smaller than 2**31 here. It vectorises where `lines` and `deep` are constants.
+    An index has to lie in one of the lines, or if windows have layers, in one of as many `area` elements on. Their
+    low 32 bits are compared, because planes are smaller than 2**31. It vectorises where `lines` and `has_layers` are
+    constants.
     """
     # Copies, because the compiler has to fear that writing results changes these.
-    cdef entry *line_out[2]
+    cdef element *line_out[2]
     cdef uint32_t line_first[2]
-    cdef entry value
+    cdef element value
     cdef index all_bits = 0
-    cdef uint32_t place, cell, nearest, far_bits = 0
+    cdef uint32_t relative_index, position, nearest, row_bits = 0
     # In whole vectors, of which the last one does some windows again.
-    cdef Py_ssize_t left = count % LANE if count > LANE else 0, some = count - left, i
+    cdef Py_ssize_t left = count % VECTOR_WINDOWS if count > VECTOR_WINDOWS else 0, some = count - left, i
     cdef int line, tap
     for line in range(lines):
         line_out[line] = out[line]
         line_first[line] = first[line]
     while True:
         for i in range(some):
-            value = alone(values[i])
-            place = <uint32_t> indices[i] - 2 * <uint32_t> i
+            value = add_to_zero(values[i])
+            relative_index = <uint32_t> indices[i] - 2 * <uint32_t> i
             nearest = 0xFFFFFFFF
             for line in range(lines):
-                cell = place - line_first[line]
+                position = relative_index - line_first[line]
                 for tap in range(2):
-                    line_out[line][2 * i + tap] = chosen(value, cell == <uint32_t> tap)
-                nearest = min(nearest, min(cell, cell - area) if deep else cell)
+                    line_out[line][2 * i + tap] = select_element(value, position == <uint32_t> tap)
+                nearest = min(nearest, min(position, position - area) if has_layers else position)
             all_bits |= indices[i]
-            far_bits |= nearest
+            row_bits |= nearest
         if not left:
             break
-        left = count - LANE
+        left = count - VECTOR_WINDOWS
         indices += left
         values += left
         for line in range(lines):
             line_out[line] += 2 * left
             line_first[line] += 2 * <uint32_t> left
-        some = LANE
+        some = VECTOR_WINDOWS
         left = 0
-    far[0] |= far_bits
-    seen[0] |= all_bits
+    outside_bits[0] |= row_bits
+    index_bits[0] |= all_bits
 
 
-cdef inline void_inline select_tile(const Job *job, int lines, bint deep, Tile *tile, entry *full,
-                                    index *index_type) noexcept nogil:
-    """`select_row` for all rows of a tile."""
-    cdef entry *out[2]
+cdef inline void_inline window2_tile_rows(const Job *job, int lines, bint has_layers, Tile *tile, element *full,
+                                          index *index_type) noexcept nogil:
+    """`window2_row` for all rows of a tile."""
+    cdef element *out[2]
     cdef uint32_t first[2]
     cdef const char *values = tile.values
     cdef const char *indices = tile.indices
     # Copies, because the compiler has to fear that writing results changes these.
     cdef Py_ssize_t out_row = tile.out_row, value_row = job.pooled.axis_bytes[1], index_row = job.indices.axis_bytes[1]
     cdef Py_ssize_t count = tile.count, rows = tile.rows
-    cdef uint32_t far = 0, area = tile.area, first_row = tile.first_row
-    cdef index seen = 0
+    cdef uint32_t outside_bits = 0, area = tile.area, first_row = tile.first_row
+    cdef index index_bits = 0
     cdef int line
     for line in range(lines):
-        out[line] = <entry *> tile.out[line]
+        out[line] = <element *> tile.out[line]
         first[line] = tile.first[line]
     for _ in range(rows):
-        select_row(lines, deep, area, out, first, <const entry *> values, <const index *> indices, count, &far, &seen)
+        window2_row(lines, has_layers, area, out, first, <const element *> values, <const index *> indices, count,
+                    &outside_bits, &index_bits)
         values += value_row
         indices += index_row
         for line in range(lines):
-            out[line] = <entry *> (<char *> out[line] + out_row)
+            out[line] = <element *> (<char *> out[line] + out_row)
             first[line] += first_row
-    tile.far |= far
-    tile.seen |= seen
+    tile.outside_bits |= outside_bits
+    tile.index_bits |= index_bits
 
 
-cdef inline void_wide select_lines(const Job *job, int lines, bint deep, Tile *tile, entry *full,
-                                   index *index_type) noexcept nogil:
-    """`select_tile` compiled apart for what there is."""
+cdef inline void_wide window2_tile_lines(const Job *job, int lines, bint has_layers, Tile *tile, element *full,
+                                         index *index_type) noexcept nogil:
+    """`window2_tile_rows` compiled apart for what there is."""
     if lines == 1:
-        select_tile(job, 1, False, tile, full, index_type)
-    elif deep:
-        select_tile(job, 2, True, tile, full, index_type)
+        window2_tile_rows(job, 1, False, tile, full, index_type)
+    elif has_layers:
+        window2_tile_rows(job, 2, True, tile, full, index_type)
     else:
-        select_tile(job, 2, False, tile, full, index_type)
+        window2_tile_rows(job, 2, False, tile, full, index_type)
 
 
-cdef inline void stream_out(char *target, entry *stage, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t rest,
-                            Py_ssize_t width) noexcept nogil:
+cdef inline void stream_lines(char *target, element *stage, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t rest,
+                              Py_ssize_t width) noexcept nogil:
     """Copy lines past the caches; the `rest` of each, behind the windows, is zero."""
     cdef Py_ssize_t line
     for line in range(lines):
-        memset(stage + (line + 1) * pitch - rest, 0, rest * sizeof(entry))
+        memset(stage + (line + 1) * pitch - rest, 0, rest * sizeof(element))
     if pitch == width:
         pitch *= lines
         lines = 1
     for line in range(lines):
-        cunpool_copy_nontemporal(target + line * width * sizeof(entry), <const char *> (stage + line * pitch),
-                                 pitch * sizeof(entry))
+        cunpool_copy_nontemporal(target + line * width * sizeof(element), <const char *> (stage + line * pitch),
+                                 pitch * sizeof(element))
 
 
-cdef inline void fetch_lines(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
-                             Py_ssize_t size) noexcept nogil:
-    """`prefetch_partial_lines` of what `stream_out` will write."""
+cdef inline void prefetch_lines(const char *target, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t width,
+                                Py_ssize_t size) noexcept nogil:
+    """`prefetch_partial_lines` of what `stream_lines` will write."""
     if pitch == width:
         pitch *= lines
         lines = 1
@@ -146,19 +148,19 @@ cdef inline void fetch_lines(const char *target, Py_ssize_t lines, Py_ssize_t pi
         target += width * size
 
 
-cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
-                             entry *full, index *index_type) noexcept nogil:
+cdef inline bint window2_tile(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
+                              element *full, index *index_type) noexcept nogil:
     """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
-    cdef char stage_room[2 * STAGE_SIZE + CACHE_LINE]
+    cdef char stage_room[2 * WINDOW2_LAYER_BYTES + CACHE_LINE]
     cdef char *stage = <char *> align_to_cache_line(stage_room)  # for one depth and the next
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t size = sizeof(entry), width = g.full[2], rows = tile.rows, used = 2 * tile.count
+    cdef Py_ssize_t size = sizeof(element), width = g.full[2], rows = tile.rows, used = 2 * tile.count
     cdef Py_ssize_t rest = width - 2 * g.pooled[2] if w + tile.count == g.pooled[2] else 0
-    cdef Py_ssize_t pitch = used + rest if tile.stream else width, area = g.full[1] * width, kd, kh, done = 0
+    cdef Py_ssize_t pitch = used + rest if tile.nontemporal else width, area = g.full[1] * width, kd, kh, done = 0
     cdef Py_ssize_t base = (d * g.kernel[0] * g.full[1] + h * g.kernel[1]) * width + 2 * w
     cdef char *target = plane_address(&job.full, job.channels, plane) + base * size
     cdef int lines = <int> (g.kernel[0] * g.kernel[1]), k = 0, some = 0
-    assert_in_block(not tile.stream or g.kernel[1] * rows * pitch * size <= STAGE_SIZE)
+    assert_in_block(not tile.nontemporal or g.kernel[1] * rows * pitch * size <= WINDOW2_LAYER_BYTES)
     tile.values = (plane_address(&job.pooled, job.channels, plane) + d * job.pooled.axis_bytes[0]
                    + h * job.pooled.axis_bytes[1] + w * size)
     tile.indices = (plane_address(&job.indices, job.channels, plane) + d * job.indices.axis_bytes[0]
@@ -166,31 +168,31 @@ cdef inline bint select_some(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     tile.out_row = g.kernel[1] * pitch * size
     tile.first_row = <uint32_t> (g.kernel[1] * width)
     tile.area = <uint32_t> area
-    tile.far = tile.seen = 0
+    tile.outside_bits = tile.index_bits = 0
     for kd in range(g.kernel[0]):
-        if tile.stream:
-            fetch_lines(target + kd * area * size, rows * g.kernel[1], pitch, width, size)
+        if tile.nontemporal:
+            prefetch_lines(target + kd * area * size, rows * g.kernel[1], pitch, width, size)
         for kh in range(g.kernel[1]):
             tile.first[some] = <uint32_t> (base + kd * area + kh * width)
-            if tile.stream:
-                tile.out[some] = stage + kd * STAGE_SIZE + kh * pitch * size
+            if tile.nontemporal:
+                tile.out[some] = stage + kd * WINDOW2_LAYER_BYTES + kh * pitch * size
             else:
                 tile.out[some] = target + (kd * area + kh * width) * size
             k += 1
             some += 1
             if k == lines or some == 2:
-                select_lines(job, some, lines == 4, tile, full, index_type)
+                window2_tile_lines(job, some, lines == 4, tile, full, index_type)
                 tile.area = -tile.area  # of the second layer's indices, those in the first are no strays
                 some = 0
-        while tile.stream and some == 0 and done <= kd:
-            stream_out(target + done * area * size, <entry *> (stage + done * STAGE_SIZE), rows * g.kernel[1], pitch,
-                       rest, width)
+        while tile.nontemporal and some == 0 and done <= kd:
+            stream_lines(target + done * area * size, <element *> (stage + done * WINDOW2_LAYER_BYTES),
+                         rows * g.kernel[1], pitch, rest, width)
             done += 1
-    return tile.far < 2 and 0 <= tile.seen <= 0x7FFFFFFF
+    return tile.outside_bits < 2 and 0 <= tile.index_bits <= 0x7FFFFFFF
 
 
-cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end, Py_ssize_t begin,
-                             Py_ssize_t end, entry *full, index *index_type) noexcept nogil:
+cdef inline bint fill_window2_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end,
+                                   Py_ssize_t begin, Py_ssize_t end, element *full, index *index_type) noexcept nogil:
     """The output's rows that belong to some pooled rows of a plane, front to back.
 
     Of each row, the windows from `begin` to `end`. Returns at the first stray, and whether there was none.
@@ -198,32 +200,32 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
     cdef const Geometry *g = &job.g
     cdef char *into = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t width = g.full[2], height = g.full[1], used = 2 * g.pooled[2], most = 1
-    cdef Py_ssize_t rows, count, d, h, w, kd, line, cell
+    cdef Py_ssize_t rows, count, d, h, w, kd, line, position
     cdef Tile tile
-    cdef Py_ssize_t chunk = SELECT_CHUNK
+    cdef Py_ssize_t chunk = WINDOW2_TILE_WINDOWS
     if end - begin == g.pooled[2]:
         most = max(chunk // g.pooled[2], 1)
     if job.nontemporal:
-        chunk = min(chunk, STAGE // (g.kernel[1] * 2 * <Py_ssize_t> sizeof(entry)))
-        most = max(min(most, STAGE // (g.kernel[1] * width * <Py_ssize_t> sizeof(entry))), 1)
+        chunk = min(chunk, WINDOW2_STAGE_BYTES // (g.kernel[1] * 2 * <Py_ssize_t> sizeof(element)))
+        most = max(min(most, WINDOW2_STAGE_BYTES // (g.kernel[1] * width * <Py_ssize_t> sizeof(element))), 1)
     while row < row_end:
         d = row // g.pooled[1]
         h = row % g.pooled[1]
         rows = min(most, min(row_end - row, g.pooled[1] - h))
-        cell = (d * g.kernel[0] * height + h * g.kernel[1]) * width
+        position = (d * g.kernel[0] * height + h * g.kernel[1]) * width
         w = begin
         while w < end:
-            tile.stream = (job.nontemporal and into + (cell + 2 * w) * <Py_ssize_t> sizeof(entry) - job.full.data
-                           >= job.cached_bytes)
+            tile.nontemporal = (job.nontemporal and into + (position + 2 * w) * <Py_ssize_t>
+                                sizeof(element) - job.full.data >= job.cached_bytes)
             tile.rows = rows
             tile.count = count = min(end - w, chunk)
             # Of windows of two cells more is read than written. Of others, to fetch it too takes longer.
-            if tile.stream and rows == 1 and g.kernel[0] * g.kernel[1] == 1:
+            if tile.nontemporal and rows == 1 and g.kernel[0] * g.kernel[1] == 1:
                 prefetch_range(element_address(&job.pooled, job.channels, plane, d, h, w + count),
-                               count * sizeof(entry))
+                               count * sizeof(element))
                 prefetch_range(element_address(&job.indices, job.channels, plane, d, h, w + count),
                                count * sizeof(index))
-            if not select_some(job, plane, d, h, w, &tile, full, index_type):
+            if not window2_tile(job, plane, d, h, w, &tile, full, index_type):
                 return False
             w += count
         row += rows
@@ -231,15 +233,16 @@ cdef inline bint select_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, P
             continue
         # What lies beyond the last windows.
         for kd in range(g.kernel[0]):
-            cell = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
-            if used < width and not tile.stream:
+            position = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
+            if used < width and not tile.nontemporal:
                 for line in range(rows * g.kernel[1]):
-                    clear(job, into, cell + line * width + used, cell + (line + 1) * width, sizeof(entry))
+                    zero_range(job, into, position + line * width + used, position + (line + 1) * width,
+                               sizeof(element))
             if h + rows == g.pooled[1]:
-                clear(job, into, cell + rows * g.kernel[1] * width, (d * g.kernel[0] + kd + 1) * height * width,
-                      sizeof(entry))
+                zero_range(job, into, position + rows * g.kernel[1] * width,
+                           (d * g.kernel[0] + kd + 1) * height * width, sizeof(element))
     if row_end == g.pooled[0] * g.pooled[1] and end == g.pooled[2]:
-        clear(job, into, g.pooled[0] * g.kernel[0] * height * width, element_count(g.full), sizeof(entry))
+        zero_range(job, into, g.pooled[0] * g.kernel[0] * height * width, element_count(g.full), sizeof(element))
     return True
 
 
@@ -250,12 +253,12 @@ cdef inline const char *window2_why_not(const Job *job) noexcept nogil:
         return "window codes"
     if not branch_counted("entries of four or eight bytes", job.item_size == 4 or job.item_size == 8):
         return "elements are not of 4 or 8 bytes"
-    if not branch_counted("windows of two", of_two(&job.g)):
+    if not branch_counted("windows of two", is_window2(&job.g)):
         return "windows are not 2 wide, or larger than 2 along another axis"
-    if not are_side_by_side(job):
-        return side_by_side_why_not(job)
-    if not (branch_counted("rows worth selecting", width >= SELECT_WIDTH)
-            or branch_counted("rows of whole vectors", width >= SELECT_WHOLE and width % LANE == 0)
+    if not has_tiled_rows(job):
+        return tiled_rows_why_not(job)
+    if not (branch_counted("rows worth selecting", width >= WINDOW2_MIN_WIDTH)
+            or branch_counted("rows of whole vectors", width >= WINDOW2_MIN_WHOLE_WIDTH and width % VECTOR_WINDOWS == 0)
             and job.g.kernel[0] == 1):
         return "rows have fewer than 40 windows, and not 32 in 1 or 2 dimensions"
     return NULL

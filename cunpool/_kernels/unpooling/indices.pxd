@@ -10,12 +10,12 @@ from cunpool._kernels.common.job cimport count_planes, Job
 from cunpool._kernels.common.types cimport item2, item4, item8, void_wide
 
 cdef enum:
-    LANES = 8               # with fewer channels in neighbouring places, each plane goes by itself
-    HALVES = 50             # bits of the numbers that double precision tells from those a half higher
+    ACROSS_MIN_CHANNELS = 8         # with fewer channels in neighbouring places, each plane goes by itself
+    EXACT_QUOTIENT_BITS = 50        # bits of the numbers that double precision tells from those a half higher
 
 
-cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full, int spatial,
-                         bint codes):
+cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full,
+                             int spatial, bint codes):
     """The job of moving between a pooled and a full array by indices."""
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     job.g = geometry_of(sizes)
@@ -23,11 +23,11 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.indices = view_of(indices, spatial)
     job.full = view_of(full, spatial)
     job.raster_stride_bytes = raster_stride(&job.full, job.g.full)
-    job.inv_width = 0 if <int64_t> element_count(job.g.full) >> HALVES else 1.0 / job.g.full[2]
+    job.inv_width = 0 if <int64_t> element_count(job.g.full) >> EXACT_QUOTIENT_BITS else 1.0 / job.g.full[2]
     job.inv_height = 1.0 / job.g.full[1]
     count_planes(job, full, spatial)
     job.interleaved_planes = 1
-    if (branch_counted("channels enough to go together", job.channels >= LANES)
+    if (branch_counted("channels enough to go together", job.channels >= ACROSS_MIN_CHANNELS)
             and branch_counted("channels that are neighbours", job.raster_stride_bytes
                                and job.full.channel_bytes == item_size and job.pooled.channel_bytes == item_size
                                and job.indices.channel_bytes == index_size)):
@@ -38,80 +38,82 @@ cdef inline void prepare(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray 
     job.code_size = job.index_size if codes else 0
 
 
-cdef inline Py_ssize_t offset_of(const Job *job, bint even, Py_ssize_t flat, Py_ssize_t cell) noexcept nogil:
-    """Bytes from a full plane's start to `cell`, counted in raster order.
+cdef inline Py_ssize_t offset_of(const Job *job, bint is_uniform, Py_ssize_t stride_bytes,
+                                 Py_ssize_t position) noexcept nogil:
+    """Bytes from a full plane's start to `position`, counted in raster order.
 
-    Loops are compiled apart for planes that are `even`: all neighbours in raster order are `flat` bytes apart.
+    Loops are compiled apart for uniform planes, in which all neighbours in raster order are `stride_bytes` apart.
     """
     cdef Py_ssize_t width, height, row, layer = 0
-    if even:
-        return cell * flat
+    if is_uniform:
+        return position * stride_bytes
     width = job.g.full[2]
     height = job.g.full[1]
     # The half keeps what is rounded away from the wrong side; dividing takes several times as long.
     if job.inv_width:
-        row = <Py_ssize_t> ((cell + 0.5) * job.inv_width)
+        row = <Py_ssize_t> ((position + 0.5) * job.inv_width)
         if job.g.full[0] > 1:
             layer = <Py_ssize_t> ((row + 0.5) * job.inv_height)
     else:
-        row = cell // width
+        row = position // width
         layer = row // height
-    return (layer * job.full.axis_bytes[0] + (row - layer * height) * job.full.axis_bytes[1]
-            + (cell - row * width) * job.full.axis_bytes[2])
+    return (layer * job.full.axis_bytes[0] + (row - layer * height) * job.full.axis_bytes[1] + (position - row * width)
+            * job.full.axis_bytes[2])
 
 
-cdef inline bint dense(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
+cdef inline bint is_gapless(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
     """Whether the cells of so many full planes, in whatever order, fill the memory from the first one on."""
     cdef Py_ssize_t *count = [batch, channels, job.g.full[0], job.g.full[1], job.g.full[2]]
-    cdef Py_ssize_t *step = [job.full.batch_bytes, job.full.channel_bytes, job.full.axis_bytes[0],
-                             job.full.axis_bytes[1], job.full.axis_bytes[2]]
-    cdef Py_ssize_t last = 0, cells = 1
+    cdef Py_ssize_t *stride_bytes = [job.full.batch_bytes, job.full.channel_bytes, job.full.axis_bytes[0],
+                                     job.full.axis_bytes[1], job.full.axis_bytes[2]]
+    cdef Py_ssize_t last = 0, elements = 1
     cdef int axis
     for axis in range(5):
-        if count[axis] > 1 and step[axis] < 0:
+        if count[axis] > 1 and stride_bytes[axis] < 0:
             return False
-        last += (count[axis] - 1) * step[axis]
-        cells *= count[axis]
-    return last + size == cells * size
+        last += (count[axis] - 1) * stride_bytes[axis]
+        elements *= count[axis]
+    return last + size == elements * size
 
 
-cdef inline void_wide clear_row(char *out, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
-    """Zero some cells of `size` bytes, `step` bytes apart: calling `memset` for each takes longer."""
+cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_t count,
+                                   Py_ssize_t size) noexcept nogil:
+    """Zero some cells of `size` bytes, `stride_bytes` bytes apart: calling `memset` for each takes longer."""
     cdef Py_ssize_t i
     if size == 1:
         for i in range(count):
-            out[i * step] = 0
+            out[i * stride_bytes] = 0
     elif size == 2:
         for i in range(count):
-            (<item2 *> (out + i * step))[0] = 0
+            (<item2 *> (out + i * stride_bytes))[0] = 0
     elif size == 4:
         for i in range(count):
-            (<item4 *> (out + i * step))[0] = 0
+            (<item4 *> (out + i * stride_bytes))[0] = 0
     elif size == 8:
         for i in range(count):
-            (<item8 *> (out + i * step))[0] = 0
+            (<item8 *> (out + i * stride_bytes))[0] = 0
     else:
         for i in range(count):
-            memset(out + i * step, 0, size)
+            memset(out + i * stride_bytes, 0, size)
 
 
-cdef inline void_wide clear_cells(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
-                                  Py_ssize_t size) noexcept nogil:
-    """`clear` where cells don't follow each other in raster order."""
-    cdef Py_ssize_t width = job.g.full[2], cells
+cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
+                                    Py_ssize_t size) noexcept nogil:
+    """`zero_range` where cells don't follow each other in raster order."""
+    cdef Py_ssize_t width = job.g.full[2], elements
     if job.raster_stride_bytes:
-        clear_row(out + low * job.raster_stride_bytes, job.raster_stride_bytes, high - low, size)
+        zero_strided(out + low * job.raster_stride_bytes, job.raster_stride_bytes, high - low, size)
     elif low == 0 and high == element_count(job.g.full) and branch_counted("a plane without gaps",
-                                                                           dense(job, size, 1, 1)):
+                                                                           is_gapless(job, size, 1, 1)):
         memset(out, 0, high * size)
     else:
         while low < high:
-            cells = min(width - low % width, high - low)
-            clear_row(out + offset_of(job, False, 0, low), job.full.axis_bytes[2], cells, size)
-            low += cells
+            elements = min(width - low % width, high - low)
+            zero_strided(out + offset_of(job, False, 0, low), job.full.axis_bytes[2], elements, size)
+            low += elements
 
 
-cdef inline void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
+cdef inline void zero_range(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
     """Zero the cells `low` to `high`, each of `size` bytes, of a full plane, or of all lanes."""
     size *= job.interleaved_planes
     if low >= high:
@@ -119,7 +121,7 @@ cdef inline void clear(const Job *job, char *out, Py_ssize_t low, Py_ssize_t hig
     if job.raster_stride_bytes == size:
         memset(out + low * size, 0, (high - low) * size)
     else:
-        clear_cells(job, out, low, high, size)
+        zero_elements(job, out, low, high, size)
 
 
 cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
@@ -142,7 +144,7 @@ cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize
         band[1] = max(((last[0] - 1) * g.full[1] + last[1]) * g.full[2], band[0])
 
 
-cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
+cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogil:
     """Where stretch number `part` of a split plane begins: where a pooled row's windows do, if there are enough."""
     cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = element_count(job.g.full), row
     cdef Py_ssize_t band[2]
@@ -157,7 +159,7 @@ cdef inline Py_ssize_t cut(const Job *job, Py_ssize_t part) noexcept nogil:
     return band[0]
 
 
-cdef inline void split(Job *job, int threads) noexcept nogil:
+cdef inline void split_planes(Job *job, int threads) noexcept nogil:
     """Some tasks for each thread, so that one who is held up does not hold up the rest."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes
     cdef Py_ssize_t wanted = 1 if threads == 1 else 4 * threads
@@ -167,7 +169,7 @@ cdef inline void split(Job *job, int threads) noexcept nogil:
     job.banded = job.parts_per_plane > 1
 
 
-cdef inline const char *beside_each_other_why_not(const Geometry *g) noexcept nogil:
+cdef inline const char *tiled_windows_why_not(const Geometry *g) noexcept nogil:
     """Why windows do not lie next to each other inside a plane whose indices have 31 bits, or NULL."""
     cdef int axis
     for axis in range(3):
@@ -182,9 +184,9 @@ cdef inline const char *beside_each_other_why_not(const Geometry *g) noexcept no
     return NULL
 
 
-cdef inline const char *side_by_side_why_not(const Job *job) noexcept nogil:
+cdef inline const char *tiled_rows_why_not(const Job *job) noexcept nogil:
     """Why windows do not lie next to each other, in contiguous rows, or NULL."""
-    cdef const char *why = beside_each_other_why_not(&job.g)
+    cdef const char *why = tiled_windows_why_not(&job.g)
     if why != NULL:
         return why
     if not branch_counted("planes one by one", job.interleaved_planes == 1):
@@ -197,11 +199,11 @@ cdef inline const char *side_by_side_why_not(const Job *job) noexcept nogil:
     return NULL
 
 
-cdef inline bint are_side_by_side(const Job *job) noexcept nogil:
+cdef inline bint has_tiled_rows(const Job *job) noexcept nogil:
     """Whether windows lie next to each other, in contiguous rows."""
-    return side_by_side_why_not(job) == NULL
+    return tiled_rows_why_not(job) == NULL
 
 
-cdef inline bint of_two(const Geometry *g) noexcept nogil:
+cdef inline bint is_window2(const Geometry *g) noexcept nogil:
     """Whether windows are 2 wide, and no larger in any other direction."""
     return g.kernel[2] == 2 and g.kernel[1] <= 2 and g.kernel[0] <= 2
