@@ -64,7 +64,7 @@ def planted(tmp_path, plants: dict[int, str], limit: float = 60) -> Run:
     script.write_text(
         "import ctypes, os, signal, sys\n"
         "sys.path.insert(0, os.getcwd())\n"
-        "from fuzzing import worker\n"
+        "from fuzzing import judge, worker\n"
         "from fuzzing.judge import Difference\n"
         "def run_case(seed, number):\n"
         f"    exec({plants}.get(number, ''))\n"
@@ -103,6 +103,24 @@ def test_what_never_ends_is_named(tmp_path, capsys):
     run = planted(tmp_path, {19: "ctypes.PyDLL(None).pause()"}, limit=1)  # with the GIL, as a kernel may have it
     assert run.failures == [19]
     assert "case 19: no end after 1 s\n" in capsys.readouterr().out
+
+
+def test_builds_with_other_results_have_other_digests(tmp_path):
+    plants = {number: f"judge._results.update(b'{number}')" for number in range(20)}
+    lines = [planted(tmp_path, plants).digest(), planted(tmp_path, {**plants, 7: "pass"}).digest()]
+    assert all(re.fullmatch(r"digest (\w{16}) of 20 cases: pool \1", line) for line in lines)
+    assert lines[0] != lines[1]
+    assert planted(tmp_path, plants).digest() == lines[0]
+
+
+def test_the_digest_takes_one_line():
+    command = [sys.executable, "-m", "fuzzing", "--seed", "5", "--count", "6", "--digest", "--threads", "1"]
+    said = [
+        subprocess.run([*command, "--jobs", jobs], capture_output=True, text=True, timeout=100, cwd=FOLDER).stdout
+        for jobs in "12"
+    ]
+    assert said[0] == said[1]
+    assert re.fullmatch(r"seed 5\ndigest \w{16} of 6 cases:( \w+ \w{16})+\n", said[0])
 
 
 def test_it_ends_after_some_failures(tmp_path, capsys):

@@ -35,6 +35,7 @@ class Run:
     kinds: dict[str, int] = field(default_factory=lambda: dict.fromkeys((kind.__name__ for kind in KINDS), 0))
     counts: census.Counts = field(default_factory=dict)
     failures: list[int] = field(default_factory=list)
+    digests: dict[str, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def cases(self, job: int) -> None:
@@ -73,8 +74,9 @@ class Run:
                     said.append(line)
         status = process.returncode
         with self.lock:
-            for kind in done:
+            for kind, digest in map(str.split, done):
                 self.kinds[kind] += 1
+                self.digests[kind] = (self.digests.get(kind, 0) + int(digest, 16)) % (1 << 64)  # in any order of cases
             census.add(self.counts, counts)
             if ended:
                 return None
@@ -90,6 +92,11 @@ class Run:
             return f"no end after {self.limit:g} s\n"
         name = signal.Signals(-status).name if status < 0 else f"status {status}"
         return f"the process ended with {name}\n"
+
+    def digest(self) -> str:
+        """The results of all cases of a seed, and of each kind, in one line: the same for builds that agree."""
+        kinds = "".join(f" {kind} {digest:016x}" for kind, digest in sorted(self.digests.items()))
+        return f"digest {sum(self.digests.values()) % (1 << 64):016x} of {sum(self.kinds.values())} cases:{kinds}"
 
     def report(self, conditions: bool) -> bool:
         """Whether all is well."""
@@ -114,9 +121,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, help="processes (as many as there are processors)")
     parser.add_argument("--limit", type=float, default=120, help="seconds that a case may take")
     parser.add_argument("--most-failures", type=int, default=10, help="after so many it ends")
+    parser.add_argument("--digest", action="store_true", help="print one line that tells builds apart, and no counts")
+    parser.add_argument("--threads", type=int, help="in each call, instead of a random number")
     parser.add_argument("--conditions", action="store_true", help="fail if one was not met on both sides")
     chosen = parser.parse_args(arguments)
     seed = int(time.time_ns() % 2**32) if chosen.seed is None else chosen.seed
+    if chosen.threads is not None:
+        os.environ["FUZZING_THREADS"] = str(chosen.threads)
     print(f"seed {seed}", flush=True)
     if chosen.case is not None:
         return work(seed, [chosen.case], chosen.limit, aloud=True)
@@ -128,6 +139,9 @@ def main(arguments: list[str] | None = None) -> int:
         job.start()
     for job in jobs:
         job.join()
+    if chosen.digest:
+        print(run.digest())
+        return 1 if run.failures else 0
     return 0 if run.report(chosen.conditions) else 1
 
 

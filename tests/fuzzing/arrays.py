@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 from cases import FLOATS, INTEGERS, LARGEST, bits, layout, random_items, random_numbers
@@ -18,7 +19,8 @@ def one_of(rng, choices):
 
 
 def threads(rng):
-    return one_of(rng, (None, 1, 2, 3, 7))
+    drawn = one_of(rng, (None, 1, 2, 3, 7))
+    return int(os.environ["FUZZING_THREADS"]) if "FUZZING_THREADS" in os.environ else drawn
 
 
 class Guarded:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 PART = 1 << 18  # entries that are compared at once: of large arrays a copy, or a mask, is as large
+
+
+_results = hashlib.blake2b()
+
+
+def digest() -> str:
+    """A hash of all results and errors since the last call, to compare builds by: 16 hexadecimal digits."""
+    global _results
+    ended, _results = _results, hashlib.blake2b()
+    return ended.hexdigest()[:16]
 
 
 class Difference(Exception):
@@ -27,7 +39,9 @@ def same(result, expected, what: str) -> None:
     hold(isinstance(result, np.ndarray), f"{what}: a {type(result)}")
     hold((result.shape, result.dtype) == (expected.shape, expected.dtype),
          f"{what}: {result.shape} {result.dtype} instead of {expected.shape} {expected.dtype}")  # fmt: skip
+    _results.update(f"{result.shape} {result.dtype.str}".encode())
     for first, part, right in in_parts(result, expected):
+        _results.update(part.tobytes())
         if part.tobytes() != right.tobytes():
             size = np.dtype((np.void, result.dtype.itemsize))
             wrong = np.argmax(np.ascontiguousarray(part).view(size) != np.ascontiguousarray(right).view(size))
@@ -50,6 +64,7 @@ def refused(call, *errors) -> Exception:
     try:
         call()
     except errors as error:
+        _results.update(type(error).__name__.encode())
         return error
     except Exception as error:
         raise Difference(f"{type(error).__name__} instead of {[e.__name__ for e in errors]}: {error}") from error

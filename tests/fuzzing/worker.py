@@ -21,7 +21,7 @@ from cunpool._kernels import memory as _memory
 from fuzzing import right, wrong
 from fuzzing.arrays import one_of
 from fuzzing.census import Census
-from fuzzing.judge import Difference
+from fuzzing.judge import Difference, digest
 
 # And how many of a hundred cases are of each.
 KINDS = {
@@ -87,7 +87,8 @@ def work(seed: int, numbers, limit: float, end: float = math.inf, aloud: bool = 
         tell("case", number)
         faulthandler.dump_traceback_later(limit, exit=True)  # it needs no GIL, so it sees kernels that never end too
         try:
-            tell("done", run_case(seed, number))
+            digest()  # what other cases have left
+            tell("done", run_case(seed, number), digest())
         except Exception as error:
             if not isinstance(error, Difference):
                 traceback.print_exc(file=sys.stdout)
