@@ -60,8 +60,8 @@ def test_a_wrong_answer_to_a_small_call_is_found(monkeypatch, plant):
 
 
 def test_a_wrong_gradient_is_found(monkeypatch):
-    direct = _eager._kernels.max_pool_backward
-    monkeypatch.setattr(_eager._kernels, "max_pool_backward", lambda *a, **k: direct(*a, **k) * 1.5)
+    direct = _eager._calls.max_pool_backward
+    monkeypatch.setattr(_eager._calls, "max_pool_backward", lambda *a, **k: direct(*a, **k) * 1.5)
     with pytest.raises(fuzz_torch.Difference, match="gradient"):
         some_cases()
 
