@@ -19,7 +19,7 @@ from cunpool._kernels import runtime as _runtime
 
 def info() -> None:
     version = _runtime.openmp_version()
-    serial = "OFF: a serial build, of which every call uses one thread"
+    serial = "OFF: a serial build; every call uses one thread"
     print(f"cunpool   {cu.__version__} from {cu.__path__[0]}")
     print(f"OpenMP    {f'on ({version}), {_demo.threads()}' if version else serial}")
     print(f"compiler  {_runtime.compiler()}")
@@ -37,27 +37,30 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     demo = commands.add_parser(
         "demo",
         help=about,
-        description=f"{about[0].upper()}{about[1:]}. It takes some five seconds, with a large image more.",
+        description=f"{about[0].upper()}{about[1:]}. It takes about five seconds, and longer with a large image.",
     )
     demo.add_argument(
-        "image", nargs="?", help="any image file; by default matplotlib's sample photograph, or a volume of our making"
+        "image", nargs="?", help="any image file (default: matplotlib's sample photograph, or a generated volume)"
     )
-    demo.add_argument("--volume", action="store_true", help="take a volume: IMAGE is an .npy file with three axes")
+    demo.add_argument("--volume", action="store_true", help="use a volume; IMAGE is then an .npy file with three axes")
     demo.add_argument(
         "-o",
         "--output",
-        help="the picture's file, by its suffix (default: cunpool-demo.png, with --volume cunpool-demo-volume.png)",
+        help="file of the picture; its suffix sets the format "
+        "(default: cunpool-demo.png, or cunpool-demo-volume.png with --volume)",
     )
-    about = "measure twelve cases beside the other libraries that are installed"
+    about = "time twelve cases, and the same cases in the other libraries that are installed"
     benchmark = commands.add_parser(
         "bench",
         help=about,
         description=f"{about[0].upper()}{about[1:]}: PyTorch, ONNX Runtime (with onnx), PaddlePaddle, NumPy, SciPy, "
-        "OpenCV, scikit-image (pip install 'cunpool[bench]'). It takes about a minute; leave the machine alone "
+        "OpenCV, scikit-image (pip install 'cunpool[bench]'). It takes about a minute; run nothing else "
         "meanwhile.",
     )
-    benchmark.add_argument("--threads", type=int, help="threads of each (default: what a call would use)")
-    benchmark.add_argument("--plot", metavar="FILE", help="draw a chart too, by its suffix")
+    benchmark.add_argument(
+        "--threads", type=int, help="threads for each library (default: the number that a call would use)"
+    )
+    benchmark.add_argument("--plot", metavar="FILE", help="also draw a chart; its suffix sets the format")
     chosen = parser.parse_args(words)
     if chosen.command is None:
         parser.print_help(sys.stderr)
@@ -81,14 +84,14 @@ def run(words: Sequence[str] | None) -> int:
 
 def main(words: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know the letters of a file's name
+        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal's encoding may lack letters of a file's name
     try:
         try:
             return run(words)
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
-    except OSError as error:  # what prints to a closed pipe or a full disk; what was printed to is of no more use
+    except OSError as error:  # a closed pipe or a full disk; nothing more can be printed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             print(f"cunpool: cannot print: {error.strerror}", file=sys.stderr)

@@ -136,7 +136,7 @@ def test_without_a_chart_and_a_terminal_there_is_the_table(few, capsys, tmp_path
     assert re.search(r"^unpooling\n  2x3x8x10 3/2 pad 1" + row, printed, re.MULTILINE)
     assert re.search(r"^pooling with indices\n  2x3x9x11 3/2 pad 1" + row, printed, re.MULTILINE)
     assert "pooling without indices" not in printed
-    assert "cunpool's time; for the others, how many times as long" in printed
+    assert "cunpool: time. Others: their time divided by cunpool's" in printed
     assert progress == ""
     assert not [*tmp_path.iterdir()]
 
@@ -242,7 +242,7 @@ class Played:
 
 
 def test_wrong_answers_are_not_timed():
-    with pytest.raises(bench.Refusal, match="unpool 2x3x14 2/2: the answers differ"):
+    with pytest.raises(bench.Refusal, match="unpool 2x3x14 2/2: the results differ"):
         bench.measure(TINY[0], {}, [Played("a", 1), Played("b", 2)], 3, 0.1)
 
 

@@ -327,7 +327,7 @@ def test_placeholders_stand_in_pyproject_toml_only():
 @of_the_repository
 def test_the_release_check_names_placeholders_and_versions_that_differ(tmp_path):
     files = {
-        ".ci/release": (ROOT / ".ci" / "release").read_text("utf-8"),
+        ".github/check_release": (ROOT / ".github" / "check_release").read_text("utf-8"),
         "pyproject.toml": 'authors = [{ name = "AUTHOR" }]\nRepository = "https://github.com/OWNER/cunpool"\n',
         "CITATION.cff": 'version: 1.2.3\n  - name: "Ada"\nrepository-code: "https://github.com/ada/cunpool"\n',
         "CHANGELOG.md": "# Changelog\n\n## [1.2.3] - 2026-12-01\n\n## [1.2.2] - 2026-11-01\n",
@@ -338,7 +338,7 @@ def test_the_release_check_names_placeholders_and_versions_that_differ(tmp_path)
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text, "utf-8")
-        command = [sys.executable, str(tmp_path / ".ci" / "release"), *tag]
+        command = [sys.executable, str(tmp_path / ".github" / "check_release"), *tag]
         run = subprocess.run(command, capture_output=True, text=True)
         assert not run.stderr
         assert run.returncode == bool(run.stdout)

@@ -1,4 +1,4 @@
-"""``cunpool demo``: a photograph or a volume pooled and unpooled, held against plain NumPy, drawn, and timed."""
+"""``cunpool demo``: pool and unpool a photograph or a volume, compare it with plain NumPy, draw it, and time it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ import numpy as np
 import cunpool as cu
 from cunpool._arrays import Array
 
-ROUNDS, LEAST, SECONDS = 25, 3, 3.0  # as many rounds as these seconds allow
-WIDTH, TALLEST = 3.2, 6.4  # inches of one picture in the figure
-CROP = 8  # cells of the first picture along each side of what is magnified
-KEPT = "#e8730c"  # frames what was kept
+ROUNDS, LEAST, SECONDS = 25, 3, 3.0  # timing stops after ROUNDS, or after SECONDS and LEAST rounds
+WIDTH, TALLEST = 3.2, 6.4  # width and greatest height of a picture, in inches
+CROP = 8  # side of the magnified square, in pixels of the first picture
+KEPT = "#e8730c"  # colour of the frames around maxima
 CAPTIONS = (
     "Top: height x width. Bottom: the framed square, magnified.\n"
     "Orange frames: the maxima that pooling keeps, and where unpooling puts them back; all else is zero.",
     "Top: the middle slice of the depth, height x width. Bottom: the framed square, magnified. Orange frames: the\n"
     "maxima that pooling keeps, and where unpooling puts them back. Other windows' maxima lie in a neighbouring slice.",
 )
-NOISY = 2.0  # a median of so many times the best is something else's doing
+NOISY = 2.0  # a median above this many times the best is taken as disturbed
 
 
 class Refusal(Exception):
-    """What the user has to be told, in one line."""
+    """An error that the command prints in one line."""
 
 
 class Step(NamedTuple):
-    """One call, ours and NumPy's."""
+    """One operation, as a call of cunpool and as one of NumPy."""
 
     name: str
     ours: Callable[[], Any]
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A picture: rows, columns, and colours if it has any; `scale` cells of the first one for each of its own."""
+    """A picture: rows, columns and perhaps colours. Each pixel covers `scale` pixels of the first picture's sides."""
 
     name: str
     cells: Array
@@ -84,9 +84,9 @@ def demo(image: str | None, output: str | None, volume: bool) -> None:
 def run(
     x: Array, pool: Callable[..., Any], unpool: Callable[..., Any], names: list[str]
 ) -> tuple[list[Step], list[Stage]]:
-    """Pool as often as there are names, and unpool the first level: each step checked, and what is to be seen.
+    """Pool once for each name, and unpool the first level. Check each step, and return the pictures too.
 
-    The third stage is the unpooled one.
+    The third picture is the unpooled one.
     """
     steps, kept, stages, cells = [], [], [Stage("original", x, 1)], x
     titles = ["pooled"] if len(names) == 1 else ["pooled once", "pooled twice", "pooled 3 times"]
@@ -100,20 +100,20 @@ def run(
     step = Step("unpool", lambda: unpool(y, indices, 2, output_size=x.shape), lambda: numpy_unpool(y, indices, x.shape))
     z = check(step)
     same = int(np.count_nonzero((z == x) & (x != 0)))
-    print(f"{same} of {x.size} values came back exactly: {same / x.size:.2%} (one in {2 ** (x.ndim - 1)} was kept, and "
-          "zeros do not count)")  # fmt: skip
-    stages.insert(2, Stage(f"{titles[0]}, then unpooled", z, 1))  # beside what it was made of
+    print(f"{same} of {x.size} values came back exactly: {same / x.size:.2%} (one in {2 ** (x.ndim - 1)} is kept; "
+          "zeros are not counted)")  # fmt: skip
+    stages.insert(2, Stage(f"{titles[0]}, then unpooled", z, 1))  # beside the pooled picture
     return [*steps, step], stages
 
 
 def middle(volume: Array) -> Array:
-    """A slice in the middle, the same in each level."""
+    """Return the middle slice, which shows the same depth at each level."""
     cells: Array = volume[0, volume.shape[1] // 2]
     return cells
 
 
 def synthetic() -> Array:
-    """A volume of shells around some points, with noise."""
+    """Return a volume of shells around a few points, with noise."""
     z, y, x = np.indices((96, 128, 128), np.float32)
     shells = sum(
         np.exp(-((np.sqrt((z - a) ** 2 + (y - b) ** 2 + (x - c) ** 2) - r) ** 2) / 18)
@@ -131,7 +131,7 @@ def threads() -> str:
 
 
 def destination(output: str, source: str) -> Path:
-    """Where the picture goes: the path that was said, and no other."""
+    """Return the picture's path, after checking that it can be written and is not the image's."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     path = Path(output)
@@ -139,28 +139,28 @@ def destination(output: str, source: str) -> Path:
         raise Refusal(f"the output must be a file, got {output!r}")
     known = sorted(set(FigureCanvasBase.get_supported_filetypes()) - {"raw", "rgba"})
     if path.suffix[1:].lower() not in known:
-        raise Refusal(f"cannot write {path}: the suffix {path.suffix!r} is not supported, but {', '.join(known)} are")
+        raise Refusal(f"cannot write {path}: the suffix must be one of {', '.join(known)}, got {path.suffix!r}")
     if path.exists() and Path(source).exists() and path.samefile(source):
         raise Refusal(f"the output would overwrite the image, {path}")
     return path
 
 
 def read_image(path: str) -> Array:
-    """The image as uint8 of shape (3, H, W), without a copy of its (H, W, 3)."""
+    """Read the image as uint8 of shape (3, H, W), a view of its (H, W, 3) array."""
     from PIL import Image
 
     if is_npy(path):
         cells = load_npy(path, "image")
-        remedy = "give --volume" if cells.ndim == 3 else "with --volume it must have 3 axes"
+        remedy = "pass --volume" if cells.ndim == 3 else "with --volume it must have 3 axes"
         raise Refusal(f"cannot read the image: {path} is {described(cells)}; {remedy}")
     try:
         with Image.open(path) as image:
             if image.mode.endswith(("A", "a")) or "transparency" in image.info:
-                print("the image's transparency is left out")
+                print("the image's transparency is ignored")
             if deep := deeper_than_8_bits(image):
                 print(f"the image's {deep} are scaled to 8 bits")
             pixels = np.asarray((eight_bits(image) if image.mode[0] in "IF" else image).convert("RGB"))
-    except Exception as error:  # a damaged file meets with whatever its format's reader raises
+    except Exception as error:  # readers of damaged files raise many types
         raise Refusal(f"cannot read the image: {one_line(error)}") from None
     if min(pixels.shape[:2]) < 4:
         raise Refusal(f"the image must have at least 4 x 4 pixels, got {pixels.shape[1]} x {pixels.shape[0]}")
@@ -168,9 +168,10 @@ def read_image(path: str) -> Array:
 
 
 def deeper_than_8_bits(image: Any) -> str:
-    """What the file's numbers are where 8 bits do not hold them, else an empty string. The image is not loaded yet.
+    """Describe the file's numbers if 8 bits do not hold them, else return an empty string.
 
-    Pillow reads 16 bits of several channels as 8: that the file has more is only in what it tells its decoder.
+    The image need not be loaded. Pillow reads 16 bits of several channels as 8. Only the arguments of its decoder show
+    that the file has more.
     """
     if image.mode[0] == "F":
         return "floats"
@@ -183,7 +184,7 @@ def deeper_than_8_bits(image: Any) -> str:
 
 
 def eight_bits(image: Any) -> Any:
-    """An image of wider numbers in the range of 8 bits: of 16 bits scaled as such, else by the largest number."""
+    """Scale an image of wider numbers to 8 bits: 16-bit integers by their range, other numbers by the largest."""
     from PIL import Image
 
     cells = np.maximum(np.asarray(image, np.float64), 0)
@@ -204,7 +205,7 @@ def is_npy(path: str) -> bool:
 def load_npy(path: str, what: str) -> Array:
     try:
         cells: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # no such file, a damaged one, Python objects
+    except Exception as error:  # a missing or damaged file, or Python objects
         raise Refusal(f"cannot read the {what}: {one_line(error)}") from None
     return cells
 
@@ -214,39 +215,39 @@ def described(cells: Array) -> str:
 
 
 def read_volume(path: str) -> Array:
-    """The volume of an .npy file, as (1, D, H, W); read where it lies."""
+    """Map the volume of an .npy file into memory, as (1, D, H, W)."""
     if not is_npy(path) and Path(path).is_file():
-        raise Refusal(f"cannot read the volume: {path} is not an .npy file, as numpy.save writes; "
-                      "leave --volume out for an image")  # fmt: skip
+        raise Refusal(f"cannot read the volume: {path} is not an .npy file, as written by numpy.save; "
+                      "for an image, leave out --volume")  # fmt: skip
     cells = load_npy(path, "volume")
     if cells.ndim != 3 or cells.dtype.kind not in "buif":
         raise Refusal(f"the volume must have 3 axes and real numbers, got {described(cells)}")
     if min(cells.shape) < CROP:
-        raise Refusal(f"the volume must have at least {CROP} cells along each axis, got {cells.shape}")
+        raise Refusal(f"the volume must have at least {CROP} elements along each axis, got {cells.shape}")
     return np.asarray(cells)[None]
 
 
 def numpy_pool(x: Array) -> tuple[Array, Array]:
-    """Pooling by two along each axis, in plain NumPy."""
+    """Pool by two along each axis, in plain NumPy."""
     n, half = x.ndim - 1, [size // 2 for size in x.shape[1:]]
     cells = x[(slice(None), *(slice(2 * size) for size in half))].reshape(
         len(x), *(e for size in half for e in (size, 2))
     )
     windows = cells.transpose(0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2)).reshape(len(x), *half, -1)
     steps = np.unravel_index(windows.argmax(-1), (2,) * n)
-    places = tuple(2 * first + step for first, step in zip(np.indices(half), steps, strict=True))
-    return windows.max(-1), np.ravel_multi_index(places, x.shape[1:])
+    positions = tuple(2 * first + step for first, step in zip(np.indices(half), steps, strict=True))
+    return windows.max(-1), np.ravel_multi_index(positions, x.shape[1:])
 
 
 def numpy_unpool(y: Array, indices: Array, shape: tuple[int, ...]) -> Array:
-    """Unpooling in plain NumPy."""
+    """Unpool in plain NumPy."""
     z = np.zeros((shape[0], math.prod(shape[1:])), y.dtype)
     np.put_along_axis(z, indices.reshape(len(z), -1), y.reshape(len(z), -1), 1)
     return z.reshape(shape)
 
 
 def check(step: Step) -> Any:
-    """Our result, once it has been held against NumPy's."""
+    """Return cunpool's result, after comparing it with NumPy's."""
     result, expected = step.ours(), step.numpys()
     pairs = zip(result, expected, strict=True) if isinstance(result, tuple) else [(result, expected)]
     if not all(np.array_equal(a, b) for a, b in pairs):
@@ -257,7 +258,7 @@ def check(step: Step) -> Any:
 
 
 def draw(stages: Sequence[Stage], path: Path, caption: str) -> None:
-    """The pictures, and below each the same few cells of it with their numbers."""
+    """Draw the pictures, and below each the same few pixels with their numbers."""
     from matplotlib.figure import Figure
 
     height, width = stages[0].cells.shape[:2]
@@ -272,7 +273,7 @@ def draw(stages: Sequence[Stage], path: Path, caption: str) -> None:
     for axes, under, stage in zip(above, below, stages, strict=True):
         axes.imshow(stage.cells, **shown)
         axes.set_title(f"{stage.name}\n{stage.cells.shape[0]} x {stage.cells.shape[1]}", fontsize=11)
-        row, column = ((place + size / 2) / stage.scale - 0.5 for place in corner)
+        row, column = ((first + size / 2) / stage.scale - 0.5 for first in corner)
         side = max(size, min(width, height) / 20) / stage.scale
         frame(axes, column - side / 2, row - side / 2, side, 2)
         cells = cropped(stage, corner, size)
@@ -290,12 +291,12 @@ def draw(stages: Sequence[Stage], path: Path, caption: str) -> None:
     try:
         figure.savefig(picture, dpi=150, format=path.suffix[1:].lower())
         path.write_bytes(picture.getvalue())
-    except Exception as error:  # a full disk, but also what a format needs and has not got
+    except Exception as error:  # a full disk, or a format whose package is missing
         raise Refusal(f"cannot write {path}: {one_line(error)}") from None
 
 
 def liveliest(cells: Array, size: int) -> tuple[int, int]:
-    """Where of all squares of this size the numbers differ most."""
+    """Return the corner of the square of this size with the greatest standard deviation."""
     rows, columns = (length // size for length in cells.shape)
     squares = cells[: rows * size, : columns * size].reshape(rows, size, columns, size)
     row, column = divmod(int(squares.astype(np.float64).std((1, 3)).argmax()), columns)
@@ -303,7 +304,7 @@ def liveliest(cells: Array, size: int) -> tuple[int, int]:
 
 
 def cropped(stage: Stage, corner: tuple[int, int], size: int) -> Array:
-    """The cells of a picture that are magnified, of one colour."""
+    """Return the part of a picture that is magnified, in one colour."""
     row, column, side = corner[0] // stage.scale, corner[1] // stage.scale, max(size // stage.scale, 1)
     cells = stage.cells if stage.cells.ndim == 2 else stage.cells[..., 1]
     return cells[row : row + side, column : column + side]
@@ -316,7 +317,7 @@ def frame(axes: Any, x: float, y: float, side: float, line: float) -> None:
 
 
 def measure(steps: Sequence[Step]) -> None:
-    """Time ours and NumPy's in turns, so that what disturbs the one disturbs the other."""
+    """Time cunpool and NumPy in turns, so that a disturbance affects both."""
     times: list[tuple[list[float], list[float]]] = [([], []) for _ in steps]
     start = time.perf_counter()
     for number in range(ROUNDS):
@@ -328,7 +329,7 @@ def measure(steps: Sequence[Step]) -> None:
                 function()
                 seconds.append(time.perf_counter() - before)
     noise = 1.0
-    print(f"the best and the median of {len(times[0][0])} rounds, in milliseconds:")
+    print(f"best and median of {len(times[0][0])} rounds, in milliseconds:")
     for step, (ours, numpys) in zip(steps, times, strict=True):
         (best, median), (least, middle) = ((min(t), statistics.median(t)) for t in (ours, numpys))
         print(
@@ -338,6 +339,6 @@ def measure(steps: Sequence[Step]) -> None:
         noise = max(noise, median / best)
     if noise > NOISY:
         print(
-            f"A median is {noise:.0f} times the best: something else runs on this machine, and each call waits for its "
-            "slowest thread. Leave the machine alone, or try OMP_NUM_THREADS=1."
+            f"A median is {noise:.0f} times the best: another program is running, and each call waits for its "
+            "slowest thread. Stop the other program, or try OMP_NUM_THREADS=1."
         )

@@ -1,12 +1,14 @@
-"""``cunpool bench``: twelve cases beside the other libraries that are installed.
+"""``cunpool bench``: time twelve cases in cunpool and in the other libraries that are installed.
 
-cells.py        what is measured
-contestants.py  how each library is called
-clock.py        a process for each, their turns, and the times
+==============  ================================================
+cells.py        the benchmark cases and their arrays
+contestants.py  the call of each library
+clock.py        one process for each library, and the timing
 chart.py        the chart
 command.py      the command, and the table that it prints
+==============  ================================================
 
-The repository's benchmarks are these and more, by the same clock.
+The benchmarks of the repository have more cases, and use the same timing.
 """
 
 from cunpool._cli.demo import Refusal

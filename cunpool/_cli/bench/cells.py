@@ -1,4 +1,4 @@
-"""What is measured: twelve cells, the arrays that each one is given, and the check of what comes of it."""
+"""The twelve benchmark cases, called cells, with their input arrays and a checksum of results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cell:
     """One operation on one shape of float32."""
 
     op: str  # unpool or pool
-    full: tuple[int, ...]  # (N, C, *spatial) of the side with all the cells
+    full: tuple[int, ...]  # (N, C, *spatial) of the larger array: pooling's input, unpooling's output
     kernel: int = 2
     stride: int = 2
     padding: int = 0
@@ -54,7 +54,7 @@ class Cell:
 
     @property
     def rest(self) -> list[str]:
-        """What the name says beyond operation, shape and window."""
+        """Parts of the name besides operation, shape and window."""
         return ["no indices"] * (self.index == "none")
 
     @property
@@ -79,7 +79,7 @@ CELLS = [
 
 
 def data(cell: Cell) -> Arrays:
-    """The arrays that the operation takes, contiguous."""
+    """Return the input arrays of the operation, in C order."""
     rng = np.random.default_rng(1)
     if cell.op == "pool":
         return {"x": rng.random(cell.full, np.float32)}
@@ -89,16 +89,16 @@ def data(cell: Cell) -> Arrays:
         shape = [1] * len(cell.full)
         shape[axis + 2] = cell.pooled[axis + 2]
         first = np.arange(cell.pooled[axis + 2]).reshape(shape) * cell.stride - cell.padding
-        place = np.clip(first + rng.integers(0, cell.kernel, cell.pooled, np.uint8), 0, size - 1)
-        indices = indices * size + place
-        codes = codes * cell.kernel + (place - first).astype(code)
-    # As after a pooling, equal places have equal values: PyTorch's answer is a matter of luck otherwise. Small integers
-    # have the same sum in any order.
+        position = np.clip(first + rng.integers(0, cell.kernel, cell.pooled, np.uint8), 0, size - 1)
+        indices = indices * size + position
+        codes = codes * cell.kernel + (position - first).astype(code)
+    # As after a pooling, equal indices have equal values. Otherwise PyTorch's result would vary from run to run.
+    # Small integers have the same sum in any order.
     return {"x": (indices * 2654435761 % 1024).astype(np.float32), "indices": indices, "codes": codes}
 
 
 def checksum(cell: Cell, result: Any) -> int:
-    """Of the result's bits, whatever its layout and whatever integers its indices are."""
+    """Return a checksum of the result's bits, which depends neither on its layout nor on the dtype of its indices."""
     total = 0
     for given in result if isinstance(result, (tuple, list)) else [result]:
         array = np.asarray(given)

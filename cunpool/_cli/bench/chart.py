@@ -1,4 +1,4 @@
-"""The chart: for each contestant a bar from its least to its greatest ratio, and a mark at the geometric mean."""
+"""The chart: one row for each library, with a bar for the range of its ratios and a mark at their geometric mean."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-Row = tuple[str, float, float, float]  # whose time, its geometric mean and its range, by cunpool's
+Row = tuple[str, float, float, float]  # name; geometric mean, minimum and maximum of its time divided by cunpool's
 
 PAPER, INK, FAINT = "#ffffff", "#1a1a1a", "#8a8a8a"
-DARK = {PAPER: "#131416", INK: "#f0f0f0", FAINT: "#909090"}  # colours of an SVG for readers of light on dark
-SLOWER, FASTER = "#2a8fd0", "#e8730c"  # than cunpool; the colour-blind can tell them apart, on either ground
+DARK = {
+    PAPER: "#131416",
+    INK: "#f0f0f0",
+    FAINT: "#909090",
+}  # light colours of an SVG, and their replacements in a dark theme
+SLOWER, FASTER = "#2a8fd0", "#e8730c"  # than cunpool; distinguishable with colour blindness, light and dark
 
 
 def geometric_mean(numbers: Iterable[float]) -> float:
@@ -25,7 +29,7 @@ def row(title: str, ratios: list[float]) -> Row:
 
 
 def follow_theme(svg: str, dark: dict[str, str]) -> str:
-    """Add the style declarations, each with its replacement where the reader's colour scheme is dark."""
+    """Add a style sheet to the SVG that replaces each declaration of `dark` if the reader's colour scheme is dark."""
     rules = "".join(f'[style*="{light}"] {{ {replacement} !important }} ' for light, replacement in dark.items())
     style = f"<style>@media (prefers-color-scheme: dark) {{ {rules}}}</style>"
     return re.sub(r"<svg [^>]*>", lambda tag: f"{tag[0]}\n {style}", svg, count=1)
@@ -41,16 +45,16 @@ def draw_row(axes: Any, y: float, mean: float, low: float, high: float) -> None:
 
 
 def draw(groups: dict[str, list[Row]], path: Path, heading: str, above: bool = False) -> None:
-    """Rows under titles: a bar for the range, a mark and a number at the mean; beyond the line cunpool is faster.
+    """Draw rows under titles: a bar for the range, a mark and a number at the mean.
 
-    The name of a row stands left of its bar, or `above` it, which leaves room for long names on a narrow screen. An SVG
-    is dark for readers whose colour scheme is.
+    cunpool is faster to the right of the vertical line. Each name stands to the left of its bar. With `above`, it
+    stands above the bar, so that long names fit a narrow screen. An SVG follows the reader's colour scheme.
     """
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    # Inches for the names and for the bars, and the distance of rows in units of 0.27 inches.
+    # Inches for the names, inches for the bars, and the distance between rows in units of 0.27 inches.
     left, bars, pitch = (0.12, 4.0, 1.7) if above else (1.26, 2.77, 1.0)
     height = sum(pitch * len(found) + 1.1 for found in groups.values())
     width, inches = left + bars + 0.17, 0.27 * height + 0.85
@@ -72,7 +76,7 @@ def draw(groups: dict[str, list[Row]], path: Path, heading: str, above: bool = F
     axes.axvline(1, color=INK, lw=1.2)
     everything = [number for found in groups.values() for _, *numbers in found for number in numbers]
     least, most = min([0.8 * min(everything), 0.7]), max([1.0, *everything])
-    room = (most / least) ** (1 / 3)  # a quarter of the width, for the number behind the longest bar
+    room = (most / least) ** (1 / 3)  # leaves a quarter of the width to the number beside the longest bar
     axes.set(xscale="log", xlim=(least, room * most), ylim=(level - 0.6, -0.7))
     axes.xaxis.set_major_locator(FixedLocator([0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000]))
     axes.xaxis.set_minor_locator(NullLocator())

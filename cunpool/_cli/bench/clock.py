@@ -1,7 +1,8 @@
-"""The clock: each contestant has a process of its own, and they take turns.
+"""The timing: each library runs in its own process, and the processes take turns.
 
-So no two OpenMP runtimes share a process. A contestant is stopped while another has its turn, so that nobody's idle
-threads spin at the cost of others. What counts are the ratios within a round: times of a shared machine move more.
+No two OpenMP runtimes share a process. A process is stopped while another has its turn, so that its idle threads do
+not take processor time from others. Results are the ratios within a round, because they vary less on a shared machine
+than times do.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from .contestants import Prepare
 Check = Callable[[Any, Any], "int | None"]
 
 COMMAND = sys.executable, "-m", "cunpool._cli.bench"
-# Seconds of calls before those of a turn, for one thread and for more: what was in the caches has to come back; and of
-# two threads that have slept, the system may leave both on one processor for some 50 milliseconds.
+# Seconds of untimed calls at the start of a turn, for one thread and for more. They refill the caches. With more
+# threads, the system may leave two woken threads on one processor for about 50 milliseconds.
 WARM = 0.005, 0.06
 
 
 def warm(call: Call, threads: int) -> None:
-    """Calls that do not count, at the beginning of a turn, before which this process was stopped."""
+    """Call without timing at the start of a turn, after this process was stopped."""
     end = time.perf_counter() + WARM[threads > 1]
     while time.perf_counter() < end:
         call()
@@ -52,8 +53,8 @@ def timed(call: Call, repeats: int) -> float:
 
 
 def serve(prepare: Prepare, check: Check, threads: int, connection: Connection) -> None:
-    """A contestant's process: take a cell, then time blocks of calls as often as asked."""
-    if hasattr(os, "sched_setaffinity"):  # the same processors for all: on a shared machine they are not equally fast
+    """Run in a contestant's process: receive a cell, then time a block of calls at each request."""
+    if hasattr(os, "sched_setaffinity"):  # the same processors for all libraries, because they may differ in speed
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     try:
         ready = prepare(threads)
@@ -83,7 +84,7 @@ def serve(prepare: Prepare, check: Check, threads: int, connection: Connection) 
 
 
 class Contestant:
-    """A process, stopped except in its turns."""
+    """The process of one library, stopped except in its turns."""
 
     def __init__(self, name: str, threads: int, command: Sequence[str] = COMMAND, title: str = "") -> None:
         self.name, self.key = name, f"{title or name} {threads}"
@@ -94,7 +95,7 @@ class Contestant:
             self.connection = listener.accept()
         try:
             self.status = self.connection.recv()
-        except EOFError:  # a library that ends the process while it is imported
+        except EOFError:  # the import of the library ended the process
             self.status = f"its process ended with {self.process.wait()}"
         if self.status == "ready":
             self.signal("SIGSTOP")
@@ -102,9 +103,9 @@ class Contestant:
             self.process.wait()
 
     def answer_for(self, address: Any) -> None:
-        """Connect in the place of a process that ends before it does, for which the other side would wait for ever."""
+        """Connect instead of a process that ended without connecting, so that the listener does not wait for ever."""
         code = self.process.wait()
-        with suppress(OSError), Client(address) as connection:  # nobody listens to those that did
+        with suppress(OSError), Client(address) as connection:  # refused if the process had connected
             connection.send(f"its process ended with {code}")
 
     def signal(self, name: str) -> None:
@@ -119,14 +120,17 @@ class Contestant:
         return answer
 
     def end(self) -> None:
-        self.process.kill()  # a stopped process would not hear anything milder
+        self.process.kill()  # a stopped process does not receive milder signals
         self.process.wait()
 
 
 def measure(
     cell: Any, arrays: Arrays, contestants: list[Contestant], rounds: int, block: float, seconds: float = math.inf
 ) -> dict[str, list[float]]:
-    """Every contestant's time in every round. Each has an equal share of these seconds: who has used it up is out."""
+    """Return each contestant's time in each round.
+
+    Each has an equal share of `seconds`, and takes no further turn after using it up.
+    """
     with tempfile.TemporaryDirectory() as folder:
         try:
             for name, array in arrays.items():
@@ -137,7 +141,7 @@ def measure(
     taking_part = [c for c in contestants if answers[c.key][0]]
     checksums = {answer for takes_part, answer in answers.values() if takes_part and answer is not None}
     if len(checksums) != 1:
-        raise Refusal(f"{cell.name}: the answers differ: {answers}")
+        raise Refusal(f"{cell.name}: the results differ: {answers}")
     times: dict[str, list[float]] = {c.key: [] for c in taking_part}
     spent = {c.key: 0.0 for c in taking_part}
     for number in range(rounds):
@@ -151,13 +155,13 @@ def measure(
 
 
 def ratio(times: dict[str, list[float]], theirs: str, ours: str) -> float | None:
-    """The median of the ratios of the rounds that both had, or None for who has no such operation."""
+    """Return the median ratio over the rounds that both took part in, or None if `theirs` lacks the operation."""
     if theirs not in times:
         return None
     return statistics.median(a / b for a, b in zip(times[theirs], times[ours], strict=False))
 
 
 def main(contestants: Mapping[str, Prepare], check: Check = checksum) -> None:
-    """A contestant's process, by the words that `Contestant` gives it."""
+    """Run a contestant's process, with the arguments that `Contestant` passes."""
     name, threads, address = sys.argv[1:]
     serve(contestants[name], check, int(threads), Client(address))

@@ -16,9 +16,9 @@ from .chart import draw, geometric_mean, row
 from .clock import Contestant, measure, ratio
 from .contestants import PEERS
 
-ROUNDS, BLOCK, SECONDS = 5, 0.02, 2.0  # rounds at most; seconds of a turn, and of a cell for all contestants
+ROUNDS, BLOCK, SECONDS = 5, 0.02, 2.0  # rounds at most; seconds of a turn; seconds of a cell, all contestants together
 INSTALL = "pip install 'cunpool[bench]'"
-# Columns of the table: 30 for a cell, 12 for cunpool's time, 8 for each of the seven others make 98.
+# Widths of the table's columns, in characters. With seven other libraries a line has 98.
 CELL_WIDTH, TIME_WIDTH, RATIO_WIDTH = 30, 12, 8
 HEADS = {
     "ONNX Runtime": ("ONNX", "Runtime"),
@@ -31,7 +31,7 @@ Ratios = dict[tuple[Cell, str], "float | None"]
 
 
 def bench(asked: int | None, plot: str | None) -> None:
-    """Measure the twelve cells, and print and draw what came of it."""
+    """Time the twelve cells, print the table, and draw the chart if `plot` is given."""
     if plot is not None:
         try:
             import matplotlib  # noqa: F401
@@ -62,24 +62,24 @@ def bench(asked: int | None, plot: str | None) -> None:
 
 
 def processors() -> int:
-    """How many this process may use: its affinity, and what a container is given the time of."""
+    """Return the number of processors that this process may use, by its affinity and the container's CPU limit."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(count, _cgroups.processors() or count)
 
 
 def remark(asked: int, count: int, available: int) -> None:
-    """Where a number of threads was asked for that is not what is measured, or that measures waiting."""
+    """Print a remark if fewer threads are measured than requested, or more threads than processors."""
     if count < asked:
-        print(f"--threads {asked}: cunpool takes at most {threads()} here, and each of the others is given as many")
+        print(f"--threads {asked}: cunpool uses at most {threads()} here, and the other libraries get the same number")
     if count > available:
         print(
             f"{threads()} on {available} processor{'s' * (available != 1)}: threads wait for each other, "
-            "so these times say little"
+            "so these times are not representative"
         )
 
 
 def installed(count: int) -> list[Contestant]:
-    """A process for each library that can be imported; who is left out is named in one line."""
+    """Start a process for each library that can be imported, and print the names of the others."""
     contestants, absent = [], []
     for name, title in PEERS.items():
         contestant = Contestant(name, count)
@@ -102,9 +102,11 @@ def progress(done: int, doing: str) -> None:
 
 
 def table(times: Times, ratios: Ratios, others: list[str], ours: str) -> None:
-    """A row for each cell, under the title of its group, with the group's geometric means at its end."""
+    """Print a row for each cell, in groups with titles, each with its geometric means in the last row."""
     print(f"\ncunpool {cu.__version__}, {threads()}, float32")
-    print("cunpool's time; for the others, how many times as long (above 1: cunpool is faster; -: no such call)\n")
+    print(
+        "cunpool: time. Others: their time divided by cunpool's (above 1: cunpool is faster; -: no such operation).\n"
+    )
     heads = [HEADS.get(PEERS[name], ("", PEERS[name])) for name in others]
     for line in (0, 1):
         print_row(("", "shape, window/stride")[line], ("", "cunpool")[line], [head[line] for head in heads])
@@ -128,14 +130,14 @@ def duration(seconds: float) -> str:
 
 
 def factor(number: float | None) -> str:
-    """Three digits, or all that stand before the point."""
+    """Format with three significant digits, or with all digits before the point."""
     if number is None:
         return "-"
     return f"{number:.2f}" if number < 9.995 else f"{number:.1f}" if number < 99.95 else f"{number:.0f}"
 
 
 def known(ratios: Ratios, cells: list[Cell], name: str) -> list[float]:
-    """Of these cells, the ratios of those that the library has a call for."""
+    """Return the library's ratios for these cells, without the cells that it has no operation for."""
     return [r for cell in cells if (r := ratios[cell, name]) is not None]
 
 
@@ -153,5 +155,5 @@ def chart(ratios: Ratios, others: list[str], plot: str) -> None:
             groups[title] = rows
     try:
         draw(groups, Path(plot), f"cunpool {cu.__version__}, {threads()}")
-    except Exception as error:  # no such folder, or a format that matplotlib does not know
+    except Exception as error:  # the folder does not exist, or matplotlib lacks the format
         raise Refusal(f"cannot write {plot}: {one_line(error)}") from None

@@ -1,7 +1,7 @@
-"""How each library is called.
+"""The call of each library.
 
-Given a number of threads, a contestant is ready for cells. Given a cell and its arrays, it returns the call to time, or
-None where it has no such operation.
+A contestant is a function of the number of threads. It returns a function of a cell and its arrays, which returns the
+call to time, or None if the library lacks the operation.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def onnxruntime(threads: int) -> Prepared:
 
 
 def onnx_session(cell: Cell, arrays: Arrays, threads: int) -> tuple[Any, Arrays, dict[str, tuple[int, ...]]]:
-    """A model of one node, what it is fed with, and the shapes of what it gives."""
+    """Return a session with a model of one node, its inputs, and the shapes of its outputs."""
     import onnxruntime
     from onnx import TensorProto, helper
 
     feed, op = {"x": arrays["x"]}, "MaxUnpool" if cell.op == "unpool" else "MaxPool"
     shapes = dict.fromkeys(["y"] if cell.index == "none" else ["y", "i"], cell.pooled)
-    if cell.op == "unpool":  # counted through all planes
+    if cell.op == "unpool":  # ONNX counts indices through all planes
         start = np.arange(math.prod(cell.full[:2])).reshape(cell.full[:2] + (1,) * cell.n)
         feed |= {"i": arrays["indices"] + start * math.prod(cell.full[2:]), "s": np.array(cell.full)}
         shapes = {"y": cell.full}
@@ -93,7 +93,7 @@ def onnx_session(cell: Cell, arrays: Arrays, threads: int) -> tuple[Any, Arrays,
     return session, feed, shapes
 
 
-def paddle(threads: int) -> Prepared:  # pragma: no cover - no extra of ours brings it along
+def paddle(threads: int) -> Prepared:  # pragma: no cover - no extra installs it
     import paddle
     import paddle.nn.functional as F
 
@@ -102,7 +102,7 @@ def paddle(threads: int) -> Prepared:  # pragma: no cover - no extra of ours bri
     def call(cell: Cell, arrays: Arrays) -> Call:
         x, window = paddle.to_tensor(arrays["x"]), cell.window
         if cell.op == "unpool":
-            # Its 1d unpooling refuses any explicit size; for the cells here the default one is the same.
+            # Its 1d unpooling refuses any explicit size. The default is the same in these cells.
             size = list(cell.full[2:]) if cell.n > 1 else None
             unpool, indices = getattr(F, f"max_unpool{cell.n}d"), paddle.to_tensor(arrays["indices"])
             return lambda: unpool(x, indices, *window, output_size=size)
@@ -113,7 +113,7 @@ def paddle(threads: int) -> Prepared:  # pragma: no cover - no extra of ours bri
 
 
 def numpy(threads: int) -> Prepared:
-    """Always serial, as the three that follow may be; `threads` is how many processors they may choose from."""
+    """Return plain NumPy, which is always serial. `threads` sets only how many processors it may run on."""
 
     def call(cell: Cell, arrays: Arrays) -> Call:
         if cell.op == "pool":
@@ -141,7 +141,7 @@ def numpy_pool(cell: Cell, x: Array) -> Any:
     padded = np.pad(x, around, constant_values=-np.inf) if cell.padding else x
 
     def shifted(values: Array, axis: int, step: int) -> Array:
-        """Along this axis, of each window the element that is `step` behind its first."""
+        """Return a slice of one axis: in each window, the element that is `step` after the first."""
         stop = step + cell.stride * (cell.pooled[axis] - 1) + 1
         chosen: Array = values[(slice(None),) * axis + (slice(step, stop, cell.stride),)]
         return chosen
@@ -191,7 +191,7 @@ def opencv(threads: int) -> Prepared:
 
 
 def _is_dilation(cell: Cell) -> bool:
-    """Whether it is a filter of a single image: the maximum of a window around each of its cells."""
+    """Return whether the cell is a filter of one image: the maximum of a window around each element."""
     around = cell.stride == 1 and cell.kernel == 2 * cell.padding + 1
     return around and (cell.op, cell.index, cell.full[:2], cell.n) == ("pool", "none", (1, 1), 2)
 
