@@ -27,17 +27,19 @@ INSTALL = {
 OPENMP_PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
 # GCC would make a wheel of twice the size of loops for what is left of a vector; the kernels see to that themselves.
 SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-loops", "-fno-ipa-cp-clone"]
-# Nothing unwinds these frames, and most loops need not begin where a cache line does.
-SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-fno-align-jumps"]
+# Nothing unwinds these frames, and most loops need not begin where a cache line does. What is only jumped to does, for
+# 2 % of the wheel: short loops and chains of branches that straddle two lines took 1.2 to 1.6 times as long (Zen 4).
+SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-falign-jumps=64"]
 SMALLER += ["-fno-align-labels", "-fno-align-functions"]
 # Modules with vector loops are compiled once for each instruction set. The portable ones keep their names, the others
 # lie in a folder of their set; `_simd.py` chooses among them when cunpool is imported. The flags are those that
 # `runtime.h` checks the processor for. -march=x86-64-v4 would say the same, but GCC has it only since version 11.
-# Vectors are narrow but where `CUNPOOL_WIDE` (types.h) asks for wide ones.
 VECTORISED = ("cunpool._kernels.pool", "cunpool._kernels.unpool", "cunpool._kernels.backward")
-AVX2 = ["-mavx2", "-mbmi", "-mbmi2", "-mf16c", "-mprefer-vector-width=128"]
+AVX2 = ["-mavx2", "-mbmi", "-mbmi2", "-mf16c"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512cd", "-mavx512dq", "-mavx512vl"]
 SETS = {"avx512": AVX512, "avx2": AVX2, "portable": []}
+# GCC's vectors are narrow, unless `CUNPOOL_WIDE` (types.h) asks for wide ones: most rows are short.
+NARROW = ["-mprefer-vector-width=128"]
 # GCC does not align Windows' stack for such vectors.
 SET_PROBE = """
 #if !defined(__x86_64__) || defined(_WIN32) || defined(__CYGWIN__)
@@ -60,7 +62,7 @@ MACHINE_PROBE = """
 # and gathering take 1.1 to 1.3 times as long. No loop of the last two is worth the bytes that it takes in the wheel.
 BESIDES = {
     "cunpool._kernels.unpool": ["-falign-loops=64"],
-    "cunpool._kernels.backward": ["-falign-loops=64", "-falign-jumps=64"],
+    "cunpool._kernels.backward": ["-falign-loops=64"],
     "cunpool._kernels.memory": ["-Os"],
     "cunpool._kernels.runtime": ["-Os"],
 }
@@ -156,7 +158,8 @@ class BuildExt(build_ext):
         for extension in self.extensions:
             name, simd = plain(extension.name)
             besides = BESIDES.get(name, []) if smaller else []
-            extension.extra_compile_args = compile_args + besides + SETS[simd] + (openmp or [])
+            narrow = NARROW if smaller and SETS[simd] else []
+            extension.extra_compile_args = compile_args + besides + SETS[simd] + narrow + (openmp or [])
             extension.extra_link_args = link_args
         if self.flags_changed():
             self.force = True
