@@ -136,7 +136,7 @@ def test_without_a_chart_and_a_terminal_there_is_the_table(few, capsys, tmp_path
     assert re.search(r"^unpooling\n  2x3x8x10 3/2 pad 1" + row, printed, re.MULTILINE)
     assert re.search(r"^pooling with indices\n  2x3x9x11 3/2 pad 1" + row, printed, re.MULTILINE)
     assert "pooling without indices" not in printed
-    assert "cunpool: time. Others: their time divided by cunpool's" in printed
+    assert "cunpool: time. Others: time divided by cunpool's" in printed
     assert progress == ""
     assert not [*tmp_path.iterdir()]
 
@@ -187,7 +187,7 @@ def test_more_threads_than_processors_are_remarked(few, capsys, monkeypatch):
     command.remark(3, 3, 3)
     assert capsys.readouterr().out == ""
     command.remark(500, 3, 3)
-    assert capsys.readouterr().out.startswith("--threads 500: cunpool takes at most 3 threads here")
+    assert capsys.readouterr().out.startswith("--threads 500: cunpool uses at most 3 threads here")
     monkeypatch.undo()
     monkeypatch.setattr(command, "CELLS", TINY[:1])
     monkeypatch.setattr(command, "PEERS", {name: bench.PEERS[name] for name in ("cunpool", "numpy")})

@@ -104,9 +104,7 @@ def progress(done: int, doing: str) -> None:
 def table(times: Times, ratios: Ratios, others: list[str], ours: str) -> None:
     """Print a row for each cell, in groups with titles, each with its geometric means in the last row."""
     print(f"\ncunpool {cu.__version__}, {threads()}, float32")
-    print(
-        "cunpool: time. Others: their time divided by cunpool's (above 1: cunpool is faster; -: no such operation).\n"
-    )
+    print("cunpool: time. Others: time divided by cunpool's (above 1: cunpool is faster; -: no such call).\n")
     heads = [HEADS.get(PEERS[name], ("", PEERS[name])) for name in others]
     for line in (0, 1):
         print_row(("", "shape, window/stride")[line], ("", "cunpool")[line], [head[line] for head in heads])
