@@ -96,6 +96,9 @@ SANITIZE = [
 # For .ci/checked: every block that the kernels write is compared with its buffer, and conditions are counted.
 CHECKED = ["-DCUNPOOL_CHECKED", "-O1", "-g", "-fwrapv"]
 
+# For .ci/checked, beside CHECKED: small inputs take every method of unpooling and gradients (common/thresholds.h).
+LOW_THRESHOLDS = ["-DCUNPOOL_LOW_THRESHOLDS"]
+
 # For .ci/races: Clang's, whose OpenMP tells ThreadSanitizer what its threads wait for.
 RACES = ["-fsanitize=thread", "-fno-omit-frame-pointer", "-O1", "-g", "-fwrapv"]
 
@@ -106,6 +109,7 @@ CHECKS = {
     "CUNPOOL_COVERAGE": COVERAGE,
     "CUNPOOL_CHECKED": CHECKED,
     "CUNPOOL_RACES": RACES,
+    "CUNPOOL_LOW_THRESHOLDS": LOW_THRESHOLDS,
 }
 
 DIRECTIVES = {

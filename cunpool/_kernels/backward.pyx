@@ -7,13 +7,15 @@ cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport element_address, plane_address, raster_stride
 from cunpool._kernels.common.caches cimport (
-    CACHE_LINE, cunpool_keep, KEEP_GIL_MAX_BYTES, NONTEMPORAL_MIN_BYTES, PREFETCH_BYTES, PREFETCH_MAX_ROW_BYTES,
+    CACHE_LINE, cunpool_keep, PREFETCH_BYTES, PREFETCH_MAX_ROW_BYTES,
     prefetch_range)
 from cunpool._kernels.common.checks cimport branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport described, Method
 from cunpool._kernels.common.tasks cimport Found, run_tasks, shares_of
+from cunpool._kernels.common.thresholds cimport (
+    KEEP_GIL_MAX_BYTES, PREFETCH_BURST_BYTES, PREFETCH_MIN_LAYER_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES)
 from cunpool._kernels.common.types cimport (
     index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_wide)
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare_job
@@ -26,9 +28,7 @@ from cunpool._kernels.runtime import Planned
 cnp.import_array()
 
 cdef enum:
-    GATHER_WINDOWS = DECODE_MAX_CODES       # pooled cells that are taken together,
-    PREFETCH_BURST_BYTES = 512  # and so many bytes of a large layer are fetched at a time: longer bursts take longer,
-    PREFETCH_MIN_LAYER_BYTES = 1 << 11      # but none of layers with fewer bytes
+    GATHER_WINDOWS = DECODE_MAX_CODES   # windows of a row that are gathered together
 
 
 cdef void_inline gather_elements(const Job *job, const char *plane_data, bint is_uniform, Py_ssize_t stride_bytes,
@@ -320,7 +320,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
         plan_decoder(&job, &decoder)
         job.wide_indices = decoder.is_wide
     if can_prefetch(&job, item_size, cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
-                    * (item_size + index_size) >= NONTEMPORAL_MIN_BYTES):
+                    * (item_size + index_size) >= UNPOOL_NONTEMPORAL_MIN_BYTES):
         # The rows of a window side by side with it further, which longer ones would not wait for in the second cache.
         job.prefetch_bytes = 2 * PREFETCH_BYTES + min(min(job.g.stride[1],
                                                           job.g.full[1]) * job.g.full[2] * job.raster_stride_bytes,

@@ -17,6 +17,8 @@ from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
+from cunpool._kernels.common.thresholds cimport OFFER_MIN_BYTES, ROUNDED_SCRATCH_MAX_BYTES
+
 from numpy import empty_like
 
 cnp.import_array()
@@ -42,11 +44,11 @@ cdef extern from "_kernels/memory.h":
 
 cdef enum:
     ALIGNMENT_BYTES = 64    # a cache line, and the widest vector
-    STAGGER_BYTES = 512     # arrays that are worked on together should not begin at the same place in a page:
-    STAGGERS = 7            # a processor takes a load for a match of a store whose last 12 bits are the same
-    MAX_BLOCKS = 256        # how many blocks are kept at most: twice the arrays of a network of 64 layers
-    OFFER_MIN_BYTES = 1 << 24  # offering a block of so many bytes takes some hundredths of filling it; of fewer, more
-    ROUNDED_SCRATCH_MAX_BYTES = 1 << 20     # larger scratch memory is not rounded up to a power of two, to share blocks
+    # Arrays of one call begin at different offsets in a page (speed): a processor takes a load to depend on an earlier
+    # store where the last 12 bits of both addresses are the same.
+    STAGGER_BYTES = 512
+    STAGGERS = 7            # multiples of STAGGER_BYTES that are used in turn
+    MAX_BLOCKS = 256        # blocks that are kept: twice the arrays of a network of 64 layers (speed)
 
 # From so many bytes on, results lie in recycled memory (speed: benchmarks/default_calls.py). Below, the C library
 # recycles well enough: glibc gives memory back to the system where 128 KiB and more are free at the end of the heap.

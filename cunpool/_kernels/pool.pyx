@@ -8,12 +8,13 @@ from libc.string cimport memset
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport plane_address, view_of
-from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, KEEP_GIL_MAX_BYTES, NONTEMPORAL_MIN_BYTES
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, is_dense, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
+from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
 from cunpool._kernels.pooling.across cimport pool_channels, pool_large

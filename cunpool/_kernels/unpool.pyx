@@ -11,12 +11,15 @@ from libc.string cimport memset
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport element_address, plane_address, raster_stride
-from cunpool._kernels.common.caches cimport KEEP_GIL_MAX_BYTES, NONTEMPORAL_MIN_BYTES, PREFETCH_BYTES
+from cunpool._kernels.common.caches cimport PREFETCH_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
+from cunpool._kernels.common.thresholds cimport (
+    BAND_MAX_WINDOWS, CACHED_RESULT_BYTES, KEEP_GIL_MAX_BYTES, LARGE_L2_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES,
+    ZERO_ADDED_BYTES, ZERO_LARGE_BYTES, ZERO_SMALL_BYTES)
 from cunpool._kernels.common.types cimport (
     bhalf, element, float4, float8, half, index, index4, index8, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport fill_task
@@ -31,14 +34,6 @@ from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
 cnp.import_array()
-
-cdef enum:
-    BAND_MAX_WINDOWS = 4096         # pooled cells of a 1d plane whose windows are taken for one band
-    CACHED_RESULT_BYTES = 3 << 22   # bytes of a non-temporal result that are cached, where threads write by codes
-    ZERO_SMALL_BYTES = 1 << 10  # so many bytes of small planes are cleared at once, while they are in the first cache,
-    ZERO_ADDED_BYTES = 1 << 13      # or so many if numbers are added there;
-    ZERO_LARGE_BYTES = 1 << 22      # and so many of a large output: then the C library clears without reading first,
-    LARGE_L2_BYTES = 1 << 20        # unless the second cache is larger than this: of that an eighth, which waits there
 
 cdef extern from "_kernels/unpool.h":
     const Py_ssize_t CUNPOOL_L2_BYTES
@@ -284,9 +279,9 @@ cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int thre
     """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace. And
     how far ahead values and places are fetched."""
     # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
-    job.cached_bytes = max(2 * NONTEMPORAL_MIN_BYTES - results - inputs,
+    job.cached_bytes = max(2 * UNPOOL_NONTEMPORAL_MIN_BYTES - results - inputs,
                            CACHED_RESULT_BYTES if job.code_size and threads > 1 else 0)
-    job.nontemporal = branch_counted("arrays beyond the caches", results + inputs >= NONTEMPORAL_MIN_BYTES)
+    job.nontemporal = branch_counted("arrays beyond the caches", results + inputs >= UNPOOL_NONTEMPORAL_MIN_BYTES)
     job.prefetch_bytes = PREFETCH_BYTES if job.nontemporal and not job.code_size else 0
     job.nontemporal = job.nontemporal and branch_counted("results beyond what is kept", job.cached_bytes < results)
 

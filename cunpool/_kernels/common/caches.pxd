@@ -16,8 +16,7 @@ cdef enum:
     PREFETCH_WINDOWS = 64                   # windows between two prefetches along a row
     PREFETCH_SHORT_ROWS_BYTES = 1 << 11     # shorter rows are prefetched several at a time, up to this size
     PREFETCH_MAX_ROW_BYTES = 1 << 18        # longer rows are not prefetched a row ahead: L2 would not keep them
-    NONTEMPORAL_MIN_BYTES = 3 << 23         # from this size of all arrays on, results bypass the caches
-    KEEP_GIL_MAX_BYTES = 1 << 14            # calls that move fewer bytes keep the GIL: releasing it takes longer
+    NONTEMPORAL_MIN_BYTES = 3 << 23         # from this size of all arrays on, pooled results bypass the caches
 
 
 cdef inline void *align_to_cache_line(void *room) noexcept nogil:

@@ -4,29 +4,25 @@ from libc.stdint cimport uint32_t
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.thresholds cimport (
+    FEW_WINDOWS, FEW_WINDOWS_BEFORE_REST, FEW_WINDOWS_OF_BYTES, FILL_MIN_BLOCK_ELEMENTS, FILL_MIN_WINDOWS,
+    LARGE_WINDOW_TAPS, MEDIUM_WINDOW_TAPS, SMALL_WINDOW_TAPS, WINDOW2_MIN_WIDTH)
 from cunpool._kernels.common.types cimport item4
 from cunpool._kernels.unpooling.fill_select cimport (
     LONG_BYTES, MAX_LINE_TAPS, MixedUnits, plan_mixed_units, VECTOR_BYTES)
-from cunpool._kernels.unpooling.fill_window2 cimport WINDOW2_MIN_WIDTH
 from cunpool._kernels.unpooling.indices cimport has_tiled_rows, tiled_windows_why_not
 
 cdef enum:
-    SPATIAL_AXES = 3        # axes, behind which the channels and the batch are two more
-    FILL_AXES = 5
-    FILL_BLOCK_BYTES = 1 << 13      # at most of values, of indices, and of codes that are as wide, in a block,
-    FILL_MIN_ITEM_BYTES = 2         # of bytes no more than of items of so many: that leaves threads more to share
-    FILL_MAX_BLOCK_ITEMS = FILL_BLOCK_BYTES >> 2  # windows of a block of places, which have 4 bytes at least
-    FILL_SPARE_BYTES = 2 * LONG_BYTES       # bytes behind a block that may be read as well
-    FILL_MAX_LINES = 255    # of a window; codes of one byte leave one for those that are none
-    FILL_MIN_WINDOWS = 128  # fewer windows are scattered,
-    FILL_MIN_BLOCK_ELEMENTS = 384   # and mostly windows of so few cells in each block
-    SMALL_WINDOW_TAPS = 4   # cells: rows of places are short that have ten windows for each cell of one, or of these,
-    MEDIUM_WINDOW_TAPS = 9  # and rows of codes only if a window has so many,
-    LARGE_WINDOW_TAPS = 27  # or so many where those of a row are no neighbours; or rows that have so few windows,
-    FEW_WINDOWS_OF_BYTES = 3        # of bytes,
-    FEW_WINDOWS_BEFORE_REST = 4     # before cells that belong to none,
-    FEW_WINDOWS = 1         # and else
-    FILL_STAGE_BYTES = 1 << 13      # bytes of the output that are put together before they go past the caches
+    SPATIAL_AXES = 3
+    FILL_AXES = 5           # the spatial axes, channels and batch
+    FILL_MAX_LINES = 255    # lines and elements of a window: codes of one byte leave one for no element (correctness)
+    # A block has at most these bytes of values, of indices, and of codes as wide as the values, so that all stay in L1
+    # (speed), and at most as many windows as with items of FILL_MIN_ITEM_BYTES: more blocks are left to share (speed).
+    FILL_BLOCK_BYTES = 1 << 13
+    FILL_MIN_ITEM_BYTES = 2
+    FILL_MAX_BLOCK_ITEMS = FILL_BLOCK_BYTES >> 2    # indices of a block, which have 4 bytes at least
+    FILL_SPARE_BYTES = 2 * LONG_BYTES   # whole vectors read and write up to this far behind a block (correctness)
+    FILL_STAGE_BYTES = 1 << 13  # bytes of each line that are put together before non-temporal stores (speed)
 
 
 cdef struct Axis:

@@ -9,17 +9,16 @@ from cunpool._kernels.common.caches cimport (
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.thresholds cimport WINDOW2_MIN_WHOLE_WIDTH, WINDOW2_MIN_WIDTH
 from cunpool._kernels.common.types cimport element, index, void_inline, void_wide
 from cunpool._kernels.unpooling.elements cimport add_to_zero, select_element
 from cunpool._kernels.unpooling.indices cimport has_tiled_rows, zero_range, is_window2, tiled_rows_why_not
 
 cdef enum:
-    WINDOW2_MIN_WIDTH = 40  # shorter rows are spread, or scattered,
-    WINDOW2_MIN_WHOLE_WIDTH = 32    # unless they are of whole vectors, and windows of one layer
-    WINDOW2_TILE_WINDOWS = 1024     # windows that are selected together
-    WINDOW2_STAGE_BYTES = 8192      # bytes of the output that are put together before they go past the caches,
-    WINDOW2_LAYER_BYTES = WINDOW2_STAGE_BYTES + 128  # and of the cells behind the windows
-    VECTOR_WINDOWS = 16     # windows in the widest vector
+    WINDOW2_TILE_WINDOWS = 1024     # windows of a tile: their values, indices and output stay in L1 (speed)
+    WINDOW2_STAGE_BYTES = 8192      # bytes of a layer that are put together before non-temporal stores (speed)
+    WINDOW2_LAYER_BYTES = WINDOW2_STAGE_BYTES + 128     # the same with the elements behind the last windows
+    VECTOR_WINDOWS = 16     # windows of 4 bytes in the widest vector (speed)
 
 
 cdef struct Tile:

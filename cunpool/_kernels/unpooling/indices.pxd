@@ -7,11 +7,11 @@ from cunpool._kernels.common.arrays cimport raster_stride, view_of
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, Job
+from cunpool._kernels.common.thresholds cimport ACROSS_MIN_CHANNELS
 from cunpool._kernels.common.types cimport item2, item4, item8, void_wide
 
 cdef enum:
-    ACROSS_MIN_CHANNELS = 8         # with fewer channels in neighbouring places, each plane goes by itself
-    EXACT_QUOTIENT_BITS = 50        # bits of the numbers that double precision tells from those a half higher
+    EXACT_QUOTIENT_BITS = 50    # correctness: in double precision an integer of 50 bits differs from the same + 0.5
 
 
 cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full,

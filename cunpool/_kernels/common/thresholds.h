@@ -1,0 +1,68 @@
+/* Thresholds of unpooling, gradients and memory that were chosen for speed. None is needed for a correct result.
+
+   A build with CUNPOOL_LOW_THRESHOLDS has lower ones: small inputs take every method, with the same results. Names in
+   quotes are groups and cells of benchmarks/cells.py. */
+#ifndef CUNPOOL_COMMON_THRESHOLDS_H
+#define CUNPOOL_COMMON_THRESHOLDS_H
+
+#if defined(CUNPOOL_LOW_THRESHOLDS)
+#define CUNPOOL_SPEED(released, low) (low)
+#else
+#define CUNPOOL_SPEED(released, low) (released)
+#endif
+
+enum {
+    /* Calls that move fewer bytes keep the GIL, because releasing it takes longer ("smallest calls"). */
+    KEEP_GIL_MAX_BYTES = CUNPOOL_SPEED(1 << 14, 1 << 8),
+    /* From this size of all arrays on, unpooled results bypass the caches. Smaller ones are read again from L3
+       (the largest cells of "cunpool bench"). */
+    UNPOOL_NONTEMPORAL_MIN_BYTES = CUNPOOL_SPEED(3 << 23, 1 << 14),
+    /* The first bytes of a non-temporal result that are cached all the same, where threads unpool by codes. */
+    CACHED_RESULT_BYTES = CUNPOOL_SPEED(3 << 22, 1 << 10),
+
+    /* Channels that are neighbours in memory are worked on together from this number on ("channels last"). */
+    ACROSS_MIN_CHANNELS = CUNPOOL_SPEED(8, 2),
+
+    /* Scatter zeroes whole planes up to these sizes together, and stores into them while they are in L1: planes of a
+       small output; planes to which numbers are added ("pool gradient"); planes of an output of ZERO_LARGE_BYTES and
+       more, which the C library zeroes without reading them. */
+    ZERO_SMALL_BYTES = CUNPOOL_SPEED(1 << 10, 1 << 7),
+    ZERO_ADDED_BYTES = CUNPOOL_SPEED(1 << 13, 1 << 8),
+    ZERO_LARGE_BYTES = CUNPOOL_SPEED(1 << 22, 1 << 12),
+    /* With a larger L2 an eighth of it takes the place of ZERO_LARGE_BYTES. */
+    LARGE_L2_BYTES = 1 << 20,
+    /* Windows of a 1d plane whose range of elements is computed at once. */
+    BAND_MAX_WINDOWS = CUNPOOL_SPEED(4096, 64),
+
+    /* Calls with fewer windows are scattered ("smallest calls"). */
+    FILL_MIN_WINDOWS = CUNPOOL_SPEED(128, 8),
+    /* Blocks of fewer elements are scattered: a block's position takes several divisions ("odd shapes"). */
+    FILL_MIN_BLOCK_ELEMENTS = CUNPOOL_SPEED(384, 16),
+    /* Rows with so few windows are scattered: of bytes, before elements of no window, and all others. */
+    FEW_WINDOWS_OF_BYTES = CUNPOOL_SPEED(3, 2),
+    FEW_WINDOWS_BEFORE_REST = CUNPOOL_SPEED(4, 2),
+    FEW_WINDOWS = 1,
+    /* Rows shorter than WINDOW2_MIN_WIDTH are scattered where a window has this many elements and more: by codes, in
+       contiguous rows and in others. By indices a row is short below WINDOW2_MIN_WIDTH / SMALL_WINDOW_TAPS windows
+       for each element of a window, or of SMALL_WINDOW_TAPS ("unpooling, odd shapes"). */
+    SMALL_WINDOW_TAPS = 4,
+    MEDIUM_WINDOW_TAPS = 9,
+    LARGE_WINDOW_TAPS = 27,
+
+    /* Windows of 2 are filled by indices in rows of so many windows, or in 1d and 2d of whole vectors from the second
+       number on. Shorter rows of windows are filled by codes or scattered (unpooling in "cunpool bench"). */
+    WINDOW2_MIN_WIDTH = CUNPOOL_SPEED(40, 20),
+    WINDOW2_MIN_WHOLE_WIDTH = CUNPOOL_SPEED(32, 16),
+
+    /* Gather prefetches layers of so many bytes, and so many bytes at a time ("unpool gradient"). */
+    PREFETCH_MIN_LAYER_BYTES = CUNPOOL_SPEED(1 << 11, 1 << 6),
+    PREFETCH_BURST_BYTES = CUNPOOL_SPEED(512, 64),
+
+    /* The pages of a kept block are offered to the system from this size on: that takes some hundredths of the time of
+       filling them, and more for smaller blocks. */
+    OFFER_MIN_BYTES = CUNPOOL_SPEED(1 << 24, 1 << 13),
+    /* Scratch memory up to this size is rounded up to a power of two, so that calls of many sizes share blocks. */
+    ROUNDED_SCRATCH_MAX_BYTES = CUNPOOL_SPEED(1 << 20, 1 << 12)
+};
+
+#endif

@@ -1,0 +1,26 @@
+# Thresholds that were chosen for speed. `thresholds.h` says which cases each one serves.
+cdef extern from "_kernels/common/thresholds.h":
+    enum:
+        ACROSS_MIN_CHANNELS
+        BAND_MAX_WINDOWS
+        CACHED_RESULT_BYTES
+        FEW_WINDOWS
+        FEW_WINDOWS_BEFORE_REST
+        FEW_WINDOWS_OF_BYTES
+        FILL_MIN_BLOCK_ELEMENTS
+        FILL_MIN_WINDOWS
+        KEEP_GIL_MAX_BYTES
+        LARGE_L2_BYTES
+        LARGE_WINDOW_TAPS
+        MEDIUM_WINDOW_TAPS
+        OFFER_MIN_BYTES
+        PREFETCH_BURST_BYTES
+        PREFETCH_MIN_LAYER_BYTES
+        ROUNDED_SCRATCH_MAX_BYTES
+        SMALL_WINDOW_TAPS
+        UNPOOL_NONTEMPORAL_MIN_BYTES
+        WINDOW2_MIN_WHOLE_WIDTH
+        WINDOW2_MIN_WIDTH
+        ZERO_ADDED_BYTES
+        ZERO_LARGE_BYTES
+        ZERO_SMALL_BYTES
