@@ -6,7 +6,7 @@ from cunpool._kernels.common.job cimport are_all_contiguous, has_interleaved_cha
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.pooling.compare cimport spans_far, TAPS, vector_of
-from cunpool._kernels.pooling.deal cimport Block, blocks, Rows
+from cunpool._kernels.pooling.deal cimport blocks, Rows
 from cunpool._kernels.pooling.numbers cimport FEW_LOOKS, MOST_LOOKS
 from cunpool._kernels.pooling.pack cimport copy_cells, Reach
 from cunpool._kernels.pooling.reach cimport plan_reach
@@ -205,17 +205,12 @@ cdef inline int compared_bytes(const Job *job) noexcept nogil:
     return 4 if is_half(job) else <int> job.item_size
 
 
-cdef inline void begin(const Job *job, Plan *plan, int ways) noexcept nogil:
-    """Begin the plan of a method: the job as it is, and windows that are not in rows."""
+cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept nogil:
+    """Begin the plan of a method: the job with this axis as the width, and windows that are not in rows."""
     plan.job = job[0]
+    turn(&plan.job, axis)
     plan.ways = ways
     plan.rows.by_twos = plan.rows.together = plan.rows.fits = plan.rows.most.whole = False
-
-
-cdef inline void turned(const Job *job, int axis, Job *copy) noexcept nogil:
-    """The job with this axis as the width."""
-    copy[0] = job[0]
-    turn(copy, axis)
 
 
 cdef inline const char *places_why_not(const Job *job) noexcept nogil:
@@ -229,7 +224,7 @@ cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noex
     """Windows of 3 x 3 with indices, in contiguous planes."""
     cdef const char *why = rolling_why_not(job, job.kind, job.item_size)
     if why == NULL:
-        begin(job, plan, ROLLED_TAKEN)
+        begin(job, 2, plan, ROLLED_TAKEN)
         plan_rolling(job, job.kind, job.item_size, &plan.rolling)
         plan.job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
         plan.job.nontemporal = plan.rolling.is_streamed
@@ -245,7 +240,7 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
         return why
     if job.kind == WIDE or job.kind == WIDE_UNSIGNED:
         return "integers of 8 bytes"
-    begin(job, plan, TWOS_TAKEN)
+    begin(job, 2, plan, TWOS_TAKEN)
     plan.rows.by_twos = True
     if foldable(job, job.item_size, job.index_size):
         join(&plan.job, plan, job.item_size)
@@ -259,7 +254,6 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
     cdef const char *why = "no axis is contiguous or has interleaved channels (up to 4 KiB) in values and results"
     cdef const char *worth
     cdef Py_ssize_t unit
-    cdef Job turned_job
     cdef int axis
     cdef bint tall
     if job.indices.data != NULL:
@@ -270,18 +264,17 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
                           job.batch * job.channels * element_count(job.g.full) >= LEAST_FILTERED):
         return "the array has fewer than 512 elements"
     for axis in range(2, -1, -1):
-        turned(job, axis, &turned_job)
-        unit = unit_of(&turned_job, job.item_size)
+        begin(job, axis, plan, REACHED_TAKEN + FILTERED_TAKEN)
+        unit = unit_of(&plan.job, job.item_size)
         if not unit:
             continue
-        tall = foldable(&turned_job, job.item_size, 0)
-        worth = filtering_why_not(&turned_job, job.item_size, unit, tall)
+        tall = foldable(&plan.job, job.item_size, 0)
+        worth = filtering_why_not(&plan.job, job.item_size, unit, tall)
         if worth == NULL:
             if tall:
-                fold(&turned_job, job.item_size, 0)
-            worth = plan_reach(&turned_job, &plan.reach, compared_bytes(job), 0, job.threads, unit)
+                fold(&plan.job, job.item_size, 0)
+            worth = plan_reach(&plan.job, &plan.reach, compared_bytes(job), 0, job.threads, unit)
         if worth == NULL:
-            begin(&turned_job, plan, REACHED_TAKEN + FILTERED_TAKEN)
             plan.reach.offsets.table = NULL
             plan.reach.places = False
             return NULL
@@ -301,7 +294,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if not (branch_counted("a window of few cells", element_count(job.g.kernel) <= DEALT)
             or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not is_half(job)):
         return "a window has more than 9 elements, or 32 with indices where elements are not in half precision"
-    begin(job, plan, ACROSS_TAKEN)
+    begin(job, 2, plan, ACROSS_TAKEN)
     turn_to_channels(&plan.job, job.item_size)
     plan.ways += TURNED_TAKEN * (plan.job.raster_axes[2] != 2)
     return NULL
@@ -341,30 +334,26 @@ cdef inline const char *deal_why_not(const Job *job, Plan *plan) noexcept nogil:
     cdef const char *why = places_why_not(job)
     cdef const char *worth
     cdef Py_ssize_t unit
-    cdef Job turned_job
-    cdef Block most
     cdef int axis
     cdef bint joined
     if why != NULL:
         return why
     why = "no axis is contiguous, or has up to 15 interleaved channels of 4 bytes or more with indices"
     for axis in range(2, -1, -1):
-        turned(job, axis, &turned_job)
-        unit = dealt_unit(&turned_job, job.item_size)
+        begin(job, axis, plan, TURNED_TAKEN * (axis != 2))
+        unit = dealt_unit(&plan.job, job.item_size)
         if not unit:
             continue
-        worth = dealing_why_not(&turned_job, job.item_size, is_half(job))
+        worth = dealing_why_not(&plan.job, job.item_size, is_half(job))
         if worth != NULL:
             why = worth
             continue
-        joined = foldable(&turned_job, job.item_size, job.index_size)
-        if not joined and has_few_windows(&turned_job):
+        joined = foldable(&plan.job, job.item_size, job.index_size)
+        if not joined and has_few_windows(&plan.job):
             why = "rows have no more than 10 windows, and there are 16 channels or more"
-        elif not blocks(&turned_job, job.item_size, 1 if joined else unit, &most):
+        elif not blocks(&plan.job, job.item_size, 1 if joined else unit, &plan.rows.most):
             why = "dilation with padding, or a stride or a row's overhang too large for a block"
         else:
-            begin(&turned_job, plan, TURNED_TAKEN * (axis != 2))
-            plan.rows.most = most
             plan.rows.fits = True
             if joined:
                 join(&plan.job, plan, job.item_size)
@@ -373,7 +362,7 @@ cdef inline const char *deal_why_not(const Job *job, Plan *plan) noexcept nogil:
                 interleave(&plan.job.pooled)
                 interleave(&plan.job.indices)
                 plan.job.channels = 1
-            plan.ways += WHOLE_TAKEN * most.whole + UNITS_TAKEN * (most.unit > 1)
+            plan.ways += WHOLE_TAKEN * plan.rows.most.whole + UNITS_TAKEN * (plan.rows.most.unit > 1)
             return NULL
     return why
 
@@ -386,11 +375,12 @@ cdef inline const char *across_few_why_not(const Job *job, Plan *plan) noexcept 
     if why != NULL:
         return why
     for axis in range(2, -1, -1):
-        turned(job, axis, &turned_job)
+        turned_job = job[0]
+        turn(&turned_job, axis)
         if (dealt_unit(&turned_job, job.item_size)
                 and dealing_why_not(&turned_job, job.item_size, is_half(job)) == NULL
                 and not foldable(&turned_job, job.item_size, job.index_size) and has_few_windows(&turned_job)):
-            begin(job, plan, ACROSS_TAKEN)
+            begin(job, 2, plan, ACROSS_TAKEN)
             return NULL
     return "no rows that could be dealt out have 10 windows at most, with 16 channels or more"
 
@@ -399,7 +389,7 @@ cdef inline const char *reach_why_not(const Job *job, Plan *plan) noexcept nogil
     """Whatever the order in memory and the window."""
     cdef const char *why = plan_reach(job, &plan.reach, compared_bytes(job), job.index_size, job.threads, 0)
     if why == NULL:
-        begin(job, plan, REACHED_TAKEN)
+        begin(job, 2, plan, REACHED_TAKEN)
         plan.reach.offsets.table = NULL
         plan.reach.places = job.index_size and not job.code_size
     return why
@@ -407,7 +397,7 @@ cdef inline const char *reach_why_not(const Job *job, Plan *plan) noexcept nogil
 
 cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows that miss the array, are larger than any block or hardly look at it: any window there is."""
-    begin(job, plan, LARGE_TAKEN)
+    begin(job, 2, plan, LARGE_TAKEN)
     if job.channels > 1 and absolute(job.full.channel_bytes) < absolute(job.full.axis_bytes[2]):
         plan.ways += ACROSS_TAKEN
     return NULL

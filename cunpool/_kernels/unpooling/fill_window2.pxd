@@ -12,7 +12,7 @@ from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.thresholds cimport WINDOW2_MIN_WHOLE_WIDTH, WINDOW2_MIN_WIDTH
 from cunpool._kernels.common.types cimport element, index, void_inline, void_wide
 from cunpool._kernels.unpooling.elements cimport add_to_zero, select_element
-from cunpool._kernels.unpooling.indices cimport has_tiled_rows, zero_range, is_window2, tiled_rows_why_not
+from cunpool._kernels.unpooling.indices cimport is_window2, tiled_rows_why_not, zero_range
 
 cdef enum:
     WINDOW2_TILE_WINDOWS = 1024     # windows of a tile: their values, indices and output stay in L1 (speed)
@@ -248,14 +248,16 @@ cdef inline bint fill_window2_rows(const Job *job, Py_ssize_t plane, Py_ssize_t 
 cdef inline const char *window2_why_not(const Job *job) noexcept nogil:
     """Why selecting does not serve a call, or is not worth while; or NULL."""
     cdef Py_ssize_t width = job.g.pooled[2]
+    cdef const char *why
     if job.code_size:
         return "window codes"
     if not branch_counted("entries of four or eight bytes", job.item_size == 4 or job.item_size == 8):
         return "elements are not of 4 or 8 bytes"
     if not branch_counted("windows of two", is_window2(&job.g)):
         return "windows are not 2 wide, or larger than 2 along another axis"
-    if not has_tiled_rows(job):
-        return tiled_rows_why_not(job)
+    why = tiled_rows_why_not(job)
+    if why != NULL:
+        return why
     if not (branch_counted("rows worth selecting", width >= WINDOW2_MIN_WIDTH)
             or branch_counted("rows of whole vectors", width >= WINDOW2_MIN_WHOLE_WIDTH and width % VECTOR_WINDOWS == 0)
             and job.g.kernel[0] == 1):
