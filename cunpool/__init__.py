@@ -24,6 +24,7 @@ array([[[0, 0, 0],
 `set_cache_limit`, `get_cache_limit`         how much memory is kept for the next calls
 `cache_info`, `empty_cache`
 `openmp_enabled`                             whether this build has threads
+`explain`                                    which method a call would use, and why
 `LayoutWarning`                              what is said where the channels seem to come last
 ============================================ ========================================================
 
@@ -55,6 +56,7 @@ __path__ = _find_build.compiled(__path__)
 
 from cunpool import _threads  # noqa: F401, I001 - before what may load OpenMP's library: it sets how long threads wait
 from cunpool import _simd  # noqa: F401 - before the kernels: it sets where they are found
+from cunpool._explain import explain
 from cunpool._overloads import MaxPoolResult
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
 from cunpool._warn import LayoutWarning
@@ -101,6 +103,7 @@ __all__ = [
     "cache_info",
     "convert_indices",
     "empty_cache",
+    "explain",
     "get_cache_limit",
     "get_num_threads",
     "max_pool1d",

@@ -1,4 +1,4 @@
-"""The command: ``cunpool info``, ``cunpool demo`` and ``cunpool bench``."""
+"""The command: ``cunpool info``, ``cunpool explain``, ``cunpool demo`` and ``cunpool bench``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 import cunpool as cu
 from cunpool import _simd
 from cunpool._cli import demo as _demo
+from cunpool._cli import explain as _explain
 from cunpool._cli.bench.command import bench
 from cunpool._kernels import runtime as _runtime
 
@@ -33,6 +34,9 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"cunpool {cu.__version__}")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("info", help="version, OpenMP, compiler and NumPy")
+    about = "print which method a call would use, why, and where its loop is"
+    explained = commands.add_parser("explain", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    _explain.add_arguments(explained)
     about = "pool and unpool a photograph or a volume, check it, draw it, and time it"
     demo = commands.add_parser(
         "demo",
@@ -72,6 +76,8 @@ def run(words: Sequence[str] | None) -> int:
     try:
         if chosen.command == "info":
             info()
+        elif chosen.command == "explain":
+            _explain.explain(chosen)
         elif chosen.command == "demo":
             _demo.demo(chosen.image, chosen.output, chosen.volume)
         elif chosen.command == "bench":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from threading import Lock
+from collections.abc import Callable
+from threading import Lock, local
 
 from cunpool import _cgroups, _warn
 from cunpool._geometry import integer
@@ -43,6 +44,12 @@ _limit: int | None = None
 # Two threads may set these at once; either value serves.
 _alone_until = 0.0
 _losses = 0
+
+# Why the calling thread's last call used its number of threads.
+_own = local()
+LITTLE = "less than 256 KiB of work"
+BYTES_AWAKE = "one for each 128 KiB of work: OpenMP's threads are awake"
+BYTES_ASLEEP = "one for each 2 MiB of work: OpenMP's threads are asleep"
 
 # Each warning is given once for a process: its lock is taken and never released.
 _said_fork = Lock()
@@ -150,23 +157,26 @@ def threads_for(work: int, num_threads: int | None) -> int:
     if work < 2 * GRAIN:  # a second thread would not pay, but is used if it was asked for
         return exact if exact and openmp_enabled() and not _runtime.forked() else 1
     if (num_threads or _limit) == 1:  # without asking the runtime, which takes tenths of a microsecond
-        return 1
+        return _because("num_threads" if num_threads else "set_num_threads", 1)
     if not openmp_enabled():
         if (exact or _limit or 1) > 1:
             _say_once(_said_serial, SERIAL)
-        return 1
+        return _because("this build of cunpool has no OpenMP", 1)
     if _runtime.forked():
         if exact and exact > 1:
             _say_once(_said_fork, FORKED)
-        return 1
+        return _because("the process was forked after the import of cunpool", 1)
     if exact:
-        return exact
+        return _because("num_threads", exact)
     others, in_a_row, resting, lost, now = _runtime.surroundings(AWAKE_SECONDS, TOLERATED_SECONDS, REMEMBERED_SECONDS)
     paying = _paying(work, in_a_row, resting, lost, now)
     if paying == 1:
         return 1
     most = (num_threads or _limit or _available()) // (others + 1)
-    return paying if paying < most else most or 1
+    if paying < most:
+        return paying
+    limit = "num_threads" if num_threads else "set_num_threads" if _limit else "OpenMP, affinity and container"
+    return _because(f"{limit}, shared with {others} other calls" if others else limit, most or 1)
 
 
 def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -> int:
@@ -180,10 +190,24 @@ def _paying(work: int, in_a_row: int, resting: float, lost: float, now: float) -
     if _alone_until > now + MAX_ALONE_SECONDS:  # the clock was set back; LLVM's OpenMP has one that allows it
         _alone_until = now
     if now < _alone_until:
-        return 1
-    grain = GRAIN if resting < AWAKE_SECONDS or in_a_row >= CALLS_IN_A_ROW else SLEEPING_GRAINS * GRAIN
-    threads = work // grain
-    return 1 if threads < 1 else threads if threads < MOST else MOST  # `min` and `max` would double the time
+        return _because("processors were taken: calls use one thread for a while", 1)
+    is_awake = resting < AWAKE_SECONDS or in_a_row >= CALLS_IN_A_ROW
+    threads = work // (GRAIN if is_awake else SLEEPING_GRAINS * GRAIN)
+    threads = 1 if threads < 1 else threads if threads < MOST else MOST  # `min` and `max` would double the time
+    return _because(BYTES_AWAKE if is_awake else BYTES_ASLEEP, threads)
+
+
+def _because(cause: str, threads: int) -> int:
+    """Return `threads` and remember the cause for `explain`."""
+    _own.cause = cause
+    return threads
+
+
+def cause_of(function: Callable[[], object]) -> str:
+    """Run `function`, which makes one call of the package, and say what its number of threads comes from."""
+    _own.cause = LITTLE
+    function()
+    return str(_own.cause)
 
 
 def _say_once(said: Lock, message: str) -> None:

@@ -1,1 +1,1 @@
-"""The parts of the command `cunpool`: its demonstration and its benchmark."""
+"""The parts of the command `cunpool`: its explanations, its demonstration and its benchmark."""

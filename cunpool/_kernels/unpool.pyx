@@ -330,10 +330,10 @@ cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
 # The methods, in the order in which they are tried.
 cdef Method[3] METHODS
 METHODS = [
-    Method("select", "unpooling/fill_window2.pxd", "fill_window2_rows",
+    Method("fill window2", "unpooling/fill_window2.pxd", "fill_window2_rows",
            "an index outside its own window: the plane is scattered, and where it is split the whole call",
            <Condition> window2_condition),
-    Method("spread", "unpooling/fill.pxd", "fill_blocks",
+    Method("fill", "unpooling/fill.pxd", "fill_blocks",
            "an index outside its own window: the whole call is scattered (a window code is an error)",
            <Condition> fill_condition),
     Method("scatter", "unpooling/scatter.pxd", "scatter_row",

@@ -1,0 +1,166 @@
+"""What `explain` and its command say of a call, and that they run nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import channels_last
+
+import cunpool as cu
+from cunpool import __main__ as command
+from cunpool import _simd, _threads
+from cunpool._kernels import runtime as _runtime
+
+HOME = Path(cu.__file__).parent.parent
+
+
+def explained(capsys, *words: str) -> str:
+    assert command.main(["explain", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_nothing_is_read_or_written():
+    x = np.ones((1, 2, 8, 8), np.float32)
+    out = np.full((1, 2, 4, 4), 7, np.float32)
+    stray = np.full((1, 2, 4, 4), 1 << 40)
+    for plan in (
+        cu.explain(cu.max_pool2d, x, 2, out=out),
+        cu.explain(cu.max_unpool2d, out, stray, 2),
+        cu.explain(cu.max_unpool2d_backward, x, stray, 2, out=out),
+        cu.explain(cu.max_pool2d_backward, out, stray, x.shape, 2),
+        cu.explain(cu.take_at2d, x, stray),
+        cu.explain(cu.MaxPool2d(2), x),
+    ):
+        assert plan.method
+        assert plan.tasks > 0
+        assert plan.threads == 1
+        assert plan.threads_cause == "less than 256 KiB of work"
+        assert plan.instruction_set == _simd.IN_USE
+    assert (out == 7).all()
+    assert np.array_equal(cu.max_pool2d(x, 2, out=out), np.ones((1, 2, 4, 4)))  # and the next call runs again
+
+
+def test_errors_are_those_of_the_call():
+    x = np.ones((1, 2, 8, 8), np.float32)
+    with pytest.raises(ValueError, match="kernel_size must be at least 1"):
+        cu.explain(cu.max_pool2d, x, 0)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        cu.explain(cu.max_pool2d, x, 2, kernel=2)
+    with pytest.raises(TypeError, match="explain needs a function whose work is done by a kernel of cunpool, got sum"):
+        cu.explain(np.sum, x)
+    assert cu.max_pool2d(x, 2).shape == (1, 2, 4, 4)
+
+
+def test_results_without_elements_have_no_method():
+    for plan in (
+        cu.explain(cu.max_pool2d, np.ones((0, 2, 8, 8)), 2),
+        cu.explain(cu.max_unpool2d, np.ones((0, 2, 4, 4)), np.zeros((0, 2, 4, 4), int), 2),
+        cu.explain(cu.max_unpool2d_backward, np.ones((0, 2, 8, 8)), np.zeros((0, 2, 4, 4), int), 2),
+        cu.explain(cu.max_pool2d, np.ones((0, 2, 8, 8)), 2, return_indices=True),
+    ):
+        assert plan.method is None
+        assert "no kernel runs" in str(plan)
+
+
+def test_the_cause_of_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr("cunpool._threads._available", lambda: 4)
+    monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: True)
+    monkeypatch.setattr("cunpool._threads._alone_until", 0.0)
+    around = [0, 0, 1e9, 0.0, 0.0]
+    monkeypatch.setattr(_runtime, "surroundings", lambda *limits: tuple(around))
+    large = np.broadcast_to(np.float32(1), (8, 16, 512, 512))
+
+    def cause(x=large, **options):
+        plan = cu.explain(cu.max_pool2d, x, 2, **options)
+        return plan.threads, plan.threads_cause
+
+    assert cause() == (4, "OpenMP, affinity and container")
+    around[0] = 1
+    assert cause() == (2, "OpenMP, affinity and container, shared with 1 other calls")
+    around[0] = 0
+    assert cause(large[:1, :4, :128]) == (1, _threads.BYTES_ASLEEP)
+    around[2] = 0.0
+    assert cause(large[:1, :1, :128]) == (4, "OpenMP, affinity and container")
+    assert cause(large[:1, :1, :64]) == (2, _threads.BYTES_AWAKE)
+    assert cause(num_threads=3) == (3, "num_threads")
+    assert cause(num_threads=1) == (1, "num_threads")
+    assert cause(large[:1, :1, :4], num_threads=2) == (2, "num_threads")
+    assert cause(large[:1, :1, :2, :2], num_threads=2) == (1, "one for each task")
+    cu.set_num_threads(3)
+    assert cause() == (3, "set_num_threads")
+    cu.set_num_threads(1)
+    assert cause() == (1, "set_num_threads")
+    cu.set_num_threads(None)
+    monkeypatch.setattr("cunpool._threads._alone_until", 1.0)
+    assert cause()[1].startswith("processors were taken")
+    monkeypatch.setattr(_runtime, "forked", lambda: True)
+    assert cause()[1].startswith("the process was forked")
+    monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: False)
+    assert cause() == (1, "this build of cunpool has no OpenMP")
+
+
+@pytest.mark.parametrize(
+    ("words", "method", "symbol"),
+    [
+        ("max_pool2d --shape 1,3,224,224 --dtype uint8 --layout interleaved --kernel 3 --stride 2 --indices plane",
+         "reach, cunpool/_kernels/pooling/reach.pxd", "reach_all"),
+        ("max_pool2d --shape 3,32,32 --dtype int64 --kernel 2,2 --indices window",
+         "deal, cunpool/_kernels/pooling/deal.pxd", "pool_block"),
+        ("max_pool3d --shape 1,3,16,16,16 --dtype float16 --layout F --kernel 2",
+         "filter, cunpool/_kernels/pooling/filter.pxd", "filter_block"),
+        ("max_unpool2d --shape 1,64,50,50 --layout last --kernel 5 --indices window",
+         "fill, cunpool/_kernels/unpooling/fill.pxd", "fill_blocks"),
+        ("max_unpool2d --shape 1,2,50,50 --kernel 2 --output-size 101,100 --index-dtype int32",
+         "fill window2, cunpool/_kernels/unpooling/fill_window2.pxd", "fill_window2_rows"),
+        ("max_pool2d_backward --shape 1,64,56,56 --layout last --kernel 3 --stride 2",
+         "scatter, cunpool/_kernels/unpooling/scatter.pxd", "scatter_row"),
+        ("max_pool2d_backward --shape 1,64,56,56 --kernel 3 --stride 2 --indices window --output-size 113,113",
+         "scatter, cunpool/_kernels/unpooling/scatter.pxd", "scatter_row"),
+        ("max_unpool2d_backward --shape 1,64,56,56 --layout last --kernel 3 --stride 2 --indices window --threads 2",
+         "gather, cunpool/_kernels/backward.pyx", "gather_row"),
+    ],
+)  # fmt: skip
+def test_the_command_names_the_loop(capsys, words, method, symbol):
+    printed = explained(capsys, *words.split())
+    assert printed.splitlines()[1] == f"  method   {method}: {symbol}"
+    file = HOME / method.partition(", ")[2]
+    if file.exists():  # an installed package has no sources
+        assert f"{symbol}(" in file.read_text()
+
+
+def test_the_command_prints_what_explain_prints(capsys):
+    x = channels_last(np.zeros((2, 16, 40, 40), np.float32))
+    words = "max_pool2d --shape 2,16,40,40 --layout last --kernel 3 --stride 2 --padding 1 --ceil-mode --threads 1"
+    plan = cu.explain(cu.max_pool2d, x, 3, 2, 1, ceil_mode=True, num_threads=1)
+    assert explained(capsys, *words.split()) == f"{plan}\n"
+    assert [*dict(plan.rejected)][:2] == ["copy to C order, then one of these", "rolling"]
+
+
+def test_what_a_report_has():
+    report = str(cu.explain(cu.max_pool2d, np.zeros((40, 3, 8, 8), np.float32)[..., ::-1], 3, 2, 1, num_threads=2))
+    for label in ("method", "plan", "block", "tasks", "scratch", "SIMD", "threads", "data"):
+        assert f"\n  {label} " in report, report
+    plan = cu.explain(cu.max_pool2d, np.zeros((40, 3, 8, 8), np.int32)[..., ::-1], 3, 2, 1)
+    assert plan.fallback is None
+    assert plan.blocks["planes of a copy"] == 120
+    assert plan.scratch_bytes > 120 * 8 * 8 * 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("max_pool2d --shape 8,8 --kernel 2", "--shape needs 3 or 4 sizes for max_pool2d, got 2"),
+        ("max_pool2d --shape 1,8,8 --kernel 9", "kernel_size"),
+        ("max_pool2d --shape 1,8,8 --kernel 2 --dtype float17", "float17"),
+        ("max_unpool2d --shape 1,8,8 --kernel 2 --indices none", "has indices: --indices is plane or window"),
+    ],
+)  # fmt: skip
+def test_the_command_refuses(capsys, words, message):
+    assert command.main(["explain", *words.split()]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cunpool: ")
+    assert message in error
+    with pytest.raises(SystemExit):
+        command.main(["explain", "max_pool9d", "--shape", "1", "--kernel", "x"])
