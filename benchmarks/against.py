@@ -41,9 +41,7 @@ def report(results: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = calls.arguments(__doc__.splitlines()[0], "against")
-    parser.add_argument(
-        "--against", required=True, type=Path, metavar="VENV", help="a virtual environment, or its Python"
-    )
+    parser.add_argument("--against", required=True, type=Path, metavar="VENV", help="the environment, or its Python")
     parser.add_argument("--only", help="fixed cases whose name or group has this, for random calls")
     options = parser.parse_args()
     if options.only is None:

@@ -12,12 +12,14 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cells import Cell, data
-from compare import COMMAND, machine, versions
+import report
+from cells import Cell
+from compare import COMMAND, machine, measure, running, versions
 from shared import bench
 
 ELEMENTS = 10_000, 3_000_000  # of the full side
@@ -58,8 +60,7 @@ def channels_last(rng: np.random.Generator) -> Cell:
     codes = {"format": "window"}
     kinds = (KINDS[0][0], codes), KINDS[1], ("unpool", {**codes})
     cell = drawn(rng, 2, kinds, ("float32", "float32", "uint8"), dict.fromkeys(("layout", "group"), "channels last"))
-    if cell.format == "window":
-        cell = replace(cell, dtype="float32")
+    cell = replace(cell, dtype="float32") if cell.format == "window" else cell
     return replace(cell, stride=cell.kernel, padding=0) if cell.op == "unpool" else cell
 
 
@@ -74,10 +75,8 @@ def some(seed: int, count: int, draws: tuple[Callable[[np.random.Generator], Cel
 
 
 def quartiles(theirs: list[float], ours: list[float]) -> list[float]:
-    """25, 50 and 75 % of the ratios of times of the same round."""
-    rounds = min(len(theirs), len(ours))
-    ratios = np.divide(theirs[:rounds], ours[:rounds])
-    return [float(f"{value:.4g}") for value in np.percentile(ratios, [25, 50, 75])]
+    """Those of `report`, of four digits."""
+    return [float(f"{value:.4g}") for value in report.quartiles(theirs, ours)]
 
 
 def is_ahead(runs: list[list[float]]) -> bool:
@@ -94,29 +93,17 @@ def measured(cells: list[Cell], names: dict[str, Any], options: Namespace) -> di
     """Each contestant's time by ours, in two runs. `names` has the function that starts each; the first is ours."""
     found = {cell.name: {"op": op_of(cell), "group": cell.group, "us": [], "ratios": {}} for cell in cells}
     for run in range(RUNS):
-        contestants: list[Any] = []
-        try:
-            for title, start in names.items():
-                one = start(options.threads)
-                if one.status != "ready":
-                    print(f"{title} is left out: {one.status}", file=sys.stderr)
-                    continue
-                contestants.append(one)
+        starts = ((title, partial(start, options.threads)) for title, start in names.items())
+        with running(starts) as contestants:
             for number, cell in enumerate(cells, 1):
                 print(f"run {run + 1}, {number}/{len(cells)} {cell.name}", file=sys.stderr, flush=True)
-                try:
-                    times = bench.measure(cell, data(cell), contestants, options.rounds, options.block)
-                except bench.Refusal as error:  # the answers differ
-                    raise SystemExit(str(error)) from None
+                times = measure(cell, contestants, options.rounds, options.block)
                 entry, ours = found[cell.name], contestants[0].key
                 entry["us"].append(float(f"{1e6 * np.median(times[ours]):.4g}"))
                 for key, theirs in times.items():
                     if key != ours:
-                        name = key.rsplit(" ", 1)[0]
-                        entry["ratios"].setdefault(name, []).append(quartiles(theirs, times[ours]))
-        finally:
-            for one in contestants:
-                one.end()
+                        runs = entry["ratios"].setdefault(key.rsplit(" ", 1)[0], [])
+                        runs.append(quartiles(theirs, times[ours]))
     head = {key: getattr(options, key) for key in ("seed", "threads", "rounds", "count")}
     return {"machine": machine(), "versions": versions(), **head, "calls": found}
 

@@ -14,6 +14,9 @@ import os
 import platform
 import random
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,33 +34,44 @@ PACKAGES = (
 COMMAND = sys.executable, str(Path(__file__).with_name("contestants.py"))
 
 
-def measure(cell: Cell, contestants: list[Any], options: argparse.Namespace) -> dict[str, Any]:
-    """The cell, and every contestant's time in every round."""
+@contextmanager
+def running(wanted: Iterable[tuple[str, Callable[[], Any]]]) -> Iterator[list[Any]]:
+    """The contestants that can be started, by a function for each title, until the end of a `with` block."""
+    contestants: list[Any] = []
     try:
-        times = bench.measure(cell, data(cell), contestants, options.rounds, options.block, options.seconds)
+        for title, start in wanted:
+            one = start()
+            if one.status == "ready":
+                contestants.append(one)
+            else:
+                print(f"{title} is left out: {one.status}", file=sys.stderr)
+        yield contestants
+    finally:
+        for one in contestants:
+            one.end()
+
+
+def measure(cell: Cell, contestants: list[Any], *limits: float) -> dict[str, list[float]]:
+    """Every contestant's time in every round, within the clock's limits."""
+    try:
+        return bench.measure(cell, data(cell), contestants, *limits)
     except bench.Refusal as error:  # the answers differ
         raise SystemExit(str(error)) from None
-    return {**cell.asdict(), "plain": cell.plain, "times": times}
 
 
 def machine() -> dict[str, str]:
-    model = platform.processor()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), model)
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text().splitlines() if described.exists() else []
+    models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    model = next(models, platform.processor())
     return {"processor": model, "cores": str(os.cpu_count()), "system": platform.platform(terse=True)}
 
 
 def versions() -> dict[str, str]:
     from importlib import metadata
 
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    found = {one.name.lower().replace("_", "-"): one.version for one in metadata.distributions() if one.name}
+    return {name: found[name] for name in PACKAGES if name in found}
 
 
 def main() -> None:
@@ -69,9 +83,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11, help="turns of each contestant in each cell (%(default)s)")
     parser.add_argument("--block", type=float, default=0.02, help="seconds of calls for each turn (%(default)s)")
     parser.add_argument("--seconds", type=float, default=20, help="of a cell, in equal shares (%(default)s)")
-    parser.add_argument(
-        "--output", type=Path, default=Path("benchmark"), help="OUTPUT.json, OUTPUT.svg and OUTPUT-lanes.svg"
-    )
+    parser.add_argument("--output", type=Path, default=Path("benchmark"), help="of files .json, .svg and -lanes.svg")
     parser.add_argument("--draw", type=Path, help="measure nothing: report what this JSON file holds")
     options = parser.parse_args()
     random.seed(options.seed)
@@ -86,26 +98,17 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    contestants: list[Any] = []
-    try:
-        for name in CONTESTANTS:
-            for threads in options.threads:
-                if name not in options.without:
-                    one = bench.Contestant(name, threads, COMMAND)
-                    if one.status != "ready":
-                        print(f"{name} is left out: {one.status}")
-                        break
-                    contestants.append(one)
-        results = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
+    results: dict[str, Any] = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
+    names = [name for name in CONTESTANTS if name not in options.without]
+    wanted = [(name, partial(bench.Contestant, name, t, COMMAND)) for name in names for t in options.threads]
+    with running(wanted) as contestants:
         tensors = any(one.name == "inside" for one in contestants)
-        wanted = [cell for cell in cells() if options.only in cell.name or options.only in cell.group]
-        chosen = [cell for cell in wanted if tensors or not cell.inside]
+        chosen = [cell for cell in cells() if options.only in cell.name or options.only in cell.group]
+        chosen = [cell for cell in chosen if tensors or not cell.inside]
         for count, cell in enumerate(chosen, 1):
             print(f"{count}/{len(chosen)} {cell.name}", flush=True)
-            results["cells"].append(measure(cell, contestants, options))
-    finally:
-        for one in contestants:
-            one.end()
+            times = measure(cell, contestants, options.rounds, options.block, options.seconds)
+            results["cells"].append({**cell.asdict(), "plain": cell.plain, "times": times})
     return results
 
 

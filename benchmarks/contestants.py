@@ -40,16 +40,6 @@ def ordinary(cell: Cell) -> bool:
     return cell.layout == "contiguous" and not cell.out and "gradient" not in cell.op and cell.format == "plane"
 
 
-def ordinarily(prepare: Prepare) -> Prepare:
-    """A contestant of ``cunpool bench`` that has no more lanes than it is asked for there."""
-
-    def ready(threads: int) -> Prepared:
-        plain = prepare(threads)
-        return lambda cell, arrays: plain(cell, arrays) if ordinary(cell) else None
-
-    return ready
-
-
 def cunpool(threads: int) -> Prepared:
     import cunpool as cu
 
@@ -65,9 +55,8 @@ def cunpool(threads: int) -> Prepared:
             if cell.index == "int32":
                 style["index_dtype"] = "int32"
             if cell.out:
-                style["out"] = tuple(
-                    from_a_line(np.empty_like(x, dtype, shape=cell.pooled)) for dtype in (x.dtype, cell.index)
-                )
+                dtypes = x.dtype, cell.index
+                style["out"] = tuple(from_a_line(np.empty_like(x, dtype, shape=cell.pooled)) for dtype in dtypes)
             if not style.keys() <= signature(pool).parameters.keys():
                 return None  # another build, of --against, that does not know this yet
             return lambda: pool(x, *cell.window, return_indices=cell.index != "none", **style)
@@ -136,10 +125,8 @@ def onnxruntime(threads: int) -> Prepared:
         if not cell.out:
             return plain(cell, arrays)
         session, feed, shapes = bench.onnx_session(cell, arrays, threads)
-        out = {
-            name: from_a_line(np.empty(shape, np.float32 if name == "y" else np.int64))
-            for name, shape in shapes.items()
-        }
+        dtypes = {"y": np.float32, "i": np.int64}
+        out = {name: from_a_line(np.empty(shape, dtypes[name])) for name, shape in shapes.items()}
         binding = session.io_binding()
         for name, array in feed.items():
             binding.bind_cpu_input(name, array)
@@ -155,13 +142,15 @@ def onnxruntime(threads: int) -> Prepared:
     return call
 
 
-def paddle(threads: int) -> Prepared:
-    plain = bench.paddle(threads)
+def is_unpooling_of_planes(cell: Cell) -> bool:
+    return (cell.op, cell.layout, cell.format) == ("unpool", "contiguous", "plane")
 
-    def call(cell: Cell, arrays: Arrays) -> Call | None:
-        return plain(cell, arrays) if ordinary(cell) and cell.dtype == "float32" else None
 
-    return call
+def planes(cell: Cell, arrays: Arrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, indices and a result of unpooling, with a row for each plane."""
+    count, x = math.prod(cell.full[:2]), arrays["x"]
+    out = from_a_line(np.empty((count, math.prod(cell.full[2:])), x.dtype))
+    return x.reshape(count, -1), arrays["indices"].reshape(count, -1), out
 
 
 def numpy(threads: int) -> Prepared:
@@ -169,13 +158,11 @@ def numpy(threads: int) -> Prepared:
     plain = bench.numpy(threads)
 
     def call(cell: Cell, arrays: Arrays) -> Call | None:
-        if cell.op != "unpool" or cell.layout != "contiguous" or cell.format != "plane":
+        if not is_unpooling_of_planes(cell):
             return None
         if not cell.out:
             return plain(cell, arrays)
-        planes, size = math.prod(cell.full[:2]), math.prod(cell.full[2:])
-        x, indices = arrays["x"].reshape(planes, -1), arrays["indices"].reshape(planes, -1)
-        out = from_a_line(np.empty((planes, size), x.dtype))
+        x, indices, out = planes(cell, arrays)
 
         def unpool() -> np.ndarray:
             out[...] = 0
@@ -214,30 +201,16 @@ def numba(threads: int) -> Prepared:
                 out[plane, indices[plane, i]] = values[plane, i]
 
     def call(cell: Cell, arrays: Arrays) -> Call | None:
-        if cell.op != "unpool" or cell.layout != "contiguous" or cell.format != "plane" or cell.dtype == "float16":
+        if not is_unpooling_of_planes(cell) or cell.dtype == "float16":
             return None
-        planes, size = math.prod(cell.full[:2]), math.prod(cell.full[2:])
-        x, indices = arrays["x"].reshape(planes, -1), arrays["indices"].reshape(planes, -1)
-        out = from_a_line(np.empty((planes, size), x.dtype)) if cell.out else None
+        x, indices, out = planes(cell, arrays)
 
         def unpool() -> np.ndarray:
-            z = np.empty((planes, size), x.dtype) if out is None else out
+            z = out if cell.out else np.empty_like(out)
             scatter(z, x, indices)
             return z.reshape(cell.full)
 
         return unpool
-
-    return call
-
-
-def fill(threads: int) -> Prepared:
-    """The yardstick of unpooling by codes: zeros to an output that is there already. NumPy has one thread for it."""
-
-    def call(cell: Cell, arrays: Arrays) -> Call | None:
-        if (cell.op, cell.format) != ("unpool", "window"):
-            return None
-        target = np.ones(cell.full, cell.dtype)
-        return lambda: target.fill(0)
 
     return call
 
@@ -247,14 +220,24 @@ SWIFT = ("cunpool", "opencv", "scipy")  # their time does not grow with the squa
 MOST = 2**32  # numbers in all windows: the others would need ten seconds for a call
 
 
+LANES = {
+    f.__name__: f for f in (cunpool, inside, torch, compiled, onnxruntime, numpy, bottleneck, numba, onednn, xnnpack)
+}
+
+
 def arranged(name: str, prepare: Prepare) -> Prepare:
-    """The same contestant, to whom arrays come in the cell's layout, and only cells of its kind."""
+    """The same contestant, to whom arrays come in the cell's layout, and only cells of its kind.
+
+    Contestants that are not in `LANES` receive the kinds of cells that ``cunpool bench`` has.
+    """
 
     def ready(threads: int) -> Prepared:
         of_kind = prepare(threads)
 
         def call(cell: Cell, arrays: Arrays) -> Call | None:
             if (cell.inside and name not in INSIDE) or (cell.work > MOST and name not in SWIFT):
+                return None
+            if (name not in LANES and not ordinary(cell)) or (name == "paddle" and cell.dtype != "float32"):
                 return None
             return of_kind(cell, {key: from_a_line(LAYOUTS[cell.layout](array)) for key, array in arrays.items()})
 
@@ -263,10 +246,7 @@ def arranged(name: str, prepare: Prepare) -> Prepare:
     return ready
 
 
-LANES = (cunpool, inside, torch, compiled, onnxruntime, paddle, numpy, bottleneck, numba, onednn, xnnpack)
-CONTESTANTS = {name: ordinarily(prepare) for name, prepare in bench.CONTESTANTS.items()}
-CONTESTANTS |= {f.__name__: f for f in (*LANES, fill)}
-CONTESTANTS = {name: arranged(name, prepare) for name, prepare in CONTESTANTS.items()}
+CONTESTANTS = {name: arranged(name, prepare) for name, prepare in {**bench.CONTESTANTS, **LANES}.items()}
 
 
 def check(cell: Cell, result: Any) -> int | None:

@@ -40,9 +40,8 @@ def measure(operation: str, axes: int, dtype: str, window: int, kib: int, thread
     for part in np.split(x.reshape(-1), range(1024, x.size, 1024)):
         part[...] = rng.integers(0, 100, part.size)
     options = {"return_indices": operation != "pool", "index_format": "window" if "codes" in operation else "plane"}
-    pool, unpool, up, down = (
-        getattr(cu, f"max_{name}") for name in (f"pool{axes}d", f"unpool{axes}d", f"pool{axes}d_backward",
-                                                f"unpool{axes}d_backward"))  # fmt: skip
+    names = f"pool{axes}d", f"unpool{axes}d", f"pool{axes}d_backward", f"unpool{axes}d_backward"
+    pool, unpool, up, down = (getattr(cu, f"max_{name}") for name in names)
     result = pool(x, *sizes, **options)
     values, indices = result if isinstance(result, tuple) else (result, None)
     function, arguments, result = {
@@ -80,11 +79,8 @@ def main() -> None:
     cases = above = 0
     for operation, axes, dtype, window, kib in product(OPERATIONS, (1, 2, 3), args.dtypes, (2, 5), args.sizes):
         name = f"{operation} {axes}d {dtype} window {window}, {kib} KiB"
-        if (
-            not name.startswith(args.only)
-            or (axes == 3 and window == 5)
-            or (operation, dtype) == ("pool_backward", "uint8")
-        ):
+        has_no_case = (axes == 3 and window == 5) or (operation, dtype) == ("pool_backward", "uint8")
+        if has_no_case or not name.startswith(args.only):
             continue
         found = {True: [], False: []}
         for _, given in product(range(args.rounds), (True, False)):

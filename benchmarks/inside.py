@@ -15,18 +15,15 @@ def prepared(cell: Cell, arrays: bench.Arrays, functions: Any, wrap: Callable[[A
     """The call of `functions`, which are PyTorch's or cunpool's, on tensors, made something else of by `wrap`."""
     import torch
 
-    function, window, size = getattr(functions, f"max_{cell.op}{cell.n}d"), cell.window, cell.full[2:]
+    function, window = getattr(functions, f"max_{cell.op}{cell.n}d"), cell.window
     given = [torch.from_numpy(arrays["x"]).to(getattr(torch, cell.dtype))]
+    options: dict[str, Any] = {"return_indices": cell.index != "none"}
     if cell.op == "unpool":
         given.append(torch.from_numpy(arrays["indices"]))
+        options = {"output_size": cell.full[2:]}
 
-        def run(x: torch.Tensor, indices: torch.Tensor) -> Any:
-            return function(x, indices, *window, size)
-    else:
-        wanted = cell.index != "none"
-
-        def run(x: torch.Tensor) -> Any:
-            return function(x, *window, return_indices=wanted)
+    def run(*tensors: torch.Tensor) -> Any:
+        return function(*tensors, *window, **options)
 
     call = run if wrap is None else wrap(run)
     return lambda: call(*given)

@@ -15,9 +15,10 @@ import os
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,33 +80,14 @@ def row(shape: tuple[int, ...], threads: int | None) -> Measured:
 def turns(shape: tuple[int, ...], threads: int | None) -> Measured:
     """Three Python threads and the main one, in turn."""
     call = work(shape, threads)
-    wanted, done = [threading.Semaphore(0) for _ in range(3)], threading.Semaphore(0)
-    stopped = False
-
-    def serve(mine: threading.Semaphore) -> None:
-        while mine.acquire() and not stopped:
-            call()
-            done.release()
-
-    servers = [threading.Thread(target=serve, args=[mine]) for mine in wanted]
-    for server in servers:
-        server.start()
+    others = [ThreadPoolExecutor(1) for _ in range(3)]
 
     def once_each() -> None:
-        for mine in wanted:
-            mine.release()
-            done.acquire()
+        for other in others:
+            other.submit(call).result()
         call()
 
-    result = timed(once_each)
-    stopped = True
-    for mine in wanted:
-        mine.release()
-    return result
-
-
-def at_once(count: int) -> Callable[[tuple[int, ...], int | None], Measured]:
-    return lambda shape, threads: in_threads(shape, threads, count)
+    return timed(once_each)
 
 
 def in_threads(shape: tuple[int, ...], threads: int | None, count: int) -> Measured:
@@ -113,45 +95,36 @@ def in_threads(shape: tuple[int, ...], threads: int | None, count: int) -> Measu
     calls = [work(shape, threads) for _ in range(count)]
     for _ in range(LEAST):
         calls[0]()
-    made = [0] * count
-    times = [0.0] * count
 
-    def serve(number: int) -> None:
-        begun = time.perf_counter()
-        while made[number] < LEAST or times[number] < 2 * SECONDS:
-            calls[number]()
-            made[number] += 1
-            times[number] = time.perf_counter() - begun
+    def serve(call: Callable[[], None]) -> tuple[int, float]:
+        begun, made = time.perf_counter(), 0
+        while made < LEAST or time.perf_counter() < begun + 2 * SECONDS:
+            call()
+            made += 1
+        return made, time.perf_counter() - begun
 
-    servers = [threading.Thread(target=serve, args=[number]) for number in range(count)]
-    for server in servers:
-        server.start()
-    for server in servers:
-        server.join()
+    with ThreadPoolExecutor(count) as others:
+        made, times = zip(*others.map(serve, calls), strict=True)
     return Measured(count * max(times) / sum(made), None)
 
 
-def onnxruntime_between(spinning: bool) -> Callable[[tuple[int, ...], int | None], Measured]:
+def onnxruntime_between(shape: tuple[int, ...], threads: int | None, spinning: bool) -> Measured:
     """Between runs of a session that convolves with two threads, which wait for work awake or asleep."""
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
 
-    def pattern(shape: tuple[int, ...], threads: int | None) -> Measured:
-        import onnxruntime
-        from onnx import TensorProto, helper, numpy_helper
-
-        kernel = numpy_helper.from_array(np.ones((32, 32, 3, 3), np.float32), "kernel")
-        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 32, 112, 112]) for name in "xy"]
-        node = helper.make_node("Conv", ["x", "kernel"], ["y"], pads=[1] * 4)
-        graph = helper.make_graph([node], "convolution", values[:1], values[1:], [kernel])
-        model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 2
-        if not spinning:
-            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        x = np.ones((1, 32, 112, 112), np.float32)
-        return timed(work(shape, threads), lambda: session.run(None, {"x": x}))
-
-    return pattern
+    kernel = numpy_helper.from_array(np.ones((32, 32, 3, 3), np.float32), "kernel")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 32, 112, 112]) for name in "xy"]
+    node = helper.make_node("Conv", ["x", "kernel"], ["y"], pads=[1] * 4)
+    graph = helper.make_graph([node], "convolution", values[:1], values[1:], [kernel])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 2
+    if not spinning:
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    x = np.ones((1, 32, 112, 112), np.float32)
+    return timed(work(shape, threads), lambda: session.run(None, {"x": x}))
 
 
 def torch_between(shape: tuple[int, ...], threads: int | None) -> Measured:
@@ -190,12 +163,12 @@ def processes(shape: tuple[int, ...], threads: int | None) -> Measured:
 
 PATTERNS: dict[str, Callable[[tuple[int, ...], int | None], Measured]] = {
     "in a row": row,
-    "a second thread": at_once(1),
+    "a second thread": partial(in_threads, count=1),
     "four threads in turn": turns,
-    "two threads at once": at_once(2),
-    "four threads at once": at_once(4),
-    "between ONNX Runtime's, spinning": onnxruntime_between(True),
-    "between ONNX Runtime's, not spinning": onnxruntime_between(False),
+    "two threads at once": partial(in_threads, count=2),
+    "four threads at once": partial(in_threads, count=4),
+    "between ONNX Runtime's, spinning": partial(onnxruntime_between, spinning=True),
+    "between ONNX Runtime's, not spinning": partial(onnxruntime_between, spinning=False),
     "between PyTorch's": torch_between,
     "between NumPy's": numpy_between,
     "Dask's threads": dask,
@@ -214,21 +187,9 @@ def measure(pattern: str, size: str, threads: int | None) -> Measured | None:
     return Measured(*json.loads(done.stdout))
 
 
-def compared(pattern: str, size: str, ways: dict[str, int | None], rounds: int) -> dict[str, Any] | None:
-    """All rounds of a cell: what each way measured, by its name."""
-    times: dict[str, list[Measured]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, threads in ways.items():
-            measured = measure(pattern, size, threads)
-            if measured is None:
-                return None
-            times[name].append(measured)
-    return {"pattern": pattern, "size": size, **times}
-
-
-def ratios(cell: dict[str, Any], way: str, part: int) -> str:
+def ratios(rounds: list[dict[str, Any]], way: str, part: int) -> str:
     """Of our calls (0) or of what stands between them (1): this way's time over one thread's, round by round."""
-    pairs = [(a[part], b[part]) for a, b in zip(cell[way], cell["1"], strict=True)]
+    pairs = [(times[way][part], times["1"][part]) for times in rounds]
     if pairs[0][0] is None:
         return ""
     low, middle, high = np.percentile([a / b for a, b in pairs], [25, 50, 75])
@@ -251,16 +212,14 @@ def main() -> None:
     print(f"{'':<44}{'one thread, us':>15}  {'threads':<8}{'ours':<20}{'what stands between':<20}", flush=True)
     for pattern in options.patterns:
         for size in options.sizes:
-            cell = compared(pattern, size, ways, options.rounds)
-            if cell is None:
+            times = [{n: measure(pattern, size, t) for n, t in ways.items()} for _ in range(options.rounds)]
+            if None in times[0].values():
                 print(f"{pattern:<36}left out: a library is missing", flush=True)
                 break
-            one = f"{1e6 * statistics.median(measured[0] for measured in cell['1']):.0f}"
+            one = f"{1e6 * statistics.median(of_round['1'].ours for of_round in times):.0f}"
             for way in [*ways][:-1]:
-                print(
-                    f"{pattern:<36}{size:<8}{one:>15}  {way:<8}{ratios(cell, way, 0):<20}{ratios(cell, way, 1)}",
-                    flush=True,
-                )
+                ours, between = ratios(times, way, 0), ratios(times, way, 1)
+                print(f"{pattern:<36}{size:<8}{one:>15}  {way:<8}{ours:<20}{between}", flush=True)
 
 
 if __name__ == "__main__":

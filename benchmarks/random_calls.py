@@ -39,8 +39,7 @@ def report(results: dict[str, Any]) -> Points:
         peers = {peer: runs for peer, runs in call["ratios"].items() if runs}
         if peers:
             best = min(peers, key=lambda peer: calls.middle(peers[peer]))
-            entry = calls.middle(peers[best]), name, PEERS[best], calls.is_ahead(peers[best]), call
-            found.append(entry)
+            found.append((calls.middle(peers[best]), name, PEERS[best], calls.is_ahead(peers[best]), call))
     print(f"\n{'':40}{'calls':>6}{'best peer by ours, mean':>25}{'ahead of us':>13}")
     small = calls.SMALL * 1e6
     groups: dict[str, list[Any]] = {}
@@ -134,8 +133,7 @@ def report_cliffs(results: dict[str, Any]) -> None:
     every = results["calls"]
     high = sum(any(least(runs) > LIMIT for runs in call["ratios"].values()) for call in every.values())
     print(f"\n{len(every)} calls, {high} take more than {LIMIT} times as long as a neighbour")
-    kinds = dict.fromkeys(kind for call in every.values() for kind in call["ratios"])
-    for kind in kinds:
+    for kind in dict.fromkeys(kind for call in every.values() for kind in call["ratios"]):
         of_kind = sorted(((least(c["ratios"][kind]), n) for n, c in every.items() if kind in c["ratios"]), reverse=True)
         print(f"\n{kind}: {sum(value > LIMIT for value, _ in of_kind)} of {len(of_kind)}")
         for value, name in of_kind[:WORST]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ PEERS |= {
     "compiled": "torch.compile",
     "other": "other build",
 }
-TITLES = {**PEERS, "fill": "zeros to output"}  # and a yardstick
 SAME = "op", "full", "kernel", "stride", "padding", "index", "layout", "out", "format", "dtype", "inside"  # of a cell
 
 
@@ -33,21 +33,21 @@ def dumped(results: dict[str, Any]) -> str:
     return json.dumps(head)[:-1] + ',\n"cells": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
-def times(cell: dict[str, Any], name: str, threads: int) -> np.ndarray | None:
+def times(cell: dict[str, Any], name: str, threads: int) -> list[float] | None:
     """A contestant's time in each round."""
-    found = cell["times"].get(f"{name} {threads}")
-    return None if found is None else np.array(found)
+    return cell["times"].get(f"{name} {threads}")
 
 
-def our_times(cell: dict[str, Any], threads: int) -> np.ndarray | None:
+def our_times(cell: dict[str, Any], threads: int) -> list[float] | None:
     """cunpool's, or cunpool.torch's of a cell that is inside PyTorch."""
     return times(cell, "inside" if cell.get("inside") else "cunpool", threads)
 
 
-def by_rounds(theirs: np.ndarray, ours: np.ndarray) -> np.ndarray:
-    """The ratio of two contestants' times in each round that both had."""
+def quartiles(theirs: Sequence[float], ours: Sequence[float]) -> tuple[float, float, float]:
+    """25, 50 and 75 % of the ratios of times of the same round."""
     rounds = min(len(theirs), len(ours))
-    return theirs[:rounds] / ours[:rounds]
+    low, median, high = np.percentile(np.divide(theirs[:rounds], ours[:rounds]), [25, 50, 75])
+    return float(low), float(median), float(high)
 
 
 def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, float] | None:
@@ -55,8 +55,8 @@ def ratio(cell: dict[str, Any], name: str, threads: int) -> tuple[float, float, 
     ours, theirs = our_times(cell, threads), times(cell, name, threads)
     if ours is None or theirs is None:
         return None
-    low, median, high = np.percentile(by_rounds(theirs, ours), [25, 50, 75])
-    return float(median), float(low), float(high)
+    low, median, high = quartiles(theirs, ours)
+    return median, low, high
 
 
 def our_median(cell: dict[str, Any], threads: int) -> float:
@@ -90,9 +90,9 @@ def table(results: dict[str, Any]) -> None:
     """Every cell: cunpool's median time, and the others' by it, with the quartiles."""
     for threads in threads_of(results):
         print(f"\n{threads} thread{'s' * (threads > 1)}: time by cunpool's, median [quartiles] of the rounds")
-        here = [name for name in TITLES if any(f"{name} {threads}" in c["times"] for c in results["cells"])]
+        here = [name for name in PEERS if any(f"{name} {threads}" in c["times"] for c in results["cells"])]
         wide = width(results["cells"])
-        print(f"{'':{wide}}{'cunpool':>10}" + "".join(f"{TITLES[name]:>24}" for name in here))
+        print(f"{'':{wide}}{'cunpool':>10}" + "".join(f"{PEERS[name]:>24}" for name in here))
         for cell in results["cells"]:
             row = f"{cell['name']:<{wide}}{np.median(our_times(cell, threads)) * 1e6:8.1f}us"
             for name in here:
@@ -113,9 +113,8 @@ def summary(results: dict[str, Any]) -> None:
             for threads in counts:
                 found = [ratio(c, name, threads) for c in cells if c["op"] == op and c["plain"]]
                 parts.append(f"{bench.geometric_mean(r[0] for r in found if r):6.2f}")
-            if "nan" in "".join(parts):
-                continue
-            print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
+            if "nan" not in "".join(parts):
+                print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
     wins_and_losses(cells, counts)
     groups(cells, counts)
 
@@ -148,7 +147,7 @@ def groups(cells: list[dict[str, Any]], counts: list[int]) -> None:
     for group in filter(None, dict.fromkeys(cell.get("group") for cell in cells)):
         print(f"  {group}")
         alike = [cell for cell in cells if cell.get("group") == group]
-        for name in (*PEERS, "fill"):
+        for name in PEERS:
             for threads in counts:
                 found = [(*r, cell["name"]) for cell in alike if (r := ratio(cell, name, threads))]
                 if found:
@@ -156,7 +155,7 @@ def groups(cells: list[dict[str, Any]], counts: list[int]) -> None:
                     losses = sum(high < 1 for _, _, high, _ in found)
                     least, _, _, worst = min(found)
                     behind = f"behind in {losses} of {len(found)}"
-                    print(f"    {TITLES[name]:<16}at {threads}: {mean:6.2f}  {behind:<19}{least:6.2f} {worst}")
+                    print(f"    {PEERS[name]:<16}at {threads}: {mean:6.2f}  {behind:<19}{least:6.2f} {worst}")
 
 
 def rows(cells: list[dict[str, Any]], threads: int) -> list[Any]:

@@ -34,10 +34,8 @@ def model(cell: Cell) -> bytes:
     if cell.index == "none":
         code = schema.OperatorCodeT(kind.MAX_POOL_2D, builtinCode=kind.MAX_POOL_2D)
         named = schema.Padding.SAME if padding else schema.Padding.VALID
-        options = {
-            "builtinOptionsType": schema.BuiltinOptions.Pool2DOptions,
-            "builtinOptions": schema.Pool2DOptionsT(named, stride, stride, kernel, kernel),
-        }
+        pooling = schema.Pool2DOptionsT(named, stride, stride, kernel, kernel)
+        options = {"builtinOptionsType": schema.BuiltinOptions.Pool2DOptions, "builtinOptions": pooling}
     else:
         # Places are declared as float32: nobody asks, and XNNPACK has 32 bits there, which count through the window.
         outputs *= 2

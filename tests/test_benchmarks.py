@@ -40,7 +40,7 @@ def contestants(monkeypatch):
 
 
 def results(**times: list[float]):
-    cell = {"op": "pool", "name": "pool 4x4", "plain": True, "full_bytes": 64, "must_move": 64, "out": False}
+    cell = {"op": "pool", "name": "pool 4x4", "plain": True, "out": False}
     return {
         "rounds": 4,
         "cells": [{**cell, "format": "plane", "times": {f"{name} 1": times[name] for name in times}}],
@@ -64,7 +64,7 @@ def test_aims_are_told_from_a_runs_cells(tmp_path):
     """Of a run with three cells: codes twice as fast as int64, transposed three and a half times as slow."""
     plain = {"op": "unpool", "full": [1, 16, 256, 256], "kernel": 2, "stride": 2, "padding": 0, "index": "int64"}
     plain |= {"layout": "contiguous", "out": False, "format": "plane", "dtype": "uint8", "inside": False}
-    plain |= {"group": "transposed beside C order", "full_bytes": 1 << 20}
+    plain |= {"group": "transposed beside C order"}
     cells = [
         {**plain, "name": "plain", "times": {"cunpool 1": [2.0, 2.0, 9.0], "numba 1": [1.0, 3.0, 9.0]}},
         {**plain, "format": "window", "name": "codes", "times": {"cunpool 1": [1.0]}},
