@@ -8,7 +8,9 @@ import os
 import re
 import sys
 import threading
+import time
 from multiprocessing.connection import Listener
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +63,31 @@ def test_twelve_cells_of_which_somebody_knows_each():
 def test_a_process_that_ends_before_it_is_ready_is_not_waited_for():
     contestant = bench.Contestant("nobody", 1, (sys.executable, "-c", "raise SystemExit(3)"))
     assert contestant.status == "its process ended with 3"
+
+
+def state_of(contestant):
+    """How Linux calls the state of its process: "T" if it is stopped."""
+    deadline = time.monotonic() + 10
+    while (state := Path(f"/proc/{contestant.process.pid}/stat").read_text().rpartition(")")[2].split()[0]) != "T":
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return state
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read as Linux writes it")
+def test_a_contestant_is_stopped_while_others_have_their_turn(tmp_path):
+    cell = TINY[0]
+    for key, array in bench.data(cell).items():
+        np.save(tmp_path / key, array)
+    contestant = bench.Contestant("numpy", 1)
+    try:
+        assert contestant.status == "ready"
+        assert state_of(contestant) == "T"
+        assert contestant.ask((cell, str(tmp_path), 0.0001))[0]
+        assert state_of(contestant) == "T"
+    finally:
+        contestant.end()
 
 
 def test_a_contestants_process_takes_cells_and_times_them(tmp_path):
