@@ -1,6 +1,6 @@
-"""The loops of unpooling's gradient: each pooled cell takes what lies at its place.
+"""Gather, unpooling's gradient: each pooled element is read from where its index points.
 
-Valid input is assumed, indices apart.
+Valid arguments are required, but every index is checked.
 """
 from libc.stdint cimport int64_t, uint64_t
 cimport numpy as cnp
@@ -35,7 +35,7 @@ cdef void_inline gather_elements(const Job *job, const char *plane_data, bint is
                                  char *values, Py_ssize_t value_bytes, const char *indices, Py_ssize_t index_bytes,
                                  Py_ssize_t count, uint64_t size, item *full, index *index_type,
                                  Py_ssize_t *outside_count) noexcept nogil:
-    """Fill `count` values from where their indices say; counts the indices that are not from 0 on for `size` cells."""
+    """Read `count` values from where their indices point, and count the indices not from 0 to `size` - 1."""
     cdef Py_ssize_t i, outside = 0
     cdef uint64_t position
     cdef const char *source
@@ -52,7 +52,7 @@ cdef void_inline gather_elements(const Job *job, const char *plane_data, bint is
 cdef Py_ssize_t gather_row(const Job *job, const char *plane_data, char *values, Py_ssize_t value_bytes,
                            const char *indices, Py_ssize_t index_bytes, Py_ssize_t count, uint64_t size, item *full,
                            index *index_type) noexcept nogil:
-    """`gather_elements`, compiled apart for contiguous arrays, and for even planes."""
+    """`gather_elements`, compiled apart for contiguous arrays and for uniform planes."""
     cdef Py_ssize_t outside = 0
     if not job.raster_stride_bytes:
         gather_elements(job, plane_data, False, 0, values, value_bytes, indices, index_bytes, count, size, full,
@@ -68,7 +68,7 @@ cdef Py_ssize_t gather_row(const Job *job, const char *plane_data, char *values,
 
 cdef void_wide gather_channels(const char *plane_data, Py_ssize_t stride_bytes, item *values, const index *indices,
                                Py_ssize_t count, uint64_t size, Py_ssize_t *outside) noexcept nogil:
-    """`gather_elements` for one cell of each channel, where these are neighbours."""
+    """`gather_elements` for one element of each channel, where these are neighbours."""
     cdef Py_ssize_t i
     cdef uint64_t position
     cdef const char *source
@@ -83,7 +83,7 @@ cdef void_wide gather_channels(const char *plane_data, Py_ssize_t stride_bytes, 
 
 cdef void gather_unchecked(const item *plane_data, item *values, const index4 *positions,
                            Py_ssize_t count) noexcept nogil:
-    """`gather_elements` where all places are known to lie in the plane."""
+    """`gather_elements` where all indices are known to lie in the plane."""
     cdef Py_ssize_t i
     for i in range(count):
         values[i] = plane_data[positions[i]]
@@ -97,7 +97,7 @@ ctypedef void (*GatherUnchecked)(const char *, char *, const index4 *, Py_ssize_
 
 
 cdef struct GatherOps:
-    # The loops for items of one size. The first two by whether places have 64 bits.
+    # The loops for items of one size. The first two by whether indices have 64 bits.
     GatherRow row[2]
     GatherChannels across[2]
     GatherUnchecked unchecked
@@ -114,13 +114,13 @@ cdef GatherOps gather_ops_for(item *_) noexcept nogil:
 
 
 cdef inline Py_ssize_t layers_read(const Geometry *g) noexcept nogil:
-    """Of how many layers windows take that lie side by side."""
+    """The layers that adjacent windows read."""
     return min(min(g.stride[0], g.kernel[0]), g.full[0])
 
 
 cdef bint can_prefetch(const Job *job, Py_ssize_t item_size, bint is_out_of_cache) noexcept nogil:
-    """Whether it is faster to fetch ahead what is gathered from. One row after the other, and small layers, processors
-    fetch by themselves; and of gaps, or large windows, most lines would be fetched for nothing."""
+    """Whether prefetching the full array is faster. Processors prefetch rows in order, and small layers, by themselves.
+    With gaps or large windows most lines would be prefetched and not read."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t layer = g.full[1] * g.full[2]
     return (branch_counted("windows of several rows side by side", 1 < g.stride[1] <= g.kernel[1])
@@ -132,14 +132,13 @@ cdef bint can_prefetch(const Job *job, Py_ssize_t item_size, bint is_out_of_cach
 
 
 cdef inline double elements_per_window(const Geometry *g) noexcept nogil:
-    """In a layer."""
+    """Elements of a layer for each of its windows."""
     return <double> (g.full[1] * g.full[2]) / <double> (g.pooled[1] * g.pooled[2])
 
 
 cdef inline void prefetch_source(const Job *job, const char *plane_data, Py_ssize_t window,
                                  Py_ssize_t count) noexcept nogil:
-    """Have the processor read what windows further on will take: of each layer, in raster order, as large a part as
-    these windows are of all."""
+    """Prefetch for windows further on: of each layer, in raster order, the part that `count` windows are of all."""
     cdef const Geometry *g = &job.g
     cdef double elements = elements_per_window(g)
     cdef Py_ssize_t layer = g.full[1] * g.full[2], d = window // (g.pooled[1] * g.pooled[2]), k
@@ -148,7 +147,7 @@ cdef inline void prefetch_source(const Job *job, const char *plane_data, Py_ssiz
     for k in range(layers_read(g)):
         prefetch_range(plane_data + ((d * g.stride[0] + k) * layer + first) * job.raster_stride_bytes
                        + job.prefetch_bytes, (end - first) * job.raster_stride_bytes)
-    cunpool_keep()  # for a compiler drops functions that do nothing but fetch
+    cunpool_keep()  # else compilers drop a function that only prefetches
 
 
 cdef Py_ssize_t gather_along_row(const Job *job, const char *plane_data, Py_ssize_t window, char *values,
@@ -178,7 +177,7 @@ cdef Py_ssize_t gather_along_row(const Job *job, const char *plane_data, Py_ssiz
 
 cdef Py_ssize_t gather_row_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
                                 Py_ssize_t count) noexcept nogil:
-    """Some neighbours of a pooled row, in one plane or in all lanes."""
+    """Part of a pooled row, in one plane or in all interleaved ones."""
     cdef const GatherOps *ops = <const GatherOps *> job.ops
     cdef const char *plane_data = plane_address(&job.full, job.channels, plane)
     cdef char *values = element_address(&job.pooled, job.channels, plane, d, h, w)
@@ -199,8 +198,9 @@ cdef Py_ssize_t gather_row_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, 
 
 
 cdef Py_ssize_t gather_codes(const Job *job, const CodeBlock *block, Py_ssize_t channel) noexcept nogil:
-    """A block of windows by their codes, of some planes or of lanes from one on."""
-    cdef index8[DECODE_MAX_CODES] positions  # or as many of half the size
+    """A block of windows by codes, of some planes or of the interleaved channels from `channel` on. `positions` is as
+    in `scatter_codes`."""
+    cdef index8[DECODE_MAX_CODES] positions  # of 8 bytes, or of 4
     cdef const GatherOps *ops = <const GatherOps *> job.ops
     cdef Py_ssize_t plane = block.at[PLANE_AXIS] * job.interleaved_planes, width = block.count[WIDTH_AXIS]
     cdef Py_ssize_t position_bytes = 8 if job.wide_indices else 4
@@ -237,7 +237,7 @@ cdef Py_ssize_t gather_codes(const Job *job, const CodeBlock *block, Py_ssize_t 
 
 
 cdef Py_ssize_t gather_block(const Job *job, CodeBlock *block) noexcept nogil:
-    """`gather_codes`, of so many lanes at a time as are decoded together."""
+    """`gather_codes` for DECODE_MAX_CODES channels at a time."""
     cdef Py_ssize_t part, outside = 0
     for part in range((job.interleaved_planes + DECODE_MAX_CODES - 1) // DECODE_MAX_CODES):
         block.interleaved = min(job.interleaved_planes - part * DECODE_MAX_CODES, <Py_ssize_t> DECODE_MAX_CODES)
@@ -246,7 +246,7 @@ cdef Py_ssize_t gather_block(const Job *job, CodeBlock *block) noexcept nogil:
 
 
 cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
-    """`gather_task` by window codes, some of which are decoded together."""
+    """`gather_task` by window codes."""
     cdef const Decoder *codes = <const Decoder *> job.decoder
     cdef Py_ssize_t blocks = block_count(codes), first = blocks * task // job.tasks
     cdef CodeBlock block
@@ -257,7 +257,7 @@ cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept 
 
 
 cdef void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
-    """One task: some parts of pooled rows. Where rows follow each other in memory, planes are taken as one row."""
+    """One task: some parts of pooled rows. A plane of adjacent rows is one row."""
     cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, parts, units, unit, row, w
     cdef Py_ssize_t value_bytes = raster_stride(&job.pooled, job.g.pooled)
@@ -265,7 +265,7 @@ cdef void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, vo
     if job.code_size:
         gather_blocks(job, task, found)
         return
-    # It is 0 where rows do not follow each other, and so is a row's own step where one index is repeated all along.
+    # Either stride is 0 where rows are not adjacent. An axis's own stride is 0 where one index is repeated.
     if (job.interleaved_planes == 1 and value_bytes and index_bytes and value_bytes == job.pooled.axis_bytes[2]
             and index_bytes == job.indices.axis_bytes[2]):
         width *= rows
@@ -286,7 +286,7 @@ GATHER_OPS = [gather_ops_for(<item1 *> NULL), gather_ops_for(<item2 *> NULL), ga
 # The only method serves all calls.
 cdef Method METHOD = Method("gather", "backward.pyx", "gather_row", NULL, NULL)
 
-# What `unpool_backward` returns beside 1, for the tests: whether it fetched ahead.
+# Added to what `unpool_backward` returns where it prefetched.
 FETCHED = 2
 
 
@@ -304,7 +304,7 @@ cdef dict explained(const Job *job):
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
                     int spatial, int kind, bint codes, int threads):
-    """Fill `pooled`. Returns 0 if an index names no place, else 1, and `FETCHED` beside it."""
+    """Fill `pooled`. Returns 0 if an index is outside its plane, else 1, or 1 + `FETCHED`."""
     cdef Job job
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
@@ -321,7 +321,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
         job.wide_indices = decoder.is_wide
     if can_prefetch(&job, item_size, cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
                     * (item_size + index_size) >= UNPOOL_NONTEMPORAL_MIN_BYTES):
-        # The rows of a window side by side with it further, which longer ones would not wait for in the second cache.
+        # Further by the rows of a window, up to PREFETCH_MAX_ROW_BYTES: L2 would not keep longer ones.
         job.prefetch_bytes = 2 * PREFETCH_BYTES + min(min(job.g.stride[1],
                                                           job.g.full[1]) * job.g.full[2] * job.raster_stride_bytes,
                                                       <Py_ssize_t> PREFETCH_MAX_ROW_BYTES)
@@ -337,5 +337,5 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
 
 
 def conditions():
-    """How often each condition of a way did not hold, and did: counted by a checked build alone."""
+    """How often each condition was false, and true. Only a checked build counts."""
     return conditions_met()

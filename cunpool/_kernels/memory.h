@@ -7,14 +7,14 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
-/* One fault for 2 MiB instead of one for 4 KiB, where the system grants it. */
+/* Request huge pages: one page fault for 2 MiB instead of 4 KiB (speed). */
 static void cunpool_request_huge_pages(char *start, size_t size) {
     size_t page = (size_t) 1 << 21;
     char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
     if (first + page <= start + size)
         madvise(first, (start + size - first) / page * page, MADV_HUGEPAGE);
 }
-/* The system may take these pages when it is short of memory, until they are written again. */
+/* Allow the system to take these pages when it is short of memory, until they are written again. */
 static void cunpool_offer_pages(char *start, size_t size) {
 #ifdef MADV_FREE
     size_t page = (size_t) sysconf(_SC_PAGESIZE);
@@ -26,9 +26,8 @@ static void cunpool_offer_pages(char *start, size_t size) {
 static void cunpool_request_huge_pages(char *start, size_t size) { (void) start; (void) size; }
 static void cunpool_offer_pages(char *start, size_t size) { (void) start; (void) size; }
 #endif
-/* With a GIL nobody ever waits for the lock, for whoever has it keeps the GIL. Without one, a fork waits until
-   nobody is at work on what the lock guards. But a thread that slept may just have been handed the lock, and is not
-   there to let go of it in the child. */
+/* With a GIL no thread ever waits for the lock, because the holder keeps the GIL. Without one, a fork can happen while
+   the lock is handed to a sleeping thread. That thread does not exist in the child, so the child resets the lock. */
 #if defined(Py_GIL_DISABLED) && !defined(_WIN32)
 #include <pthread.h>
 static PyMutex *cunpool_lock;

@@ -1,4 +1,4 @@
-# For kernels: memory that a call works in, taken from what is kept before its first task and given back after the last.
+# Scratch memory for kernels: taken before a call's first task and returned after the last.
 from libc.stdint cimport uintptr_t
 
 cdef extern from "_kernels/scratch.h":
@@ -15,12 +15,12 @@ cdef void give_scratch(void *data) noexcept
 
 
 cdef inline Py_ssize_t part_bytes(Py_ssize_t size) noexcept nogil:
-    """Bytes that a part of `size` bytes takes of a block, of which the parts begin at multiples of PART_ALIGNMENT."""
+    """Bytes of a block for a part of `size` bytes. Parts begin at multiples of PART_ALIGNMENT."""
     return (size + PART_ALIGNMENT - 1) // PART_ALIGNMENT * PART_ALIGNMENT + SANITIZED * PART_ALIGNMENT
 
 
 cdef inline char *next_part(char **rest, Py_ssize_t size) noexcept nogil:
-    """The next `size` bytes of a block, whose parts before `rest` are taken."""
+    """The next part, of `size` bytes, of a block whose parts before `rest` are in use."""
     cdef char *part = rest[0] + (-<uintptr_t> rest[0] & PART_ALIGNMENT - 1)
     rest[0] = part + part_bytes(size)
     poison(part + size, part_bytes(size) - size)

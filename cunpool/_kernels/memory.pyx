@@ -1,13 +1,13 @@
-"""Memory of results that were dropped, and that calls worked in, kept for the next ones.
+"""Recycled memory: results that were freed, and scratch memory, kept for the next calls.
 
-The pages of a new array cost more than the work on it: the system has to find and zero each one. So large results get
-their memory from here, through NumPy's allocation hooks (NEP 49). An array gives its memory back when NumPy frees it:
-when nothing refers to it any more, no view either. A lock guards what is kept, in whatever thread an array is made or
-freed. No Python code runs under it, and the system is given nothing back: that can take milliseconds.
+The pages of a new array cost more than the work on it, because the system finds and zeroes each one. Large results get
+their memory from here, through NumPy's allocation hooks (NEP 49). NumPy frees an array, to here, when nothing refers to
+it or to a view of it. A lock guards the kept blocks in all threads. Under the lock no Python code runs and no memory is
+returned to the system, which can take milliseconds.
 
-Kernels work in memory from here too. A call takes one block for all its threads before its first task, and gives it
-back after the last, both with the GIL where there is one. While it is taken it is in no list, so no other thread can
-use or free it, and in a forked child it is lost, but in nobody's way.
+Scratch memory comes from here, too. A call takes one block for all its threads before its first task and returns it
+after the last, both with the GIL where there is one. A block in use is in no list, so no other thread can use or free
+it. In a forked child it is lost.
 """
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
@@ -54,23 +54,23 @@ cdef enum:
 # recycles well enough: glibc gives memory back to the system where 128 KiB and more are free at the end of the heap.
 RECYCLED = 1 << 16
 
-cdef struct KeptBlock:          # lies in front of the array's memory
-    void *start             # what the C library gave
+cdef struct KeptBlock:      # in front of the array's memory
+    void *start             # from the C library
     size_t capacity         # bytes for an array
-    KeptBlock *next             # of those that are given up together
+    KeptBlock *next         # the next of those that are freed together
 
-cdef cython.pymutex lock    # for all that follows; no two functions of this module take it in turn
+cdef cython.pymutex lock    # guards all that follows; no function that holds it calls another that takes it
 cdef KeptBlock *kept[MAX_BLOCKS]    # the oldest first
 cdef size_t sizes[MAX_BLOCKS]   # their capacities
 cdef int count = 0
 cdef size_t total = 0       # bytes in these
 cdef size_t limit = 0
-cdef bint is_limit_by_user = False    # whether a user has set it
-cdef bint offering = False  # whether the system may take what is kept, see `cunpool_offer_pages`
+cdef bint is_limit_by_user = False    # whether a user has set the limit
+cdef bint offering = False  # whether the system may take the pages of kept blocks, see `cunpool_offer_pages`
 cdef size_t hits = 0
 cdef size_t misses = 0
 cdef int stagger = 0
-cdef bint unpadded = SANITIZED     # whether blocks end where their arrays do, and none is kept, see `allocate_exactly`
+cdef bint unpadded = SANITIZED     # whether blocks end with their arrays and none is kept, see `allocate_exactly`
 
 cunpool_reset_lock_after_fork(&lock)
 
@@ -84,7 +84,7 @@ cdef inline void *data_of(KeptBlock *block) noexcept:
 
 
 cdef KeptBlock *unlink_block(int position) noexcept:
-    """Take a block off the list."""
+    """Remove a block from the list."""
     global count, total
     cdef KeptBlock *block = kept[position]
     cdef int i
@@ -97,7 +97,7 @@ cdef KeptBlock *unlink_block(int position) noexcept:
 
 
 cdef KeptBlock *unlink_oldest(size_t size, int most) noexcept:
-    """Take the oldest blocks off the list until no more than `size` bytes in `most` blocks are kept."""
+    """Remove the oldest blocks from the list until at most `size` bytes in `most` blocks are kept."""
     cdef KeptBlock *block
     cdef KeptBlock *old = NULL
     while count and (total > size or count > most):
@@ -108,7 +108,7 @@ cdef KeptBlock *unlink_oldest(size_t size, int most) noexcept:
 
 
 cdef void free_all(KeptBlock *block) noexcept:
-    """Give these blocks back to the system; nobody else knows of them any more."""
+    """Return these blocks, which are in no list, to the system."""
     cdef KeptBlock *next
     while block != NULL:
         next = block.next
@@ -117,7 +117,7 @@ cdef void free_all(KeptBlock *block) noexcept:
 
 
 cdef void shrink(size_t size) noexcept:
-    """Give the oldest blocks back to the system until no more than `size` bytes are kept."""
+    """Return the oldest blocks to the system until at most `size` bytes are kept."""
     cdef KeptBlock *old
     with lock:
         old = unlink_oldest(size, MAX_BLOCKS)
@@ -125,8 +125,8 @@ cdef void shrink(size_t size) noexcept:
 
 
 cdef KeptBlock *find_kept(size_t size) noexcept:
-    """The tightest of the kept blocks for `size` bytes that wastes no more than a quarter, or NULL; of several as tight
-    the latest, which may still be in a cache."""
+    """The smallest kept block for `size` bytes that is at most a quarter larger, or NULL. Of equal ones it is the
+    latest, which may still be in a cache."""
     global hits, misses
     cdef int best = -1, i
     for i in range(count - 1, -1, -1):
@@ -142,7 +142,7 @@ cdef KeptBlock *find_kept(size_t size) noexcept:
 
 
 cdef void *allocate_unpadded(size_t size) noexcept:
-    # New memory that ends after `size` bytes, so that a sanitizer reports what is written behind them.
+    # New memory that ends after `size` bytes, so that a sanitizer reports an access behind them.
     global misses
     cdef KeptBlock *block
     if size > <size_t> -1 - ALIGNMENT_BYTES:  # unreached: sanitized builds alone
@@ -158,7 +158,7 @@ cdef void *allocate_unpadded(size_t size) noexcept:
 
 
 cdef void *allocate(void *_, size_t size) noexcept:
-    """Memory for `size` bytes: of a kept block, or new."""
+    """Memory for `size` bytes, from a kept block or new."""
     global stagger
     cdef KeptBlock *block
     cdef void *start
@@ -199,7 +199,7 @@ cdef void *allocate_zeroed(void *_, size_t items, size_t size) noexcept:
 
 
 cdef void recycle(void *_, void *data, size_t size) noexcept:
-    """Keep a block that nobody uses any more, at the cost of the oldest ones."""
+    """Keep a block that is no longer used, in place of the oldest ones."""
     global count, total
     cdef KeptBlock *block
     cdef KeptBlock *old
@@ -229,7 +229,7 @@ cdef void recycle(void *_, void *data, size_t size) noexcept:
 
 
 cdef void *reallocate(void *_, void *data, size_t size) noexcept:
-    """What ndarray.resize asks for."""
+    """For `ndarray.resize`."""
     cdef void *other = allocate(NULL, size)
     if other != NULL and data != NULL:
         memcpy(other, data, min(size, block_of(data).capacity))
@@ -238,7 +238,7 @@ cdef void *reallocate(void *_, void *data, size_t size) noexcept:
 
 
 cdef void *take_scratch(size_t size) noexcept:
-    """Memory for a call to work in, or NULL where the system refuses it."""
+    """Scratch memory for a call, or NULL where the system refuses it."""
     cdef size_t rounded = 1
     if unpadded or size > ROUNDED_SCRATCH_MAX_BYTES:
         return allocate(NULL, size)
@@ -248,7 +248,7 @@ cdef void *take_scratch(size_t size) noexcept:
 
 
 cdef void give_scratch(void *data) noexcept:
-    """Keep what `take_scratch` gave; NULL is nothing."""
+    """Keep memory from `take_scratch`, if it is not NULL."""
     cdef KeptBlock *block
     if data != NULL:
         block = block_of(data)
@@ -281,7 +281,7 @@ cdef object new_in_any_order(cnp.ndarray like, tuple shape, cnp.dtype dtype):
 
 
 cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
-    # An array in new memory whose axes lie in the order of `like`'s, of which it has as many.
+    # An array in new memory with as many axes as `like`, in the same order of memory.
     cdef cnp.npy_intp sizes[cnp.NPY_MAXDIMS]
     cdef int axes = cnp.PyArray_NDIM(like), axis
     if not cnp.PyArray_IS_C_CONTIGUOUS(like) or len(shape) != axes:
@@ -289,14 +289,14 @@ cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
     try:
         for axis in range(axes):
             sizes[axis] = shape[axis]
-    except OverflowError:  # NumPy has words of its own for that
+    except OverflowError:  # NumPy's own error is better
         return new_in_any_order(like, shape, dtype)
-    Py_INCREF(dtype)  # for the array takes one reference
+    Py_INCREF(dtype)  # the array takes one reference
     return PyArray_Empty(axes, sizes, dtype, 0)
 
 
 def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not None):
-    """The same, in recycled memory if it is large."""
+    """`laid_out`, in recycled memory if the array is large."""
     cdef double size = dtype.itemsize
     cdef object before
     for entries in shape:
@@ -311,7 +311,7 @@ def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not Non
 
 
 def set_limit(size_t size, bint by_user):
-    """How many bytes are kept at most; what is beyond goes back to the system now. What a user sets is not lowered."""
+    """Set the bytes that are kept at most, and return the excess to the system now. A user's limit is not lowered."""
     global limit, is_limit_by_user
     with lock:
         limit = size
@@ -320,7 +320,7 @@ def set_limit(size_t size, bint by_user):
 
 
 def lower_limit(size_t size):
-    """The same, unless a user has set a limit, or less is kept already."""
+    """`set_limit`, unless a user has set a limit, or the limit is lower already."""
     global limit
     cdef size_t now
     with lock:
@@ -331,15 +331,15 @@ def lower_limit(size_t size):
 
 
 def offer(bint wanted):
-    """Whether the system may take the pages of what is kept from now on."""
+    """Set whether the system may take the pages of blocks that are kept from now on."""
     global offering
     with lock:
         offering = wanted
 
 
 def allocate_exactly(bint wanted):
-    """For the tests: whether blocks end where their arrays do and none is kept, as sanitized builds begin. Returns what
-    held before."""
+    """For the tests: set whether blocks end with their arrays and none is kept, as in sanitized builds. Returns the
+    previous setting."""
     global unpadded
     cdef bint before = unpadded
     unpadded = wanted
@@ -348,7 +348,7 @@ def allocate_exactly(bint wanted):
 
 
 def info():
-    """Bytes kept now and at most, and how often memory was used again and was not."""
+    """Bytes kept now and at most, and how many allocations reused a block and how many did not."""
     cdef size_t now, most, again, new
     with lock:
         now, most, again, new = total, limit, hits, misses
@@ -356,5 +356,5 @@ def info():
 
 
 def release():
-    """Give all of it back to the system now."""
+    """Return all kept memory to the system now."""
     shrink(0)

@@ -47,7 +47,7 @@ static int cunpool_has_avx512(void) {
 #define cunpool_has_avx512() 0
 #endif
 
-/* How many calls are under way in the process, and what each thread remembers of its last parallel region. */
+/* The calls under way in the process, and each thread's record of its last parallel region. */
 #if defined(_MSC_VER)
 #include <intrin.h>
 static volatile long cunpool_under_way;
@@ -67,12 +67,12 @@ CUNPOOL_OWN int cunpool_in_a_row;
 CUNPOOL_OWN int cunpool_asked;
 CUNPOOL_OWN int cunpool_explains; /* this thread's calls are planned and not run */
 
-/* Of a team that has slept Linux may wake a thread on the processor of the one that calls, and leave both there for
-   tens of milliseconds though another is idle: it is sent away then. Where it may run afterwards is as before. */
+/* Linux may wake a sleeping team's thread on the calling thread's processor, and leave both there for tens of
+   milliseconds while another processor is idle (speed). `cunpool_leave` moves it away, and restores its affinity. */
 #if defined(__linux__)
 #include <sched.h>
 #define cunpool_processor() sched_getcpu()
-/* How many processors the calling thread may run on; of more than these sets hold nobody knows. */
+/* The processors that the calling thread may run on, INT_MAX if there are more than these sets hold. */
 static int cunpool_allowed(void) {
     cpu_set_t sets[4];
     CPU_ZERO_S(sizeof sets, sets);
@@ -93,8 +93,8 @@ static void cunpool_leave(int processor) {
 #define cunpool_leave(processor) ((void) (processor))
 #endif
 
-/* GNU OpenMP's threads do not survive a fork, and a child that waits for them waits for ever. Servers fork without
-   Python's knowing, so it is the C library that tells. */
+/* GNU OpenMP's threads do not survive a fork, and a child that waits for them never ends. The C library reports forks,
+   because servers fork outside of Python. */
 static int cunpool_forked;
 #if defined(_WIN32)
 #define cunpool_notice_forks() 0

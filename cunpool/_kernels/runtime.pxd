@@ -1,4 +1,4 @@
-# For the other compiled modules: what the whole process has to know of their calls.
+# For the other compiled modules: they report their calls, which are counted for the whole process.
 cdef double seconds_now() noexcept nogil
 cdef int current_processor() noexcept nogil
 cdef void leave_processor(int processor) noexcept nogil

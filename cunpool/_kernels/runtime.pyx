@@ -1,4 +1,4 @@
-"""What the compiled side knows of its surroundings: the compiler, OpenMP and its limit, and who calls."""
+"""The compiler, OpenMP, the processor's instruction sets, and the calls of this process and thread."""
 cdef extern from "_kernels/runtime.h":
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
@@ -32,7 +32,7 @@ cdef double seconds_now() noexcept nogil:
 
 
 cdef int current_processor() noexcept nogil:
-    """The one that this thread runs on, if the system tells."""
+    """The processor that this thread runs on, or -1 where the system does not tell."""
     return cunpool_processor()
 
 
@@ -42,12 +42,12 @@ cdef void leave_processor(int processor) noexcept nogil:
 
 
 cdef void begin_call() noexcept nogil:
-    """A call is under way, on however many threads."""
+    """Count a call that begins."""
     cunpool_add(1)
 
 
 cdef void end_call() noexcept nogil:
-    """A call is at its end."""
+    """Count a call that ends."""
     global cunpool_asked, cunpool_call_ended
     cunpool_add(-1)
     if cunpool_asked:
@@ -56,11 +56,10 @@ cdef void end_call() noexcept nogil:
 
 
 cdef void end_region(double lost) noexcept nogil:
-    """This thread's team goes to rest, after a region that took so many seconds more than one thread would have.
+    """A parallel region ends that took `lost` seconds more than one thread would have.
 
-    What it took to wake a team that had slept, the regions behind it gain again, where calls are in a row, and a thread
-    that was held up once takes little of what those before had gained. Where nobody asked before the call, and may not
-    for many more, its region alone counts.
+    Losses and gains add up while calls follow each other: later regions repay the waking of a team, and one delayed
+    thread weighs little against earlier gains. Without `surroundings` before the call only its own region counts.
     """
     global cunpool_region_ended, cunpool_debt
     cunpool_region_ended = seconds_now()
@@ -83,13 +82,12 @@ cdef bint explaining() noexcept nogil:
 
 
 def surroundings(double pause, double tolerated, double remembered):
-    """What this thread, at the beginning of a call, should know of others and of itself.
+    """The state of the process and of this thread at the beginning of a call.
 
-    How many calls are under way; how many this thread has made before, each within `pause` seconds after the one before
-    it; for how many seconds its team has been at rest; how many its parallel regions have lost, less what they had
-    gained, of which `remembered` count at most, if that is more than `tolerated`, which is told once; and the time, in
-    seconds since some time in the past.
-    Only calls that ask this are counted as being in a row.
+    Returns the calls under way; the calls that this thread has made, each within `pause` seconds of the one before; the
+    seconds since its last parallel region; the seconds that its regions have lost, net of at most `remembered` gained,
+    if that is more than `tolerated`, else 0; and the time in seconds. A loss is returned once. Only calls of this
+    function count as calls in a row.
     """
     global cunpool_debt, cunpool_in_a_row, cunpool_asked
     cdef double lost = cunpool_debt if cunpool_debt > tolerated else 0.0, time = seconds_now()
@@ -105,14 +103,15 @@ def openmp_version():
 
 
 def openmp_threads():
-    """How many threads OpenMP would give to a parallel region opened now."""
+    """The threads that OpenMP would give to a parallel region opened now."""
     return omp_get_max_threads()
 
 
 def available(int most):
-    """How many threads OpenMP would give to a parallel region opened now that have a processor each, up to `most`: of
-    those that the calling thread may run on, or where OpenMP keeps each thread on its own (OMP_PROC_BIND, OMP_PLACES,
-    GOMP_CPU_AFFINITY), of all that it has, for the calling thread's are one place among several then."""
+    """The threads of a parallel region opened now that would have a processor each, up to `most`.
+
+    The processors are those that the calling thread may run on. Where OpenMP binds threads (OMP_PROC_BIND, OMP_PLACES,
+    GOMP_CPU_AFFINITY), they are all of OpenMP's, because the calling thread has one place of several."""
     return min(most, omp_get_max_threads(), omp_get_num_procs() if CUNPOOL_IS_BOUND else cunpool_allowed())
 
 

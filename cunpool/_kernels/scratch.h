@@ -1,7 +1,7 @@
-/* What tells a sanitizer where the parts of a block of scratch memory end. */
+/* Tell a sanitizer where the parts of a block of scratch memory end. */
 #include <stddef.h>
 
-/* A sanitized build has a gap behind each part of a block, which nobody may read or write. */
+/* A sanitized build has a gap behind each part of a block. Reading or writing it is an error. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define CUNPOOL_SANITIZED 1

@@ -1,11 +1,10 @@
-"""Unpooling's loops. They move bits, so the element type is its size alone. Valid input is assumed, indices apart.
+"""Unpooling, and pooling's gradient, which adds numbers where unpooling stores elements.
 
-Pooling's gradient is the same walk, but for numbers that are added where several meet.
+Unpooling moves bits, so that an element type is a size. Valid arguments are required, but every index is checked.
 
-There are three methods. Scattering clears the output and puts each value where its index says. Selecting and spreading,
-for windows that lie side by side, go through the output instead: each cell takes its window's value if the index names
-that cell. That takes no clearing and vectorises, but an index that names no cell of its own window is a stray, and then
-it is scattered after all. `METHODS` is the table of methods, in the order in which they are tried.
+Scatter zeroes the output and stores each value where its index points. Select and spread, for adjacent windows, write
+the output in the order of memory: each element is its window's value if the index names it. That needs no zeroing and
+vectorises. An index outside its own window is scattered after all. `METHODS` is the table of methods, in order.
 """
 from libc.string cimport memset
 cimport numpy as cnp
@@ -38,14 +37,14 @@ cnp.import_array()
 cdef extern from "_kernels/unpool.h":
     const Py_ssize_t CUNPOOL_L2_BYTES
 
-# Bytes of a large output that are cleared, and then scattered to, at once. Never changed.
+# Bytes of a large output that are zeroed, and then scattered to, together (speed). Never changed.
 cdef Py_ssize_t zero_large_bytes = CUNPOOL_L2_BYTES // 8 if CUNPOOL_L2_BYTES > LARGE_L2_BYTES else ZERO_LARGE_BYTES
 
-# The ways that a call can take, for the tests: what `unpool` returns is a sum of these.
+# What `unpool` returns is a sum of these: the method, and how it ran.
 cdef enum:
     SCATTERED_TAKEN = 1
     SELECTED_TAKEN = 2
-    STRAYED_TAKEN = 4       # beside the way that met a stray
+    STRAYED_TAKEN = 4       # an index was outside its window
     ALL_LANES_TAKEN = 8
     SPLIT_TAKEN = 16
     STREAMED_TAKEN = 32
@@ -63,8 +62,12 @@ SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, SPREAD = (
 
 cdef Py_ssize_t scatter_codes(const Job *job, const CodeBlock *block, Py_ssize_t channel, Py_ssize_t low,
                               Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end) noexcept nogil:
-    """Scatter a block of windows by their codes, of some planes or of lanes from one on."""
-    cdef index8[DECODE_MAX_CODES] positions  # or as many of half the size
+    """Scatter a block of windows by codes, of some planes or of the interleaved channels from `channel` on.
+
+    `positions` is allocated for DECODE_MAX_CODES of 8 bytes. `decode` writes to before round_up_codes(count), and the
+    highest entry read is before the block's count.
+    """
+    cdef index8[DECODE_MAX_CODES] positions  # of 8 bytes, or of 4
     cdef const ScatterOps *ops = <const ScatterOps *> job.ops
     cdef Py_ssize_t plane = block.at[PLANE_AXIS] * job.interleaved_planes, width = block.count[WIDTH_AXIS]
     cdef Py_ssize_t position_bytes = 8 if job.wide_indices else 4
@@ -100,7 +103,7 @@ cdef Py_ssize_t scatter_codes(const Job *job, const CodeBlock *block, Py_ssize_t
 
 cdef Py_ssize_t scatter_block(const Job *job, CodeBlock *block, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
                               Py_ssize_t band_end) noexcept nogil:
-    """`scatter_codes`, of so many lanes at a time as are decoded together."""
+    """`scatter_codes` for DECODE_MAX_CODES channels at a time."""
     cdef Py_ssize_t part, outside = 0
     for part in range((job.interleaved_planes + DECODE_MAX_CODES - 1) // DECODE_MAX_CODES):
         block.interleaved = min(job.interleaved_planes - part * DECODE_MAX_CODES, <Py_ssize_t> DECODE_MAX_CODES)
@@ -111,7 +114,7 @@ cdef Py_ssize_t scatter_block(const Job *job, CodeBlock *block, Py_ssize_t low, 
 cdef Py_ssize_t scatter_row_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
                                  Py_ssize_t count, Py_ssize_t low, Py_ssize_t high,
                                  const Py_ssize_t *band) noexcept nogil:
-    """Scatter some neighbours of a pooled row, in one plane or in all lanes."""
+    """Scatter part of a pooled row, in one plane or in all interleaved ones."""
     cdef const ScatterOps *ops = <const ScatterOps *> job.ops
     cdef char *out = plane_address(&job.full, job.channels, plane)
     cdef const char *values = element_address(&job.pooled, job.channels, plane, d, h, w)
@@ -140,11 +143,11 @@ cdef Py_ssize_t scatter_row_part(const Job *job, Py_ssize_t plane, Py_ssize_t d,
 
 cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high,
                               bint zeroing) noexcept nogil:
-    """Clear the cells from `low` to `high` of a plane, or of all lanes, and put there, in raster order, what belongs.
+    """Zero and scatter the elements `low` to `high` of a plane, or of all interleaved planes, in raster order.
 
-    Where the job is banded, only the rows whose windows reach these cells are read. Then the count that comes back is
-    of the indices read that lie outside the rows of their own windows: if any task meets one, other tasks may have
-    missed it, and the job has to run again without bands. Else it is of the indices outside the plane.
+    Returns the number of indices outside the plane. A banded job reads only the rows whose windows reach these
+    elements, and returns the number of indices outside the rows of their own windows. With one such index the job has
+    to run again without bands, because another task may have missed it.
     """
     cdef const Geometry *g = &job.g
     cdef const ScatterOps *ops = <const ScatterOps *> job.ops
@@ -178,7 +181,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
                 count = min(width - w, <Py_ssize_t> BAND_MAX_WINDOWS)
                 if job.banded:
                     band_of(g, d, h, w, w + count, band)
-                    # An empty band is read as well, by the task that it lies in, for it makes every index a stray.
+                    # An empty band is read, too, by the task that it lies in, because every index is outside it.
                     if (band[1] <= low and band[0] < low) or (band[0] >= high and high < element_count(g.full)):
                         continue
                 outside += scatter_row_part(job, plane, d, h, w, count, low, high, band)
@@ -186,13 +189,12 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
 
 
 cdef bint are_planes_contiguous(const Job *job) noexcept nogil:
-    """Whether the cells of the output follow each other without gaps, from one plane to the next too. Then there are no
-    lanes, for those are the neighbours of a cell in other planes."""
+    """Whether the output is contiguous, from one plane to the next, too. Then no planes are interleaved."""
     return job.raster_stride_bytes == (<const ScatterOps *> job.ops).item_size and are_full_planes_adjacent(job)
 
 
 cdef Py_ssize_t planes_zeroed_together(const Job *job, Py_ssize_t planes) noexcept nogil:
-    """How many planes are cleared, and filled, at once."""
+    """The number of planes that are zeroed, and scattered to, together."""
     cdef const ScatterOps *ops = <const ScatterOps *> job.ops
     cdef Py_ssize_t bytes = ZERO_SMALL_BYTES if planes * job.full.channel_bytes < ZERO_LARGE_BYTES else zero_large_bytes
     if not are_planes_contiguous(job):
@@ -203,7 +205,7 @@ cdef Py_ssize_t planes_zeroed_together(const Job *job, Py_ssize_t planes) noexce
 
 
 cdef void scatter_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
-    """One task: some whole planes (or all lanes of some), or one of the stretches into which these are split."""
+    """One task: some planes or groups of interleaved planes, or one part of a plane or group that is split."""
     cdef const ScatterOps *ops = <const ScatterOps *> job.ops
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, size = element_count(job.g.full)
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks
@@ -262,13 +264,13 @@ cdef void window2_task(const Job *job, Py_ssize_t task, Found *found, element *f
             found.out_of_plane += scatter_plane(job, plane, 0, element_count(job.g.full), True)
 
 
-# By kind: items by the logarithm of their size, then the numbers that are added.
+# The kinds of elements: items by the logarithm of their size, then numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
-cdef ScatterOps[9] SCATTER_OPS            # what scattering does with each
+cdef ScatterOps[9] SCATTER_OPS  # by kind
 SCATTER_OPS = [scatter_ops_for(<item1 *> NULL), scatter_ops_for(<item2 *> NULL), scatter_ops_for(<item4 *> NULL),
                scatter_ops_for(<item8 *> NULL), scatter_ops_for(<item16 *> NULL), scatter_ops_for(<half *> NULL),
                scatter_ops_for(<bhalf *> NULL), scatter_ops_for(<float4 *> NULL), scatter_ops_for(<float8 *> NULL)]
-cdef Kernel[9][2] WINDOW2_TASKS   # of entries of 4 and 8 bytes, and by whether an index has 8 bytes
+cdef Kernel[9][2] WINDOW2_TASKS  # by kind, for elements of 4 and 8 bytes, and by whether indices have 8 bytes
 WINDOW2_TASKS[2] = [<Kernel> window2_task[item4, index4], <Kernel> window2_task[item4, index8]]
 WINDOW2_TASKS[3] = [<Kernel> window2_task[item8, index4], <Kernel> window2_task[item8, index8]]
 WINDOW2_TASKS[7] = [<Kernel> window2_task[float4, index4], <Kernel> window2_task[float4, index8]]
@@ -276,9 +278,9 @@ WINDOW2_TASKS[8] = [<Kernel> window2_task[float8, index4], <Kernel> window2_task
 
 
 cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
-    """Say how many bytes of the result go past the caches: what exceeds them, and as much that it would displace. And
-    how far ahead values and places are fetched."""
-    # What is kept even so, a thread alone would have to wait for, and indices would leave no room for it.
+    """Plan how many first bytes of the result are cached, and the distance of prefetches. The bytes behind them are
+    written by non-temporal stores: those that exceed L3, and as many that would displace others."""
+    # CACHED_RESULT_BYTES are not for one thread, which would wait for them, nor for indices, which fill the caches.
     job.cached_bytes = max(2 * UNPOOL_NONTEMPORAL_MIN_BYTES - results - inputs,
                            CACHED_RESULT_BYTES if job.code_size and threads > 1 else 0)
     job.nontemporal = branch_counted("arrays beyond the caches", results + inputs >= UNPOOL_NONTEMPORAL_MIN_BYTES)
@@ -287,7 +289,7 @@ cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int thre
 
 
 cdef struct Plan:
-    # How a call is done, and what one method alone needs.
+    # The method of a call, and what it needs.
     Job job                 # the call as the method receives it
     const Method *method
     int ways
@@ -296,7 +298,7 @@ cdef struct Plan:
 
 
 cdef const char *window2_condition(const Job *job, Plan *plan) noexcept nogil:
-    """Windows of 2 in C order, by indices."""
+    """Select serves windows of 2 in C order, by indices."""
     cdef const char *why = window2_why_not(job)
     if why == NULL:
         plan.job = job[0]
@@ -305,7 +307,7 @@ cdef const char *window2_condition(const Job *job, Plan *plan) noexcept nogil:
 
 
 cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
-    """All other windows that lie side by side: by codes, of narrow dtypes, in short rows, in any order of the axes."""
+    """Spread serves all other adjacent windows: by codes, of narrow dtypes, in short rows, in any order of the axes."""
     cdef const char *why = fill_why_not(job, &plan.fill_plan)
     if why == NULL:
         plan.job = job[0]
@@ -316,7 +318,7 @@ cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
 
 
 cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
-    """Whatever the others do not serve."""
+    """Scatter serves all calls."""
     plan.job = job[0]
     plan.ways = SCATTERED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + ALL_LANES_TAKEN * (
         job.interleaved_planes > 1)
@@ -360,7 +362,7 @@ cdef dict explained(const Job *job, const Plan *plan):
 
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
            int spatial, int kind, bint codes, int threads):
-    """Fill `full`. Returns 0 if an index names no place (then `full` is unspecified), else the ways taken."""
+    """Fill `full`. Returns 0 if an index is outside its plane (then `full` is unspecified), else the ways."""
     cdef Job job  # unreached: a declaration
     cdef Plan plan  # unreached: a declaration
     cdef Found found  # unreached: a declaration
@@ -375,7 +377,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     job.ops = &SCATTER_OPS[kind]
     job.wide_indices = index_size == 8
     plan_caching(&job, results, inputs, threads)
-    split_planes(&job, threads)  # as scattering wants it, for that is where the others end that meet a stray
+    split_planes(&job, threads)  # for scatter, the fallback of all methods
     plan.method = choose_method(METHODS, &job, &plan)
     if explaining():
         raise Planned(explained(&job, &plan))
@@ -388,7 +390,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
 
 
 cdef Found run_scatter(Job *job) noexcept nogil:
-    """Scatter. Planes that share their cache lines, as those of interleaved channels, are cleared together before."""
+    """Scatter. Planes that share cache lines, as those of interleaved channels, are zeroed together before (speed)."""
     job.zeroed = (job.raster_stride_bytes != job.interleaved_planes * job.item_size
                   and not is_gapless(job, job.interleaved_planes * job.item_size, 1, 1)
                   and branch_counted("planes that share their cache lines",
@@ -399,7 +401,7 @@ cdef Found run_scatter(Job *job) noexcept nogil:
 
 
 cdef Found unpool_job(Job *job, int ways) noexcept nogil:
-    """Run this method, and scatter without any expectation if that meets a stray that it cannot see to itself."""
+    """Run the method. Where it meets an index outside its window and has no fallback of its own, scatter the call."""
     cdef Found found
     if ways & SELECTED_TAKEN:
         found = run_tasks(WINDOW2_TASKS[job.kind][job.wide_indices], job, job.threads)
@@ -410,7 +412,7 @@ cdef Found unpool_job(Job *job, int ways) noexcept nogil:
     if not found.out_of_window or (ways & SELECTED_TAKEN and job.parts_per_plane == 1):
         return found
     if job.code_size:
-        found.out_of_plane += found.out_of_window  # a code that is none cannot be placed anywhere else
+        found.out_of_plane += found.out_of_window  # such a code names no element at all
         return found
     split_planes(job, job.threads)
     job.banded = False
@@ -419,5 +421,5 @@ cdef Found unpool_job(Job *job, int ways) noexcept nogil:
 
 
 def conditions():
-    """How often each condition of a way did not hold, and did: counted by a checked build alone."""
+    """How often each condition was false, and true. Only a checked build counts."""
     return conditions_met()

@@ -6,7 +6,7 @@
 
 #include "_kernels/common/types.h"
 
-/* A few vectors, the last two of which may overlap. */
+/* memcpy for short lengths, in whole vectors. The last two may overlap. */
 static CUNPOOL_INLINE void cunpool_copy(char *to, const char *from, size_t size) {
     size_t i;
     if (size >= 64) {
@@ -26,7 +26,7 @@ static CUNPOOL_INLINE void cunpool_copy(char *to, const char *from, size_t size)
         memcpy(to, from, size);
 }
 
-/* Copy past the caches: lines that are written whole need not be read first. */
+/* Copy by non-temporal stores: whole cache lines are written without being read first. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <emmintrin.h>
 static inline void cunpool_copy_nontemporal(char *to, const char *from, size_t size) {

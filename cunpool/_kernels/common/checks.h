@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-/* A checked build ends the process where a block does not fit its buffer, and counts each condition that picks a
-   way or sizes a block: how often it did not hold, and how often it did. A section of the module holds all of
-   them, those that were never met too. */
+/* A checked build ends the process where a block does not fit its buffer. It counts how often each condition that
+   chooses a method or sizes a block was false and true. A section of the module holds all, even those never reached. */
 #if defined(CUNPOOL_CHECKED)
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ extern struct cunpool_condition __start_cunpool_met[], __stop_cunpool_met[];
     __atomic_fetch_add(&here.times[holds], 1, __ATOMIC_RELAXED); \
     holds; })
 #define cunpool_assert(condition) ((condition) ? (void) 0 : cunpool_fail(__FILE__, __LINE__, #condition))
-/* Says which block does not fit: the line, and the condition in the names that it has there. */
+/* Prints the line of the block that does not fit, and the condition with the names of the Cython source. */
 __attribute__((noreturn, unused)) static void cunpool_fail(const char *file, int line, const char *said) {  // unreached: the process ends
     char *end;  // unreached: the process ends
     fprintf(stderr, "cunpool: %s:%d: ", file, line);  // unreached: the process ends

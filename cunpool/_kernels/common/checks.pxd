@@ -10,7 +10,7 @@ cdef extern from "_kernels/common/checks.h":
 
 
 cdef inline dict conditions_met():
-    """How often each condition of this module did not hold, and did: of a checked build; else nothing."""
+    """How often each condition of this module was false, and true. Empty but in a checked build."""
     cdef dict met_so_far = {}
     cdef cunpool_condition condition
     cdef long i

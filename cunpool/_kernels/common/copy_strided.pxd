@@ -1,4 +1,4 @@
-# Cells as far apart everywhere, brought next to each other: for every array that is no row of neighbours.
+# Copy elements at a constant stride into a contiguous buffer.
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.types cimport item, item1, item2, item4, item8, void_wide
@@ -22,7 +22,7 @@ cdef inline void_wide copy_strided_items(item *into, const item *items, Py_ssize
 
 
 cdef inline void_wide copy_reversed(item *into, const item *items, Py_ssize_t count) noexcept nogil:
-    """Some cells backwards from this one on, eight bytes at a time."""
+    """Copy items backwards from this one on, eight bytes at a time (speed)."""
     cdef const item8 *before = <const item8 *> (items + 1)
     cdef Py_ssize_t together = sizeof(item8) // sizeof(item), i
     cdef item8 x, low_halves = 0x0000FFFF0000FFFF, low_bytes = 0x00FF00FF00FF00FF
@@ -48,12 +48,12 @@ cdef inline void copy_strided_typed(item *into, const item *items, Py_ssize_t st
 
 cdef inline void copy_strided(Py_ssize_t size, char *into, const char *items, Py_ssize_t stride, Py_ssize_t unit,
                               Py_ssize_t count) noexcept nogil:
-    """Every `stride`-th unit of cells of `size` bytes."""
+    """Copy every `stride`-th unit of `unit` items of `size` bytes."""
     cdef Py_ssize_t i, k
     if unit > 1:
         unit *= size
         for i in range(count):
-            # In whole vectors, whose rest the next one overwrites.
+            # Whole vectors, whose rest the next one overwrites: up to 15 bytes behind the last unit are written.
             for k in range(0, unit, 16):
                 memcpy(into + i * unit + k, items + i * stride * unit + k, 16)
     elif size == 1:
@@ -75,7 +75,7 @@ cdef inline void_wide deinterleave2_items(item *even, item *odd, const item *ite
 
 cdef inline void deinterleave2(Py_ssize_t size, char *even, char *odd, const char *items,
                                Py_ssize_t count) noexcept nogil:
-    """Cells number 0, 2, 4, ... and those after them, in one go."""
+    """Copy the items with even and with odd numbers to two buffers."""
     if size == 1:
         deinterleave2_items(<item1 *> even, <item1 *> odd, <const item1 *> items, count)
     elif size == 2:

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Count one further: the number before, which nobody else gets. */
+/* Increment atomically and return the number before. */
 #if defined(_MSC_VER)
 #include <intrin.h>
 #define cunpool_fetch_add(counter) _InterlockedExchangeAdd(counter, 1)
@@ -11,9 +11,9 @@
 #define cunpool_fetch_add(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)  // fault: a count that races
 #endif
 
-/* Whoever calls may have told the processor to take tiny numbers for zeros, or not to round to the nearest. Then
-   tiny numbers would compare as equal, and sums be others, in the caller's share alone: every share computes
-   exactly, lets nothing trap, and leaves things as they were. */
+/* The caller may have set the processor to treat subnormal numbers as zeros, or to another rounding. Then they would
+   compare as equal, and sums differ, in the caller's share only. Each share sets the IEEE defaults without traps, and
+   restores the caller's setting. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <xmmintrin.h>
 #define cunpool_exact() cunpool_control(0)

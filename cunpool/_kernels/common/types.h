@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-/* Arrays may be unaligned, and bits move as integers whatever the dtype says. */
+/* Arrays may be unaligned, and elements of any dtype are moved as integers. */
 #define CUNPOOL_ANY __attribute__((aligned(1), may_alias))
 #else
 #define CUNPOOL_ANY
@@ -16,14 +16,14 @@ typedef uint64_t item8 CUNPOOL_ANY;
 typedef struct { item8 low, high; } item16;
 typedef float float4 CUNPOOL_ANY;
 typedef double float8 CUNPOOL_ANY;
-/* float16 and bfloat16: no C type is theirs everywhere. */
+/* float16 and bfloat16, for which not every compiler has a type. */
 typedef struct { item2 bits; } half;
 typedef struct { item2 bits; } bhalf;
 typedef int32_t index4 CUNPOOL_ANY;
 typedef int64_t index8 CUNPOOL_ANY;
 
-/* For loops whose bounds are constants only where they are called; for what many call, but not often; and for what
-   hardly any call needs, which is compiled for size. */
+/* INLINE: loops whose bounds are constants at the call. NOINLINE: functions with many callers that run rarely. COLD:
+   functions that few calls need, compiled for size. */
 #if defined(__GNUC__)
 #define CUNPOOL_INLINE inline __attribute__((always_inline))
 #define CUNPOOL_NOINLINE __attribute__((noinline))

@@ -10,8 +10,8 @@
 static inline float cunpool_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 static inline uint32_t cunpool_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
 
-/* A condition that stays a branch, whatever the compiler thinks of it: by a choice of two numbers, the next sum,
-   which may be of the same cell, would wait for the comparison. */
+/* A condition that is compiled to a branch (speed). With a conditional move the next sum, which may have the same
+   target, would wait for the comparison. */
 #if defined(__GNUC__)
 #define CUNPOOL_RARELY(condition) (__builtin_expect(condition, 0) && ({ __asm__ volatile(""); 1; }))
 #else
@@ -28,8 +28,8 @@ static inline float half_value(uint16_t half) {
     return cunpool_float(sign | exponent << 23 | fraction << 13);
 }
 
-/* To the nearest, ties to even. A sum that is no number is one and the same, for which of two a processor passes on
-   depends on the order in which a compiler puts them. */
+/* To nearest, ties to even. Every NaN becomes the canonical one, because which of two NaNs a sum returns depends on the
+   compiler's order of the operands. */
 static inline uint16_t half_of(float x) {
     uint32_t bits = cunpool_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
     if (size > 0x7F800000)
@@ -41,7 +41,7 @@ static inline uint16_t half_of(float x) {
     return (uint16_t) (sign | (size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13);
 }
 
-/* Processors that convert take a quarter of the time. */
+/* Conversion instructions take a quarter of the time (speed). */
 #if defined(__F16C__)
 #include <immintrin.h>
 static inline uint16_t half_sum(uint16_t a, uint16_t b) {
@@ -64,7 +64,7 @@ static inline NUMBER NAME(NUMBER a, NUMBER b) { \
 CUNPOOL_SUM(float_sum, float)
 CUNPOOL_SUM(double_sum, double)
 
-/* Whether either is no number: one comparison, where compilers make two of two. */
+/* Whether either is NaN, in one comparison. */
 #if defined(__GNUC__)
 #define cunpool_unordered(a, b) __builtin_isunordered(a, b)
 #else

@@ -1,4 +1,4 @@
-# What is moved into a plane: entries that take the place of what was there, or numbers that are added to it.
+# Elements that are stored in a plane, and numbers that are added to a plane's.
 from libc.math cimport NAN
 
 from cunpool._kernels.common.types cimport (
@@ -26,14 +26,14 @@ cdef inline element zero_of(const element *_) noexcept nogil:
 
 
 cdef inline element canonical_nan(element x) noexcept nogil:
-    """`x`, or if that is no number, the one NaN that all such sums are."""
+    """`x`, or the canonical NaN in place of any NaN."""
     if element is float4 or element is float8:
         x = x if x == x else NAN
     return x
 
 
 cdef inline void store_or_add(element *target, const element *value) noexcept nogil:
-    """Put an item in its place, or add a number to what is there: in its own precision, as PyTorch adds gradients."""
+    """Store an item, or add a number in its own precision, as PyTorch adds gradients."""
     if element is half:
         target.bits = half_sum(target.bits, value.bits)
     elif element is bhalf:
@@ -48,7 +48,7 @@ cdef inline void store_or_add(element *target, const element *value) noexcept no
 
 cdef inline void add_pair(element *target, const element *value, element *next_target,
                           const element *next_value) noexcept nogil:
-    """`store_or_add` twice, for numbers. Both may have the same target: then the second sum has the first in it."""
+    """`store_or_add` twice, for numbers. With one target for both, the second sum includes the first."""
     cdef element total, next_total
     if element is float4 or element is float8:
         total = target[0] + value[0]
@@ -61,7 +61,7 @@ cdef inline void add_pair(element *target, const element *value, element *next_t
 
 
 cdef inline element add_to_zero(element value) noexcept nogil:
-    """What `store_or_add` leaves where nothing was before: 0 + -0 is 0, and no number is always the same."""
+    """The result of `store_or_add` to zero: -0 becomes 0, and every NaN the canonical one."""
     if element is half:
         value.bits = 0x7E00 if value.bits & 0x7FFF > 0x7C00 else value.bits
         value.bits = 0 if value.bits == 0x8000 else value.bits

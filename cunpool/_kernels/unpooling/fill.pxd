@@ -1,11 +1,12 @@
-# Spreading: the output of windows that lie side by side, front to back, whatever the order of the axes in memory. Each
-# cell is its window's value if the window's code names it, else zero.
+# Fill: write the output of adjacent windows in the order of memory. Each element is its window's value if the window's
+# code names it, else zero. Nothing is zeroed before, and whole vectors are written.
 #
-# A line is what a row of windows has in one line of the output. It is made of units, which are neighbours in memory: of
-# all planes that are (channels last all channels, in an image of interleaved colours three), else of one cell. A window
-# has `taps` units in a line, and as many lines as its cells have places along the other axes.
+#     a row of windows     w0          w1          w2         values, codes
+#     its first line       e00 e01     e10 e11     e20 e21    a line: `taps` units of each window
+#     its second line      e02 e03     e12 e13     e22 e23
 #
-# Places become codes first, a block of windows at a time. That is the one step that knows how indices count.
+# A unit is one element, or all channels of an element where channels are neighbours in memory. The line is along the
+# innermost axis of the output, in any order of the axes. Indices become codes first, a block of windows at a time.
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
@@ -27,12 +28,12 @@ from cunpool._kernels.unpooling.fill_plan cimport (
 from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_HAS_PAIRS, LONG_BYTES, NARROW_CODE_BYTES, lane, VECTOR_BYTES
 
 cdef struct FillBlock:
-    # Windows that are spread together, and where they are: of `rows` rows `windows` each, and `unit` entries of each.
+    # `rows` rows of `windows` windows, and `unit` elements of each unit.
     Py_ssize_t rows, windows, unit
-    Py_ssize_t rest_rows, rest_units    # lines behind the last rows, and units behind the last windows, that go with it
+    Py_ssize_t rest_rows, rest_units    # lines and units behind the last windows that are zeroed with the block
     char *out
     const char *values
-    const char *values_end          # where those end that follow each other: up to there they may be read
+    const char *values_end          # end of the run of values: bytes before it may be read
     const char *indices
     uint32_t position                  # of the first window's first cell
     Py_ssize_t taps[FILL_AXES]    # cells along the outer axes
@@ -44,7 +45,7 @@ cdef inline Py_ssize_t block_items(const FillBlock *block) noexcept nogil:
 
 
 cdef inline int given_bytes(const Job *job, const FillPlan *plan) noexcept nogil:
-    """Bytes of an index as it was given, a code or a place."""
+    """Bytes of an index or code as given."""
     return job.code_size if job.code_size else plan.index_size
 
 
@@ -106,7 +107,7 @@ cdef inline void zero_line(char *out, Py_ssize_t units, Py_ssize_t size, Py_ssiz
 
 
 cdef inline void_noinline zero_uncovered(const FillPlan *plan, const FillBlock *block) noexcept nogil:
-    """The lines behind the last windows."""
+    """Zero the lines behind the last windows."""
     cdef Py_ssize_t begin = 0 if block.empty else block.rows * plan.row.taps, size = block.unit * plan.item_size
     cdef Py_ssize_t units = block.windows * plan.line.taps + block.rest_units, combinations = 1, number, rest, row
     cdef char *out
@@ -126,7 +127,7 @@ cdef inline void_noinline zero_uncovered(const FillPlan *plan, const FillBlock *
 
 
 cdef inline void_wide canonicalize(const char *values, Py_ssize_t count, element *quiet) noexcept nogil:
-    """What is left of numbers that are added to nothing."""
+    """Add numbers to zero: -0 becomes 0, and every NaN the same one."""
     cdef Py_ssize_t i
     for i in range(count):
         quiet[i] = add_to_zero((<const element *> values)[i])
@@ -135,7 +136,7 @@ cdef inline void_wide canonicalize(const char *values, Py_ssize_t count, element
 cdef inline void gather_elements(char *to, const char *start, Py_ssize_t rows, Py_ssize_t row_step, Py_ssize_t windows,
                                  Py_ssize_t window_step, Py_ssize_t unit, Py_ssize_t unit_step,
                                  item *__) noexcept nogil:
-    """A block's items, one after the other."""
+    """Copy a block's items to contiguous memory."""
     cdef Py_ssize_t row, window
     cdef const char *at
     for row in range(rows):
@@ -174,7 +175,7 @@ cdef inline void_noinline gather_block(char *to, const char *start, int size, Py
 
 
 cdef inline const char *contiguous_values(const FillPlan *plan, const FillBlock *block, char *buffer) noexcept nogil:
-    """A block's values one after the other, with as many bytes behind them as may be read."""
+    """A block's values, contiguous and with FILL_SPARE_BYTES behind them that may be read."""
     cdef Py_ssize_t count = block_items(block), size = plan.item_size
     cdef const char *values = block.values
     cdef bint one_run = plan.all_values or block.rows == 1 and (plan.rows_of_values or block.windows == 1
@@ -197,12 +198,12 @@ cdef inline const char *contiguous_values(const FillPlan *plan, const FillBlock 
 
 
 cdef inline bint is_window_2x2(const FillPlan *plan, const lane *_) noexcept nogil:
-    """Whether windows are of two single cells in each of two lines."""
+    """Whether windows have two single elements in each of two lines."""
     return plan.unit == 1 and plan.item_size == sizeof(lane) and plan.line.taps == 2 and plan.row.taps == 2
 
 
 cdef inline bint is_long_2x2(const FillPlan *plan, Py_ssize_t windows, const lane *values) noexcept nogil:
-    """Whether rows of such windows are chosen by the longest vectors: then from narrow codes."""
+    """Whether rows of 2 x 2 windows fill the longest vectors. Then their codes are narrow."""
     return is_window_2x2(plan, values) and branch_counted("rows that fill the longest vectors",
                                                           windows * min(sizeof(lane),
                                                                         <Py_ssize_t> NARROW_CODE_BYTES) >= LONG_BYTES)
@@ -210,14 +211,14 @@ cdef inline bint is_long_2x2(const FillPlan *plan, Py_ssize_t windows, const lan
 
 cdef inline bint contiguous_codes(const Job *job, const FillPlan *plan, const FillBlock *block,
                                   const uint32_t *relative, char *buffer, lane *codes) noexcept nogil:
-    """A block's codes one after the other; whether each index names a cell of its window."""
+    """Write a block's codes to `codes`. Returns whether each index names an element of its window."""
     cdef Py_ssize_t count = block_items(block)
     cdef int size = given_bytes(job, plan)
     cdef const char *indices = block.indices
     cdef bint has_outside = False
     cdef bint one_run = plan.all_indices or block.rows == 1 and (plan.rows_of_indices or block.windows == 1
                                                                  and plan.unit_index_step == size)
-    assert_in_block(job.code_size <= 1)  # windows of so few cells have no others
+    assert_in_block(job.code_size <= 1)  # windows of at most 255 elements have codes of one byte
     if not one_run:
         gather_block(buffer, indices, size, block.rows, plan.row.index_step, block.windows, plan.line.index_step,
                      block.unit, plan.unit_index_step, plan.rows_of_indices)
@@ -234,7 +235,10 @@ cdef inline bint contiguous_codes(const Job *job, const FillPlan *plan, const Fi
 
 
 cdef inline void_noinline find_relative_positions(const FillPlan *plan, uint32_t *relative) noexcept nogil:
-    """How far the first places of a block's windows are from that of its first window."""
+    """The first index of each window of a block, relative to that of the block's first window.
+
+    `relative` has FILL_MAX_BLOCK_ITEMS entries of 4 bytes. The highest one written, and read, is before most_rows *
+    most_windows * most_unit."""
     cdef Py_ssize_t row, window, at = 0
     cdef uint32_t position
     if not plan.index_size:
@@ -252,11 +256,11 @@ cdef inline void_noinline find_relative_positions(const FillPlan *plan, uint32_t
 cdef inline void_wide fill_lines(const FillPlan *plan, char *out, Py_ssize_t below, const lane *codes,
                                  const lane *values, Py_ssize_t rows, Py_ssize_t windows, Py_ssize_t unit,
                                  int first) noexcept nogil:
-    """The lines of each row of windows along its axis, from this one on: the next one lies so many bytes `below`."""
+    """The lines of each row of windows along the row axis, from line `first` on, `below` bytes apart."""
     cdef Py_ssize_t taps = plan.line.taps, step = plan.row.taps * below, row
     cdef lane tap_code = <lane> plan.line.code, code
     cdef bint single_elements = plan.unit == 1 and plan.item_size == sizeof(lane), twos = is_window_2x2(plan, values)
-    # Of each row, the windows that are chosen in vectors of mixed units.
+    # The windows of a row that whole vectors of several units fill.
     cdef Py_ssize_t mixed = (windows // plan.mixed.windows * plan.mixed.windows if lane is item1 and plan.mixed.vectors
                              else 0)
     cdef char *line_out
@@ -293,11 +297,13 @@ cdef inline void_wide fill_lines(const FillPlan *plan, char *out, Py_ssize_t bel
 
 cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBlock *block, const lane *codes,
                             const lane *values, char *stage) noexcept nogil:
-    """A block's windows, and the units that are left behind them: a row's lines along its axis at once, for each
-    combination of the outer ones."""
+    """A block's windows and the units behind them: all lines along the row axis, for each element of the outer axes.
+
+    `stage` is allocated with 2 * FILL_STAGE_BYTES + FILL_SPARE_BYTES. The highest byte written, and read, is before
+    lines * size."""
     cdef Py_ssize_t unit = block.unit * plan.item_size, units = block.windows * plan.line.taps
     cdef Py_ssize_t size = (units + block.rest_units) * unit, lines = block.rows * plan.row.taps, below, line
-    # Lines that follow each other go past the caches as one.
+    # Adjacent lines are stored as one.
     cdef Py_ssize_t runs = 1 if plan.adjacent else lines
     cdef bint whole = plan.pitch == unit and (plan.adjacent or block.rows == 1), staged
     cdef char *out
@@ -323,13 +329,13 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
 
 
 cdef inline void prefetch_next(const Job *job, const FillPlan *plan, const FillBlock *block) noexcept nogil:
-    """What follows this block's values and indices: spreading waits for memory else, a block after the other."""
+    """Prefetch the next block's values and indices."""
     cdef Py_ssize_t values = block_items(block) * plan.item_size, indices = block_items(block) * given_bytes(job, plan)
     if plan.all_values:
         prefetch_range(block.values + values, values)
     if plan.all_indices:
         prefetch_range(block.indices + indices, indices)
-    cunpool_keep()  # for a compiler drops functions that do nothing but fetch
+    cunpool_keep()  # else compilers drop a function that only prefetches
 
 
 cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane *_) noexcept nogil:
@@ -344,6 +350,9 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
     cdef char *indices = <char *> align_to_cache_line(indices_buffer)
     cdef Py_ssize_t number, most_elements
     cdef FillBlock block
+    # The first three buffers are allocated with FILL_BLOCK_BYTES + FILL_SPARE_BYTES from the cache line on. The highest
+    # byte written is before most_elements * size (of codes, as wide as a value), the highest byte read at most
+    # FILL_SPARE_BYTES behind it.
     most_elements = plan.most_rows * plan.most_windows * plan.most_unit
     assert_in_block(most_elements * max(plan.item_size, plan.index_size) <= FILL_BLOCK_BYTES)
     find_relative_positions(plan, relative)
@@ -361,7 +370,7 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
 
 
 cdef inline void fill_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
-    """One task: some blocks."""
+    """Fill one task's blocks."""
     cdef Py_ssize_t size = (<const FillPlan *> job.plan).item_size
     if size == 1:
         fill_blocks(job, task, found, <item1 *> NULL)

@@ -1,4 +1,4 @@
-# What windows that are spread are known by: the codes of their cells, one after the other, from codes or from places.
+# Window codes of a block, as wide as a lane and contiguous, from given codes or from indices.
 from libc.stdint cimport int64_t, uint32_t
 
 from cunpool._kernels.common.types cimport index, index4, index8, item1, void_inline, void_wide
@@ -11,7 +11,7 @@ cdef enum:
 
 cdef inline void_wide widen_codes(const item1 *given, Py_ssize_t count, Py_ssize_t taps, lane *codes,
                                   bint *has_outside) noexcept nogil:
-    """Codes as wide as a part, in whole vectors, of which the last one is done again."""
+    """Widen codes to lanes, in whole vectors. The last vector may overlap the one before."""
     cdef item1 largest = 0
     cdef Py_ssize_t left = count % WIDEN_VECTOR_CODES if count > WIDEN_VECTOR_CODES else 0, some = count - left, i
     while True:
@@ -42,7 +42,7 @@ cdef inline void_inline codes_of_indices(int line_count, const index *given, con
         code = 0xFFFFFFFF
         for line in range(line_count):
             tap = relative_index - line_first[line]
-            # A place lies in one stretch at most; a mask, because conditions do not always vectorise.
+            # An index lies in one line at most. A mask, because conditions do not always vectorise.
             code &= (line * line_taps + tap) | -<uint32_t> (tap >= line_taps)
         codes[i] = <lane> code
         outside_bits |= code
@@ -70,7 +70,7 @@ cdef inline void_wide convert_indices(const FillPlan *plan, const index *given, 
 cdef inline void convert_codes(const FillPlan *plan, const char *given, int code_size, Py_ssize_t taps,
                                const uint32_t *relative, Py_ssize_t count, uint32_t base, lane *codes,
                                bint *has_outside) noexcept nogil:
-    """The codes of so many windows of some `taps`, by what was given: codes, or places."""
+    """The codes of `count` windows of `taps` elements, from codes or from indices."""
     if code_size:
         widen_codes(<const item1 *> given, count, taps, codes, has_outside)
     elif plan.index_size == 4:

@@ -1,4 +1,4 @@
-# Lines of the output, chosen in whole vectors from their windows' values and codes. `_spread.pxd` says what for.
+# Lines of the output, selected in whole vectors from their windows' values and codes. `fill.pxd` says what a line is.
 from libc.stdint cimport uint8_t
 
 from cunpool._kernels.common.caches cimport cunpool_copy
@@ -11,8 +11,8 @@ from cunpool._kernels.unpooling.fill_select cimport (
 
 cdef inline void_inline select_unit(char *out, const lane *codes, const lane *values, Py_ssize_t unit,
                                     lane code) noexcept nogil:
-    """One unit, in whole vectors of which the last may overlap the one before. Written out for either length: as one
-    loop with the length for a parameter floats take 1.05 to 1.18 times as long."""
+    """One unit, in whole vectors. The last may overlap the one before. Both lengths are written out (speed): one loop
+    with the length as a parameter takes 1.05 to 1.18 times as long for floats."""
     cdef Py_ssize_t i, last, size = unit * sizeof(lane)
     cdef char[VECTOR_BYTES] some
     if size >= LONG_BYTES:
@@ -37,9 +37,9 @@ cdef inline void_inline select_unit(char *out, const lane *codes, const lane *va
 cdef inline void_inline select_units(char *out, Py_ssize_t pitch, const lane *codes, const lane *values,
                                      Py_ssize_t unit, Py_ssize_t windows, Py_ssize_t taps, lane code,
                                      lane tap_code) noexcept nogil:
-    """A line of units. Short ones are written as whole vectors, whose rest the next one overwrites."""
+    """A line of units. Short units are written as whole vectors, whose rest the next unit overwrites."""
     cdef Py_ssize_t window = 0, short = 0, size = unit * sizeof(lane), tap
-    if size == 2 * VECTOR_BYTES:  # as of 8 channels of floats, which take up to twice as long one unit at a time
+    if size == 2 * VECTOR_BYTES:  # 8 channels of float32, which take up to twice as long one by one (speed)
         for _ in range(windows):
             for tap in range(taps):
                 select_vector(out, codes, values, <lane> (code + tap * tap_code))
@@ -69,7 +69,8 @@ cdef inline void_inline select_units(char *out, Py_ssize_t pitch, const lane *co
 cdef inline void_noinline select_mixed_units(const MixedUnits *mixed, char *out, Py_ssize_t row_bytes,
                                              const char *codes, const char *values, Py_ssize_t rows, Py_ssize_t row,
                                              Py_ssize_t times, Py_ssize_t unit, int code, int tap_code) noexcept nogil:
-    """What whole vectors are of a line in each of some rows, `row` bytes of values apart: so many times all of them."""
+    """The part of a line that whole vectors fill, in each of `rows` rows whose values are `row` bytes apart: `times`
+    times all vectors of the plan."""
     cdef uint8_t wanted[MIXED_MAX_VECTORS][VECTOR_BYTES]
     cdef int vector, i
     for vector in range(mixed.vectors):
@@ -82,7 +83,7 @@ cdef inline void_noinline select_mixed_units(const MixedUnits *mixed, char *out,
 
 cdef inline void_inline select_line(int taps, char *out, const lane *codes, const lane *values, Py_ssize_t windows,
                                     lane code, lane tap_code) noexcept nogil:
-    """A line of single cells, in whole vectors: the last one overlaps the one before, or is put together elsewhere."""
+    """A line of single elements, in whole vectors. The last one overlaps the one before, or is copied from `spare`."""
     cdef char[MAX_LINE_TAPS * LONG_BYTES] some
     cdef Py_ssize_t vector_windows = LONG_BYTES // sizeof(lane), left = windows % vector_windows
     cdef Py_ssize_t count = windows - left, i
@@ -120,8 +121,7 @@ cdef inline void_inline select_pair_of_lines(bint long, char *out, Py_ssize_t be
 cdef inline void_inline select_line_pairs(bint long, char *out, Py_ssize_t below_bytes, Py_ssize_t row_bytes,
                                           const char *codes, const lane *values, Py_ssize_t rows, Py_ssize_t windows,
                                           lane code, lane code_below, lane tap_code) noexcept nogil:
-    """Two lines each of some rows of windows of two cells, by the longest vectors or the shortest, the last of which
-    may overlap the one before."""
+    """Two lines of each row of 2 x 2 windows, in long or short vectors. The last one may overlap the one before."""
     cdef Py_ssize_t code_size = min(sizeof(lane), <Py_ssize_t> NARROW_CODE_BYTES) if long else sizeof(lane), window
     cdef Py_ssize_t vector_windows = (LONG_BYTES if long
                                       else VECTOR_BYTES) // code_size, last = windows - vector_windows
@@ -141,7 +141,10 @@ cdef inline void_inline select_line_pairs(bint long, char *out, Py_ssize_t below
 cdef inline void_inline select_line_rows(int taps, char *out, Py_ssize_t row_bytes, const lane *codes,
                                          const lane *values, Py_ssize_t rows, Py_ssize_t windows, lane code,
                                          lane tap_code) noexcept nogil:
-    """One line each of some rows of single cells. Short ones as if they were one row, which is then taken apart."""
+    """One line of each row of single elements. Short rows are selected as one row in `stage` and copied from there.
+
+    `stage` is allocated with SHORT_STAGE_BYTES + MAX_LINE_TAPS * LONG_BYTES. The highest byte written, and
+    read, is before most * size."""
     cdef char[SHORT_STAGE_BYTES + MAX_LINE_TAPS * LONG_BYTES] stage
     cdef Py_ssize_t size = taps * windows * sizeof(lane), row
     cdef bint short = rows > 1 and windows * sizeof(lane) <= SHORT_ROW_BYTES

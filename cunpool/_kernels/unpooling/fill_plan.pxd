@@ -1,4 +1,4 @@
-# The plan of spreading: the axes as memory has them, and the blocks of windows that are worked on together.
+# The plan of fill: the axes in the order of the output's memory, and the blocks of windows.
 from libc.stdint cimport uint32_t
 
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
@@ -27,46 +27,46 @@ cdef enum:
 
 cdef struct Axis:
     Py_ssize_t full, pooled
-    Py_ssize_t taps         # cells of a window
-    Py_ssize_t rest         # cells behind the last window
+    Py_ssize_t taps         # elements of a window
+    Py_ssize_t rest         # elements behind the last window
     Py_ssize_t full_step, value_step, index_step    # bytes
-    Py_ssize_t code, position  # what a code and a place grow by from one cell to the next
-    bint in_run             # whether the values along it follow each other without gaps, with all axes further inside
+    Py_ssize_t code, position   # added to a code and an index from one element to the next
+    bint in_run             # whether values have no gaps along this axis and all inner ones
 
 
 cdef struct FillPlan:
-    # All that is known of a call before its tasks begin. The axes stand in the order of the output's memory.
+    # What tasks need beside the job. The axes are in the order of the output's memory.
     Axis outer[FILL_AXES]
     int outer_axes
-    Axis row                # rows that are worked on together
-    Axis line               # along which windows are neighbours
+    Axis row                # the axis next to the innermost
+    Axis line               # the innermost axis, but for a unit's
     Py_ssize_t item_size
-    Py_ssize_t unit         # entries
+    Py_ssize_t unit         # elements that are neighbours in memory and handled as one
     Py_ssize_t pitch        # bytes from one unit of a line to the next
     MixedUnits mixed
-    Py_ssize_t most_rows, most_windows, most_unit   # of a block,
-    Py_ssize_t row_parts, window_parts, unit_parts  # and into how many the rows, the windows and the units go
+    Py_ssize_t most_rows, most_windows, most_unit   # the size of a block
+    Py_ssize_t row_parts, window_parts, unit_parts  # blocks along each of these
     Py_ssize_t blocks
-    bint rows_of_values, rows_of_indices            # whether those of a row follow each other,
-    bint all_values, all_indices                    # and the rows too
-    Py_ssize_t unit_value_step, unit_index_step     # bytes, where they do not
-    Py_ssize_t values_run   # bytes of the values that follow each other without gaps: behind these nothing may be read
+    bint rows_of_values, rows_of_indices            # a row of these is contiguous
+    bint all_values, all_indices                    # so are consecutive rows
+    Py_ssize_t unit_value_step, unit_index_step     # bytes between neighbours of a unit
+    Py_ssize_t values_run   # bytes of values without gaps; nothing behind these may be read
     int element_kind          # as in `_unpool`'s KINDS
-    int index_size          # bytes of a place, 0 for codes
-    Py_ssize_t period       # rows after which places begin again: those of a plane, where rows of several are joined
+    int index_size          # bytes of an index, 0 for codes
+    Py_ssize_t period       # rows of a plane, after which indices begin at 0 again
     bint adjacent           # whether the lines of a block of rows follow each other in memory
-    int lines               # how many a window has
+    int lines               # lines of a window
     Py_ssize_t line_offset[FILL_MAX_LINES]   # bytes from a block's first line to each line of its first row of windows,
     item4 line_code[FILL_MAX_LINES]          # and the code of a window's first cell there
-    # A window's places are, in raster order, so many stretches, which are its lines in C order: how far the first place
-    # of each is from the window's first, and how many there are in each.
+    # The indices of a window, as its lines in C order: the lines, the distance of each from the first, and the elements
+    # of a line.
     int line_count
     uint32_t line_first[FILL_MAX_LINES]
     uint32_t line_taps
 
 
 cdef inline int sort_axes(const Job *job, Axis *axes) noexcept nogil:
-    """The axes that have more than one cell, as the output has them in memory, the outermost first; how many."""
+    """The axes with more than one element, in the order of the output's memory, outermost first. Returns the number."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t code = 1, position = 1
     cdef Axis axis
@@ -93,7 +93,7 @@ cdef inline int sort_axes(const Job *job, Axis *axes) noexcept nogil:
         axis.rest = axis.full - axis.pooled * axis.taps
         if axis.full == 1:
             continue
-        # Axes that are as far apart (or repeated) stay in logical order.
+        # Axes with equal strides, as where an array is repeated, stay in logical order.
         i = count
         while i > 0 and absolute(axes[i - 1].full_step) <= absolute(axis.full_step):
             i -= 1
@@ -113,7 +113,7 @@ cdef inline Axis unit_axis() noexcept nogil:
 
 
 cdef inline bint extend_run(Axis *axis, Py_ssize_t *run) noexcept nogil:
-    """Whether the values go on along this axis where the `run` of those along the axes further inside ends."""
+    """Whether values along this axis continue the run of the inner axes, which is then extended."""
     axis.in_run = axis.pooled == 1 or axis.value_step == run[0]
     if axis.in_run:
         run[0] *= axis.pooled
@@ -121,7 +121,7 @@ cdef inline bint extend_run(Axis *axis, Py_ssize_t *run) noexcept nogil:
 
 
 cdef inline void find_run(FillPlan *plan) noexcept nogil:
-    """How many bytes of the values follow each other without gaps, and along which axes."""
+    """Find the bytes of values without gaps, and the axes that they span."""
     cdef Py_ssize_t run = plan.item_size
     cdef int axis = plan.outer_axes - 1, k
     cdef bint goes_on = plan.unit_value_step == plan.item_size
@@ -138,7 +138,7 @@ cdef inline void find_run(FillPlan *plan) noexcept nogil:
 
 
 cdef inline void find_lines(const Job *job, FillPlan *plan) noexcept nogil:
-    """Where the lines of a window are, and which codes they have."""
+    """Find the offsets and codes of a window's lines."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t rest
     cdef int k, line, axis
@@ -161,7 +161,7 @@ cdef inline void find_lines(const Job *job, FillPlan *plan) noexcept nogil:
 
 
 cdef inline void join_rows_of_planes(FillPlan *plan, Py_ssize_t most) noexcept nogil:
-    """Make one row axis of the rows of several planes, if those of a plane are few and follow each other."""
+    """Make one row axis of the rows of several planes, where a plane has few rows and planes are adjacent."""
     cdef const Axis *outer
     while plan.outer_axes and plan.row.pooled * 2 <= most and plan.row.rest == 0:
         outer = &plan.outer[plan.outer_axes - 1]
@@ -181,7 +181,7 @@ cdef inline void join_rows_of_planes(FillPlan *plan, Py_ssize_t most) noexcept n
 
 
 cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
-    """How much of a row, or how many rows, are spread together."""
+    """Size the blocks: part of a row, or several rows."""
     cdef Py_ssize_t most = FILL_BLOCK_BYTES // max(plan.item_size,
                                                    max(<Py_ssize_t> plan.index_size, <Py_ssize_t> FILL_MIN_ITEM_BYTES))
     cdef Py_ssize_t blocks = 1
@@ -204,7 +204,7 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
 
 
 cdef inline bint has_few_windows_in_row(const Geometry *g, Py_ssize_t item_size) noexcept nogil:
-    """Whether a row has so few windows that to write it by their codes takes longer than to clear it and scatter."""
+    """Whether rows have so few windows that zeroing and scattering them is faster."""
     cdef Py_ssize_t most = FEW_WINDOWS_OF_BYTES if item_size == 1 else FEW_WINDOWS
     if branch_counted("cells of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
         most = FEW_WINDOWS_BEFORE_REST
@@ -212,7 +212,7 @@ cdef inline bint has_few_windows_in_row(const Geometry *g, Py_ssize_t item_size)
 
 
 cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
-    """Why clearing before takes less: there are so few windows for the cells, and those in rows so short. Or NULL."""
+    """Why scatter is faster, or NULL: windows are large and rows of them short, so that most of a line is zero."""
     cdef Py_ssize_t taps = element_count(job.g.kernel), width = job.g.pooled[2]
     cdef const char *why = NULL
     if job.code_size:
@@ -236,7 +236,7 @@ cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
 
 cdef inline int find_unit(const Axis *axes, int last, FillPlan *plan, Py_ssize_t item_size,
                           Py_ssize_t index_size) noexcept nogil:
-    """One unit: all planes that are neighbours, or one cell. Returns the last of the axes that are left."""
+    """Find the unit: all planes that are neighbours, or one element. Returns the last remaining axis."""
     plan.unit = 1
     plan.unit_value_step = item_size
     plan.unit_index_step = index_size
@@ -253,7 +253,7 @@ cdef inline int find_unit(const Axis *axes, int last, FillPlan *plan, Py_ssize_t
 
 
 cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept nogil:
-    """How a call is spread. Returns why it is not, or NULL."""
+    """Plan how a call is filled. Returns why it is not, or NULL."""
     cdef Axis axes[FILL_AXES]
     cdef const char *why = tiled_windows_why_not(&job.g)
     cdef Py_ssize_t item_size = job.item_size, index_size = job.index_size

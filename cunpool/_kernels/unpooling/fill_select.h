@@ -6,7 +6,7 @@
 
 #include "_kernels/common/types.h"
 
-/* As many values as a vector holds: each one whose code is this one, zero for the others. */
+/* One vector: the values whose code is the given one, zero for the others. */
 #if defined(__GNUC__)
 #define CUNPOOL_SELECT(name, type, size) \
     static CUNPOOL_INLINE void name(char *out, const char *codes, const char *values, type code) { \
@@ -29,7 +29,7 @@
         memcpy(out, chosen, size); \
     }
 #endif
-/* The same for the two codes of each of two lines, with what they choose side by side: windows of two cells. */
+/* The same for windows of 2 x 2: the two codes of each of two lines, with both selections interleaved. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define CUNPOOL_HAS_PAIRS 1
 #define CUNPOOL_SELECT_PAIR(name, type, ...) \
@@ -64,10 +64,10 @@ CUNPOOL_SELECT_PAIR(cunpool_select_pair_8, uint64_t, 0, 2)
 #define cunpool_select_pair_4(out, below, codes, values, code, code_below, tap_code)
 #define cunpool_select_pair_8(out, below, codes, values, code, code_below, tap_code)
 #endif
-/* The same of four such vectors, for the compiler to make as few of as it can: of vectors that are longer than the
-   processor's GCC compares cell by cell. */
+/* The same for 64 bytes of codes. A plain loop, which the compiler divides into the widest vectors: GCC compares vector
+   types that are wider than the processor's lane by lane. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define CUNPOOL_ROLLED _Pragma("GCC unroll 1") /* of what it has unrolled it makes no vectors */
+#define CUNPOOL_ROLLED _Pragma("GCC unroll 1") /* GCC does not vectorise a loop that it has unrolled */
 #else
 #define CUNPOOL_ROLLED
 #endif
@@ -92,8 +92,7 @@ CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_1_long, item1, item1)
 CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_2_long, item2, item2)
 CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_4_long, item4, item4)
 CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_8_long, item8, item4)
-/* The same of four vectors, for the compiler to make as few of as it can: of vectors that are longer than the
-   processor's GCC compares cell by cell. */
+/* One code for 64 bytes of values, as a plain loop for the same reason. */
 #define CUNPOOL_SELECT_LONG(name, item) \
     static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, const char *CYTHON_RESTRICT codes, \
                                      const char *CYTHON_RESTRICT values, item code) { \
@@ -110,8 +109,8 @@ CUNPOOL_SELECT_LONG(cunpool_select_2_long, item2)
 CUNPOOL_SELECT_LONG(cunpool_select_4_long, item4)
 CUNPOOL_SELECT_LONG(cunpool_select_8_long, item8)
 
-/* A line of units of a few bytes, or the most of it: some vectors, again and again, whose bytes are brought into
-   another order, and have codes of their own. The first processors of x86-64 have no instruction for that. */
+/* A line of units of a few bytes: the same `vectors` again and again, each with its order of bytes and its codes. SSE2
+   has no instruction that shuffles bytes. */
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))
 #define CUNPOOL_HAS_SHUFFLE 1
 static void cunpool_select_mixed(char *out, const char *codes, const char *values, Py_ssize_t times,

@@ -1,5 +1,5 @@
-# Choosing: a vector of values, each one whose code is the one that is asked for, zero for the others. `_lines.pxd` puts
-# lines together from these.
+# Select: one vector of output, with each value whose code is the given one, and zero for the others. `fill_lines.pxd`
+# writes lines of the output with it.
 from libc.stdint cimport uint8_t
 
 from cunpool._kernels.common.checks cimport branch_counted
@@ -26,7 +26,7 @@ cdef extern from "_kernels/unpooling/fill_select.h":
     void cunpool_select_4_long(char *out, const char *codes, const char *values, item4 code) noexcept nogil
     void cunpool_select_8_long(char *out, const char *codes, const char *values, item8 code) noexcept nogil
 
-# What values are moved as: entries of 16 bytes are two parts, with the same code.
+# A lane of a vector. Values are moved as bits. An element of 16 bytes takes two lanes with the same code.
 ctypedef fused lane:
     item1
     item2
@@ -34,29 +34,28 @@ ctypedef fused lane:
     item8
 
 cdef enum:
-    VECTOR_BYTES = 16       # bytes of the shortest vector that is written,
-    LONG_BYTES = 64         # and of the longest
-    NARROW_CODE_BYTES = 4   # bytes of a code, at most, where windows of two are chosen by these: less has to be written
-    MAX_LINE_TAPS = 4       # cells that a window may have along a line of single cells
-    SHORT_ROW_BYTES = 2 * LONG_BYTES        # bytes of the values of a row that is worked on together with others,
-    SHORT_STAGE_BYTES = 1 << 12     # in so many bytes of the output
-    MIXED_MAX_VECTORS = 9   # vectors that are as long as some windows, at most: 3 cells of 3 bytes ask for so many
+    VECTOR_BYTES = 16       # of the shortest vector that is written
+    LONG_BYTES = 64         # of the longest vector that is written
+    NARROW_CODE_BYTES = 4   # codes of 8-byte lanes are narrowed to these where windows of 2 fill long vectors (speed)
+    MAX_LINE_TAPS = 4       # longer windows of single elements are scattered: each length has a loop of its own (speed)
+    SHORT_ROW_BYTES = 2 * LONG_BYTES    # rows with fewer bytes of values are selected several at a time (speed)
+    SHORT_STAGE_BYTES = 1 << 12     # output bytes of the rows that are selected at a time
+    MIXED_MAX_VECTORS = 9   # 9 vectors hold 16 windows of 3 units of 3 bytes, the least common multiple
 
 
 cdef struct MixedUnits:
-    # How a line of units of a few bytes is chosen in whole vectors, of which so many are as long as some `windows`.
-    # Each takes its bytes from the values, and the codes, that begin at `at`: which one, and of which tap its code is.
-    int vectors             # 0 where units are not chosen together
+    # A line of units of a few bytes, selected in whole vectors: `vectors` of them are as long as `windows` windows.
+    int vectors             # 0 where units are selected one by one
     Py_ssize_t windows
-    Py_ssize_t at[MIXED_MAX_VECTORS]
-    uint8_t order[MIXED_MAX_VECTORS][VECTOR_BYTES]
-    uint8_t tap[MIXED_MAX_VECTORS][VECTOR_BYTES]
+    Py_ssize_t at[MIXED_MAX_VECTORS]    # bytes from the first value, and code, to the first that a vector takes
+    uint8_t order[MIXED_MAX_VECTORS][VECTOR_BYTES]  # which value, counted from there, goes to each byte of a vector
+    uint8_t tap[MIXED_MAX_VECTORS][VECTOR_BYTES]    # and to which element of its window along the line
 
 
 cdef inline void_noinline plan_mixed_units(Py_ssize_t unit, Py_ssize_t taps, MixedUnits *mixed) noexcept nogil:
-    """How units of so many bytes are chosen together."""
+    """Plan how units of `unit` bytes are selected together."""
     cdef Py_ssize_t window = unit * taps, vectors = 1, vector, i, behind
-    cdef Py_ssize_t begin = 0, tap = 0, byte = 0  # where the window's values begin, its tap, and the byte of that
+    cdef Py_ssize_t begin = 0, tap = 0, byte = 0  # bytes to the window's values, its tap, and the byte of the unit
     mixed.vectors = 0
     while vectors <= MIXED_MAX_VECTORS and vectors * VECTOR_BYTES % window:
         vectors += 1

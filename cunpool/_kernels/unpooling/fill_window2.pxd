@@ -1,5 +1,5 @@
-# Selecting: the output's rows, front to back, of windows of 2 that lie side by side in contiguous rows, by places.
-# It is spreading without the step from places to codes, which is worth it for entries of four and eight bytes.
+# Fill for windows of 2 by indices, in contiguous rows. Indices are compared without the step to codes, which is faster
+# for elements of 4 and 8 bytes.
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
@@ -22,24 +22,24 @@ cdef enum:
 
 
 cdef struct Tile:
-    # Windows that are selected together: `count` neighbours of some pooled rows, and where they and their cells lie.
+    # `count` windows of each of `rows` pooled rows.
     Py_ssize_t count, rows
-    bint nontemporal             # whether the cells go past the caches
+    bint nontemporal        # whether the output is written by non-temporal stores
     const char *values
     const char *indices
-    char *out[2]            # the lines of the output that are written, for the first pooled row,
-    uint32_t first[2]       # and the place of the first cell in each of them;
-    Py_ssize_t out_row      # bytes to those of the next pooled row
-    uint32_t first_row
-    uint32_t area           # from a line to the one behind it, in windows of 2 x 2 x 2
-    uint32_t outside_bits  # the bits of how far each index is from the nearest line of its window, and of all indices
-    int64_t index_bits
+    char *out[2]            # one or two lines of the output, for the first pooled row
+    uint32_t first[2]       # the index of the first element in each of these
+    Py_ssize_t out_row      # bytes from there to the lines of the next pooled row
+    uint32_t first_row      # elements from there to the lines of the next pooled row
+    uint32_t area           # elements from a line to the same line of the next layer
+    uint32_t outside_bits   # distances of indices from the nearest line of their windows, by `or`
+    int64_t index_bits      # all indices, combined by `or`
 
 
 cdef inline void_inline window2_row(int lines, bint has_layers, uint32_t area, element **out, const uint32_t *first,
                                     const element *values, const index *indices, Py_ssize_t count,
                                     uint32_t *outside_bits, index *index_bits) noexcept nogil:
-    """The cells of `count` windows in 1 or 2 `lines` of the output.
+    """Fill the elements of `count` windows in 1 or 2 `lines` of the output.
 
     An index has to lie in one of the lines, or if windows have layers, in one of as many `area` elements on. Their
     low 32 bits are compared, because planes are smaller than 2**31. It vectorises where `lines` and `has_layers` are
@@ -51,7 +51,7 @@ cdef inline void_inline window2_row(int lines, bint has_layers, uint32_t area, e
     cdef element value
     cdef index all_bits = 0
     cdef uint32_t relative_index, position, nearest, row_bits = 0
-    # In whole vectors, of which the last one does some windows again.
+    # Whole vectors. The last one may overlap the one before.
     cdef Py_ssize_t left = count % VECTOR_WINDOWS if count > VECTOR_WINDOWS else 0, some = count - left, i
     cdef int line, tap
     for line in range(lines):
@@ -113,7 +113,7 @@ cdef inline void_inline window2_tile_rows(const Job *job, int lines, bint has_la
 
 cdef inline void_wide window2_tile_lines(const Job *job, int lines, bint has_layers, Tile *tile, element *full,
                                          index *index_type) noexcept nogil:
-    """`window2_tile_rows` compiled apart for what there is."""
+    """`window2_tile_rows`, compiled for each number of lines and layers."""
     if lines == 1:
         window2_tile_rows(job, 1, False, tile, full, index_type)
     elif has_layers:
@@ -124,7 +124,7 @@ cdef inline void_wide window2_tile_lines(const Job *job, int lines, bint has_lay
 
 cdef inline void stream_lines(char *target, element *stage, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t rest,
                               Py_ssize_t width) noexcept nogil:
-    """Copy lines past the caches; the `rest` of each, behind the windows, is zero."""
+    """Copy lines by non-temporal stores. The `rest` elements of each, behind the windows, become zero."""
     cdef Py_ssize_t line
     for line in range(lines):
         memset(stage + (line + 1) * pitch - rest, 0, rest * sizeof(element))
@@ -149,9 +149,12 @@ cdef inline void prefetch_lines(const char *target, Py_ssize_t lines, Py_ssize_t
 
 cdef inline bint window2_tile(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Tile *tile,
                               element *full, index *index_type) noexcept nogil:
-    """The output's cells that belong to a tile, whose first window is at (d, h, w). Whether no index is a stray."""
+    """Fill the output of a tile, whose first window is at (d, h, w). Returns whether all indices are in their windows.
+
+    `stage` is allocated with 2 * WINDOW2_LAYER_BYTES, one for each layer of a window. The highest byte of a layer that
+    is written, and read, is before kernel[1] * rows * pitch * size."""
     cdef char stage_room[2 * WINDOW2_LAYER_BYTES + CACHE_LINE]
-    cdef char *stage = <char *> align_to_cache_line(stage_room)  # for one depth and the next
+    cdef char *stage = <char *> align_to_cache_line(stage_room)
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = sizeof(element), width = g.full[2], rows = tile.rows, used = 2 * tile.count
     cdef Py_ssize_t rest = width - 2 * g.pooled[2] if w + tile.count == g.pooled[2] else 0
@@ -181,7 +184,7 @@ cdef inline bint window2_tile(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py
             some += 1
             if k == lines or some == 2:
                 window2_tile_lines(job, some, lines == 4, tile, full, index_type)
-                tile.area = -tile.area  # of the second layer's indices, those in the first are no strays
+                tile.area = -tile.area  # indices in the first layer are inside, too, when the second is filled
                 some = 0
         while tile.nontemporal and some == 0 and done <= kd:
             stream_lines(target + done * area * size, <element *> (stage + done * WINDOW2_LAYER_BYTES),
@@ -192,9 +195,9 @@ cdef inline bint window2_tile(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py
 
 cdef inline bint fill_window2_rows(const Job *job, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t row_end,
                                    Py_ssize_t begin, Py_ssize_t end, element *full, index *index_type) noexcept nogil:
-    """The output's rows that belong to some pooled rows of a plane, front to back.
+    """Fill the output of some pooled rows of a plane, the windows `begin` to `end` of each, in the order of memory.
 
-    Of each row, the windows from `begin` to `end`. Returns at the first stray, and whether there was none.
+    Returns whether all indices are in their windows, and returns at the first that is not.
     """
     cdef const Geometry *g = &job.g
     cdef char *into = plane_address(&job.full, job.channels, plane)
@@ -218,7 +221,7 @@ cdef inline bint fill_window2_rows(const Job *job, Py_ssize_t plane, Py_ssize_t 
                                 sizeof(element) - job.full.data >= job.cached_bytes)
             tile.rows = rows
             tile.count = count = min(end - w, chunk)
-            # Of windows of two cells more is read than written. Of others, to fetch it too takes longer.
+            # Windows of 2 x 1 read more than they write. Prefetching others takes longer (speed).
             if tile.nontemporal and rows == 1 and g.kernel[0] * g.kernel[1] == 1:
                 prefetch_range(element_address(&job.pooled, job.channels, plane, d, h, w + count),
                                count * sizeof(element))
@@ -230,7 +233,7 @@ cdef inline bint fill_window2_rows(const Job *job, Py_ssize_t plane, Py_ssize_t 
         row += rows
         if end < g.pooled[2]:
             continue
-        # What lies beyond the last windows.
+        # The elements behind the last windows.
         for kd in range(g.kernel[0]):
             position = ((d * g.kernel[0] + kd) * height + h * g.kernel[1]) * width
             if used < width and not tile.nontemporal:
@@ -246,7 +249,7 @@ cdef inline bint fill_window2_rows(const Job *job, Py_ssize_t plane, Py_ssize_t 
 
 
 cdef inline const char *window2_why_not(const Job *job) noexcept nogil:
-    """Why selecting does not serve a call, or is not worth while; or NULL."""
+    """Why the method does not serve a call, or another is faster; or NULL."""
     cdef Py_ssize_t width = job.g.pooled[2]
     cdef const char *why
     if job.code_size:

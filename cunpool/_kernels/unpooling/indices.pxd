@@ -1,4 +1,4 @@
-# Where indices point: planes split, and the rows that can reach a stretch of one.
+# Indices as positions in memory, planes that are split between tasks, and the pooled rows that can name a part of one.
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
@@ -16,7 +16,7 @@ cdef enum:
 
 cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full,
                              int spatial, bint codes):
-    """The job of moving between a pooled and a full array by indices."""
+    """Fill the job of a call that moves elements between a pooled and a full array by indices."""
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     job.g = geometry_of(sizes)
     job.pooled = view_of(pooled, spatial)
@@ -40,7 +40,7 @@ cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndar
 
 cdef inline Py_ssize_t offset_of(const Job *job, bint is_uniform, Py_ssize_t stride_bytes,
                                  Py_ssize_t position) noexcept nogil:
-    """Bytes from a full plane's start to `position`, counted in raster order.
+    """Bytes from a full plane's start to the element of index `position`.
 
     Loops are compiled apart for uniform planes, in which all neighbours in raster order are `stride_bytes` apart.
     """
@@ -49,7 +49,7 @@ cdef inline Py_ssize_t offset_of(const Job *job, bint is_uniform, Py_ssize_t str
         return position * stride_bytes
     width = job.g.full[2]
     height = job.g.full[1]
-    # The half keeps what is rounded away from the wrong side; dividing takes several times as long.
+    # Adding 0.5 keeps rounding from changing the integer part. A division takes several times as long (speed).
     if job.inv_width:
         row = <Py_ssize_t> ((position + 0.5) * job.inv_width)
         if job.g.full[0] > 1:
@@ -62,7 +62,7 @@ cdef inline Py_ssize_t offset_of(const Job *job, bint is_uniform, Py_ssize_t str
 
 
 cdef inline bint is_gapless(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
-    """Whether the cells of so many full planes, in whatever order, fill the memory from the first one on."""
+    """Whether the elements of `batch` x `channels` planes fill memory without gaps, in any order of the axes."""
     cdef Py_ssize_t *count = [batch, channels, job.g.full[0], job.g.full[1], job.g.full[2]]
     cdef Py_ssize_t *stride_bytes = [job.full.batch_bytes, job.full.channel_bytes, job.full.axis_bytes[0],
                                      job.full.axis_bytes[1], job.full.axis_bytes[2]]
@@ -78,7 +78,7 @@ cdef inline bint is_gapless(const Job *job, Py_ssize_t size, Py_ssize_t batch, P
 
 cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_t count,
                                    Py_ssize_t size) noexcept nogil:
-    """Zero some cells of `size` bytes, `stride_bytes` bytes apart: calling `memset` for each takes longer."""
+    """Zero elements of `size` bytes at a constant stride. `memset` for each takes longer (speed)."""
     cdef Py_ssize_t i
     if size == 1:
         for i in range(count):
@@ -99,7 +99,7 @@ cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_
 
 cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
                                     Py_ssize_t size) noexcept nogil:
-    """`zero_range` where cells don't follow each other in raster order."""
+    """`zero_range` where elements are not adjacent in raster order."""
     cdef Py_ssize_t width = job.g.full[2], elements
     if job.raster_stride_bytes:
         zero_strided(out + low * job.raster_stride_bytes, job.raster_stride_bytes, high - low, size)
@@ -114,7 +114,7 @@ cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, P
 
 
 cdef inline void zero_range(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
-    """Zero the cells `low` to `high`, each of `size` bytes, of a full plane, or of all lanes."""
+    """Zero the elements `low` to `high` of `size` bytes, of one full plane or of all interleaved ones."""
     size *= job.interleaved_planes
     if low >= high:
         return
@@ -126,7 +126,7 @@ cdef inline void zero_range(const Job *job, char *out, Py_ssize_t low, Py_ssize_
 
 cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
                          Py_ssize_t *band) noexcept nogil:
-    """The cells, in raster order, between which all windows of a pooled row lie; in 1d, of a part of the row."""
+    """The range of indices in which the windows of a pooled row lie, or in 1d those of a part of the row."""
     cdef Py_ssize_t first[3]
     cdef Py_ssize_t last[3]
     cdef Py_ssize_t *low = [d, h, w]
@@ -145,10 +145,10 @@ cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize
 
 
 cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogil:
-    """Where stretch number `part` of a split plane begins: where a pooled row's windows do, if there are enough."""
+    """The first index of part number `part` of a split plane: the begin of a pooled row's windows, if rows suffice."""
     cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = element_count(job.g.full), row
     cdef Py_ssize_t band[2]
-    # Where the padding in front holds more than one layer of windows, these begin together, and rows in no order.
+    # Layers of windows that lie in the padding in front begin at the same index, and their rows are in no order.
     if (part == 0 or part == job.parts_per_plane
             or branch_counted("fewer rows than parts of a plane", rows < job.parts_per_plane)
             or branch_counted("layers that begin together",
@@ -160,7 +160,7 @@ cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogi
 
 
 cdef inline void split_planes(Job *job, int threads) noexcept nogil:
-    """Some tasks for each thread, so that one who is held up does not hold up the rest."""
+    """Divide the job into several tasks for each thread, so that a delayed thread does not delay the others (speed)."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes
     cdef Py_ssize_t wanted = 1 if threads == 1 else 4 * threads
     cdef Py_ssize_t size = element_count(job.g.full)

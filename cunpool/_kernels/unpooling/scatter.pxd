@@ -1,4 +1,4 @@
-# The loops that scattering consists of: entries put where their indices say, by kind of entry and width of a place.
+# Scatter: store elements, or add numbers, where their indices point. One loop for each kind of element and index type.
 from libc.stdint cimport int64_t, uint64_t
 
 from cunpool._kernels.common.caches cimport cunpool_keep, prefetch_range, PREFETCH_WINDOWS
@@ -15,7 +15,7 @@ cdef inline void_inline scatter_elements(const Job *job, char *out, Py_ssize_t o
                                          const char *indices, Py_ssize_t index_bytes, Py_ssize_t count, uint64_t low,
                                          uint64_t span, element *full, index *index_type,
                                          Py_ssize_t *outside_count) noexcept nogil:
-    """Put `count` values where their indices say, and count those that are not from `low` on for `span` cells.
+    """Store `count` values where their indices point, and count the indices not from `low` on for `span` elements.
 
     Value number i belongs to the plane that starts `i * out_bytes` bytes after `out`. One unsigned comparison, in 64
     bits whatever the index type, is both bounds at once.
@@ -61,16 +61,16 @@ cdef inline void_inline scatter_pairs(const Job *job, char *out, Py_ssize_t out_
 
 cdef inline void prefetch_inputs(const Job *job, const char *values, Py_ssize_t values_size, const char *indices,
                                  Py_ssize_t indices_size) noexcept nogil:
-    """Have the processor read what will be put soon, of indices further ahead: most are longer than their values."""
+    """Prefetch values, and indices at twice the distance, because most indices are longer than their values (speed)."""
     prefetch_range(values + job.prefetch_bytes, values_size)
     prefetch_range(indices + 2 * job.prefetch_bytes, indices_size)
-    cunpool_keep()  # for a compiler drops functions that do nothing but fetch
+    cunpool_keep()  # else compilers drop a function that only prefetches
 
 
 cdef inline void_inline scatter_contiguous(const Job *job, char *out, const char *values, const char *indices,
                                            Py_ssize_t count, uint64_t low, uint64_t span, element *full,
                                            index *index_type, Py_ssize_t *outside_count) noexcept nogil:
-    """`scatter_pairs` where everything is contiguous: of large arrays some at a time, with inputs fetched ahead."""
+    """`scatter_pairs` for contiguous arrays. Large arrays are worked on in parts, whose inputs are prefetched."""
     cdef Py_ssize_t some
     while count:
         some = min(count, <Py_ssize_t> PREFETCH_WINDOWS) if job.prefetch_bytes else count
@@ -106,8 +106,10 @@ cdef inline Py_ssize_t scatter_row(const Job *job, char *out, const char *values
                                    const char *indices, Py_ssize_t index_bytes, Py_ssize_t count, Py_ssize_t low,
                                    Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, element *full,
                                    index *index_type) noexcept nogil:
-    """Neighbours in a plane, as far as they belong from `low` to `high`: the loops are compiled apart for contiguous
-    ones, in whole planes and else, for even planes, and for others."""
+    """Store the values of a row whose indices are from `low` to `high`.
+
+    The loop is compiled for contiguous arrays, in whole planes and in parts, for uniform planes, and for all others.
+    """
     cdef bint contiguous = (job.raster_stride_bytes == sizeof(element) and value_bytes == sizeof(element)
                             and index_bytes == sizeof(index))
     cdef bint whole_band = low <= band and band_end <= high
@@ -137,7 +139,7 @@ cdef inline Py_ssize_t scatter_row(const Job *job, char *out, const char *values
 cdef inline Py_ssize_t scatter_channels(const Job *job, char *out, const char *values, const char *indices,
                                         Py_ssize_t count, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
                                         Py_ssize_t band_end, element *full, index *index_type) noexcept nogil:
-    """One cell of each channel, as far as they belong from `low` to `high`: compiled apart for whole planes."""
+    """Store one element of each channel whose index is from `low` to `high`. Compiled apart for whole planes."""
     cdef bint whole_band = low <= band and band_end <= high
     cdef Py_ssize_t outside = 0
     if not whole_band:
@@ -173,7 +175,7 @@ cdef inline void_inline scatter_each_plane(const Job *job, bint prefetching, Py_
 
 cdef inline Py_ssize_t scatter_planes(const Job *job, Py_ssize_t plane, Py_ssize_t end, element *full,
                                       index *index_type) noexcept nogil:
-    """`scatter_each_plane` for planes that have been cleared: small ones want few instructions around the loop."""
+    """`scatter_each_plane` for zeroed planes. Small planes need few instructions around the loop (speed)."""
     cdef Py_ssize_t outside = 0
     if job.prefetch_bytes:
         scatter_each_plane(job, True, plane, end, full, index_type, &outside)
@@ -184,7 +186,7 @@ cdef inline Py_ssize_t scatter_planes(const Job *job, Py_ssize_t plane, Py_ssize
 
 cdef inline void scatter_unchecked(element *out, const element *values, const index4 *positions,
                                    Py_ssize_t count) noexcept nogil:
-    """`scatter_elements` where all places are known to lie in the plane."""
+    """`scatter_elements` where all indices are known to lie in the plane."""
     cdef Py_ssize_t i = 0
     if element is float4 or element is float8:
         while i + 1 < count:
@@ -204,7 +206,7 @@ ctypedef void (*ScatterUnchecked)(char *, const char *, const index4 *, Py_ssize
 
 
 cdef struct ScatterOps:
-    # The loops for entries of one kind. The first three by whether places have 64 bits.
+    # The loops for one kind of element. The first three by whether indices have 64 bits.
     ScatterRow row[2]
     ScatterChannels across[2]
     ScatterPlanes planes[2]

@@ -1,4 +1,4 @@
-# Window codes decoded: each says which cell of its window is meant, and becomes a place in the plane.
+# Window codes decoded to indices, for scatter and gather.
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
@@ -10,24 +10,25 @@ from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_noinline, void_wide
 
 cdef enum:
-    DECODE_MAX_CODES = 512  # codes that are decoded together at most,
-    DECODE_VECTOR_CODES = 64        # and always so many of them, that no loop ends in part of a vector
-    PLANE_AXIS = 0          # the axes of a block
+    DECODE_MAX_CODES = 512  # codes of a block: its buffers stay in L1 (speed)
+    DECODE_VECTOR_CODES = 64    # loops run over multiples of this, in whole vectors (speed)
+    # The axes of a block: planes, layers, rows, width.
+    PLANE_AXIS = 0
     WIDTH_AXIS = 3
-    QUOTIENT_SHIFT = 20     # of the products by which codes are divided
+    QUOTIENT_SHIFT = 20     # codes are divided by a product and this shift
 
 
 cdef struct Decoder:
-    # What is known of a call's window codes before its tasks begin.
-    # Windows, per axis, whose codes are decoded together: some planes, some layers of one, some rows, or part of a row.
+    # How a call's window codes are decoded, planned before its tasks begin.
+    # The windows of a block along each axis: some planes, some layers of one, some rows, or part of a row.
     Py_ssize_t block_windows[4]
-    Py_ssize_t windows[4]       # and how many there are
-    bint has_layers               # whether windows have layers, or lie beyond some
-    bint is_wide                # whether 32 bits are not enough for where a window's cells are: places have 64 then
-    uint32_t row_reciprocal        # a code's row and layer are a quotient, that is a product and a shift
+    Py_ssize_t windows[4]       # windows of the whole call
+    bint has_layers               # whether windows have several layers, or begin in another than the first
+    bint is_wide                # whether indices, or positions in the padding, need 64 bits
+    uint32_t row_reciprocal        # reciprocals, shifted by QUOTIENT_SHIFT
     uint32_t layer_reciprocal
-    # Where the window of each code of a block begins, seen from the first of them: along each axis, and in raster order
-    # from the first plane on. Where channels go together so many follow each other that have the same one.
+    # The begin of each code's window relative to that of the block's first one, along each axis and as an index from
+    # the first plane on. Interleaved channels repeat each entry.
     int32_t d[DECODE_MAX_CODES]
     int32_t h[DECODE_MAX_CODES]
     int32_t w[DECODE_MAX_CODES]
@@ -35,10 +36,10 @@ cdef struct Decoder:
 
 
 cdef struct CodeBlock:
-    # Windows whose codes are decoded together: the first of them, and how many along each axis.
+    # Windows whose codes are decoded together: the first one, and the number along each axis.
     Py_ssize_t at[4]
     Py_ssize_t count[4]
-    Py_ssize_t interleaved        # codes of each of them, which are neighbours
+    Py_ssize_t interleaved        # channels of each window that are neighbours
 
 
 cdef inline Py_ssize_t code_count(const CodeBlock *block) noexcept nogil:
@@ -50,11 +51,11 @@ cdef inline Py_ssize_t round_up_codes(Py_ssize_t count) noexcept nogil:
 
 
 cdef inline bint needs_64_bits(const Geometry *g, bint has_layers) noexcept nogil:
-    """Whether a window has cells, if only in the padding, that 32 bits are not enough for, or too many to divide."""
+    """Whether an element of a window, even in the padding, needs 64 bits, or a code is too large to be divided."""
     cdef int64_t elements_in_window = element_count(g.kernel), row = g.kernel[2]
     cdef int axis
     for axis in range(3):
-        # Padding is less than these together, for the array has cells.
+        # Padding is less than the sum of these, because the array has elements.
         if (g.kernel[axis] - 1) * g.dilation[axis] >> 29 or g.pooled[axis] * g.stride[axis] >> 30:
             return True
     return (element_count(g.full) > 0x7FFFFFFF or g.kernel[0] * g.kernel[1] >> 32 - QUOTIENT_SHIFT
@@ -62,14 +63,14 @@ cdef inline bint needs_64_bits(const Geometry *g, bint has_layers) noexcept nogi
 
 
 cdef inline bint can_join_planes(const Job *job) noexcept nogil:
-    """Whether places can be counted from another plane's start, and the pooled planes are evenly apart as well."""
+    """Whether indices can be counted from another plane's start: full planes are adjacent, pooled ones uniform."""
     return (branch_counted("full planes that follow each other", are_full_planes_adjacent(job))
             and branch_counted("pooled planes as far apart as the next", job.pooled.uniform_planes
                                and job.indices.uniform_planes))
 
 
 cdef inline void plan_decoder(const Job *job, Decoder *codes) noexcept nogil:
-    """Fill `codes`: how a call's window codes are decoded."""
+    """Plan how a call's window codes are decoded."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = element_count(g.full)
     cdef Py_ssize_t interleaved = min(job.interleaved_planes, <Py_ssize_t> DECODE_MAX_CODES)
@@ -79,7 +80,7 @@ cdef inline void plan_decoder(const Job *job, Decoder *codes) noexcept nogil:
     codes.windows = [job.batch * job.channels // job.interleaved_planes, g.pooled[0], g.pooled[1], g.pooled[2]]
     for axis in range(WIDTH_AXIS, PLANE_AXIS - 1, -1):
         codes.block_windows[axis] = min(left, codes.windows[axis])
-        # Rows go together if they are whole, and so do layers; there may be none at all.
+        # Only whole rows are joined, and only whole layers. There may be none at all.
         left = left // codes.windows[axis] if 0 < codes.windows[axis] <= left and job.interleaved_planes == 1 else 1
     codes.has_layers = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
     codes.is_wide = branch_counted("windows that reach far", needs_64_bits(g, codes.has_layers))
@@ -121,7 +122,7 @@ cdef inline void locate_block(const Job *job, Py_ssize_t number, CodeBlock *bloc
 
 
 cdef inline void first_block(const Job *job, Py_ssize_t plane, CodeBlock *block) noexcept nogil:
-    """The first windows of one plane, or of all lanes."""
+    """The first block of one plane, or of all interleaved planes."""
     block.interleaved = job.interleaved_planes
     block.at = [plane // job.interleaved_planes, 0, 0, 0]
     block.count = (<const Decoder *> job.decoder).block_windows
@@ -137,7 +138,7 @@ cdef inline void row_block(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ss
 
 
 cdef inline void next_block(const Job *job, CodeBlock *block) noexcept nogil:
-    """Go on with the windows behind these, in raster order."""
+    """The next block in raster order."""
     cdef const Decoder *codes = <const Decoder *> job.decoder
     cdef int axis = WIDTH_AXIS
     block.at[WIDTH_AXIS] += block.count[WIDTH_AXIS]
@@ -150,7 +151,7 @@ cdef inline void next_block(const Job *job, CodeBlock *block) noexcept nogil:
 
 
 cdef inline Py_ssize_t block_stride(const View *view, const CodeBlock *block) noexcept nogil:
-    """Bytes between neighbours of a block where that is the same for all of them, else 0."""
+    """Bytes between neighbours of a block in raster order, or 0 where that varies."""
     cdef Py_ssize_t stride_bytes = raster_stride(view, &block.count[1]), elements = element_count(&block.count[1])
     if block.count[PLANE_AXIS] == 1:
         return stride_bytes
@@ -171,7 +172,7 @@ cdef inline Py_ssize_t row_offset(const View *view, const CodeBlock *block, Py_s
 
 
 cdef inline void pack_codes(const Job *job, const char *codes, const CodeBlock *block, char *into) noexcept nogil:
-    """Copy the codes of a block one after the other."""
+    """Copy the codes of a block to contiguous memory."""
     cdef Py_ssize_t size = job.code_size, stride_bytes = job.indices.axis_bytes[2]
     cdef Py_ssize_t interleaved = block.interleaved, width = block.count[WIDTH_AXIS]
     cdef Py_ssize_t rows = row_count(block), raster_bytes = block_stride(&job.indices,
@@ -202,8 +203,8 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
                                        bint *all_inside) noexcept nogil:
     """`decode_32_bits` for windows that are `has_layers`, or not.
 
-    All of it is unsigned: a code that names none may take a position past 32 bits, and then it wraps. That changes no
-    result, for `outside` has its highest bit then, whatever the others are.
+    All arithmetic is unsigned, and wraps for codes that name no element. That changes no result, because `outside` has
+    its highest bit set for these.
     """
     # Copies, because the compiler has to fear that writing results changes these.
     cdef uint32_t depth = <uint32_t> g.full[0], height = <uint32_t> g.full[1], width = <uint32_t> g.full[2]
@@ -222,7 +223,7 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
     cdef uint32_t row, layer, along, d, h, w, position, outside, any_outside = 0
     cdef int32_t i
     for i in range(<int32_t> round_up_codes(count)):
-        # Rows and layers are counted from the window's first one: layers of rows, and rows of cells, are taken back.
+        # `along` counts elements through all rows, `row` rows through all layers: whole ones are subtracted.
         row = code[i] * row_reciprocal >> QUOTIENT_SHIFT
         along = code[i] * step_w
         h = start_h + <uint32_t> from_h[i] + row * step_h
@@ -235,39 +236,39 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
             d = start_d + <uint32_t> from_d[i] + layer * step_d
             position += layer * next_layer
             outside |= d | (depth - 1 - d)
-        # The highest bit of any of these, the sign of a signed number, says that the cell is beyond some side, or that
-        # the window has no such cell.
+        # The highest bit of any of these is the sign of a signed number. Then the element is outside the plane, or no
+        # element of the window.
         outside |= h | (height - 1 - h) | w | (width - 1 - w)
         positions[i] = <index4> (position | -(outside >> 31))
         any_outside |= outside & <uint32_t> (i - <int32_t> count)
     all_inside[0] = any_outside >> 31 == 0
 
 
-cdef inline void_wide decode_32_bits(const Geometry *g, const Decoder *codes, const char *collected, int code_size,
+cdef inline void_wide decode_32_bits(const Geometry *g, const Decoder *codes, const char *packed, int code_size,
                                      const int32_t *start, Py_ssize_t count, index4 *positions,
                                      bint *all_inside) noexcept nogil:
-    """The places of some codes, and of as many more as fill a vector; -1 for those that name none."""
+    """The indices of some codes, and of as many more as fill a vector. -1 for a code that names no element."""
     cdef uint16_t code[DECODE_MAX_CODES]
     cdef Py_ssize_t i
     if code_size == 1:
         for i in range(round_up_codes(count)):
-            code[i] = (<const item1 *> collected)[i]
+            code[i] = (<const item1 *> packed)[i]
     else:
         for i in range(round_up_codes(count)):
-            code[i] = (<const item2 *> collected)[i]
+            code[i] = (<const item2 *> packed)[i]
     if codes.has_layers:
         decode_vectors(True, g, codes, code, start, count, positions, all_inside)
     else:
         decode_vectors(False, g, codes, code, start, count, positions, all_inside)
 
 
-cdef inline void decode_64_bits(const Job *job, const char *collected, const CodeBlock *block,
+cdef inline void decode_64_bits(const Job *job, const char *packed, const CodeBlock *block,
                                 index8 *positions) noexcept nogil:
-    """`decode` one by one, for the rare windows that reach so far that 32 bits are not enough."""
+    """`decode` one code at a time, for the rare windows that need 64 bits."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t count = code_count(block), i, code, window, d, h, w
     for i in range(count):
-        code = (<const item1 *> collected)[i] if job.code_size == 1 else (<const item2 *> collected)[i]
+        code = (<const item1 *> packed)[i] if job.code_size == 1 else (<const item2 *> packed)[i]
         window = i // block.interleaved
         w = block.at[3] + window % block.count[3]
         h = block.at[2] + window // block.count[3] % block.count[2]
@@ -282,23 +283,25 @@ cdef inline void decode_64_bits(const Job *job, const char *collected, const Cod
 
 cdef inline void_noinline decode(const Job *job, const char *indices, const CodeBlock *block, char *positions,
                                  bint *all_inside) noexcept nogil:
-    """The places that the window codes of a block name; one outside any plane for a code that names none in the plane.
+    """The indices that the window codes of a block name, counted from the block's first plane on.
 
-    They are counted from the first plane of the block on. Where `all_inside` becomes true, none is outside.
+    A code that names no element of the plane gets an index outside any plane. If `all_inside` is set, there is none.
+    `packed` and `positions` are allocated for DECODE_MAX_CODES. The highest entry written is before
+    round_up_codes(count), the highest entry read before count in `positions` and round_up_codes(count) in `packed`.
     """
     cdef const Decoder *codes = <const Decoder *> job.decoder
-    cdef item2 collected[DECODE_MAX_CODES]
+    cdef item2 packed[DECODE_MAX_CODES]
     cdef int32_t start[3]
     cdef int axis
     cdef Py_ssize_t count = code_count(block)
     assert_in_block(round_up_codes(count) <= DECODE_MAX_CODES)
-    memset(<char *> collected + count * job.code_size, 0, (round_up_codes(count) - count) * job.code_size)
-    pack_codes(job, indices, block, <char *> collected)
+    memset(<char *> packed + count * job.code_size, 0, (round_up_codes(count) - count) * job.code_size)
+    pack_codes(job, indices, block, <char *> packed)
     if codes.is_wide:
-        decode_64_bits(job, <const char *> collected, block, <index8 *> positions)
+        decode_64_bits(job, <const char *> packed, block, <index8 *> positions)
         all_inside[0] = False
         return
     for axis in range(3):
         start[axis] = <int32_t> (block.at[axis + 1] * job.g.stride[axis] - job.g.padding[axis])
-    decode_32_bits(&job.g, codes, <const char *> collected, job.code_size, start, count, <index4 *> positions,
+    decode_32_bits(&job.g, codes, <const char *> packed, job.code_size, start, count, <index4 *> positions,
                    all_inside)
