@@ -11,8 +11,10 @@ import ml_dtypes
 import numpy as np
 import reference
 
-POOL = {n: getattr(__import__("cunpool"), f"max_pool{n}d") for n in (1, 2, 3)}
-UNPOOL = {n: getattr(__import__("cunpool"), f"max_unpool{n}d") for n in (1, 2, 3)}
+import cunpool as cu
+
+POOL = {n: getattr(cu, f"max_pool{n}d") for n in (1, 2, 3)}
+UNPOOL = {n: getattr(cu, f"max_unpool{n}d") for n in (1, 2, 3)}
 
 OTHER = ">" if sys.byteorder == "little" else "<"  # the byte order that is not this machine's
 INTEGERS = [np.dtype(c) for c in "bBhHiIqQ"]
@@ -32,6 +34,28 @@ LARGEST = 1 << 28  # bytes that an array takes with gaps: these would make a lar
 def bits(array: np.ndarray) -> bytes:
     """Equal for equal shapes, dtypes and bits, whatever the layout."""
     return f"{array.shape} {array.dtype}".encode() + np.ascontiguousarray(array).tobytes()
+
+
+DETAILS = {
+    "planes are stacked": "stacked",
+    "another axis": "turned",
+    "a column is all channels": "units",
+    "the rows of a block": "one run",
+    "results are written": "streamed",
+    "planes are copied": "copied",
+    "planes are split": "split",
+    "channels are neighbours": "channels",
+    "window codes become": "decoded",
+    "the array is prefetched": "prefetched",
+}
+"""One word for each detail that `explain` has, by how it begins."""
+
+
+def planned(function, *arguments, **keywords) -> frozenset[str]:
+    """The method of a call, and a word for each detail of its plan."""
+    plan = cu.explain(function, *arguments, **keywords)
+    words = [DETAILS[begin] for begin in DETAILS if any(detail.startswith(begin) for detail in plan.details)]
+    return frozenset([plan.method.partition(",")[0], *words])
 
 
 def channels_last(array: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import vectorised
-from cases import POOL, UNPOOL, bits, channels_last, random_items, random_numbers
+from cases import POOL, UNPOOL, bits, channels_last, planned, random_items, random_numbers
 from fuzzing.right import POOL_BACKWARD, UNPOOL_BACKWARD
 
 import cunpool as cu
@@ -39,9 +39,13 @@ def ways(monkeypatch):
     return taken
 
 
-TWOS, JOINED, WHOLE, REACHED, LARGE = _pool.TWOS, _pool.JOINED, _pool.WHOLE, _pool.REACHED, _pool.LARGE
-ACROSS, TURNED, UNITS, STREAMED = _pool.ACROSS, _pool.TURNED, _pool.UNITS, _pool.STREAMED
-FILTERED = _pool.REACHED | _pool.FILTERED
+# Methods, and what else a plan does; a row that names no method means "deal".
+TWOS, REACHED, LARGE, ACROSS, ROLLED, FILTERED = (
+    frozenset([method]) for method in ("window2", "reach", "element by element", "across", "rolling", "filter")
+)
+JOINED, WHOLE, TURNED, UNITS = (frozenset([detail]) for detail in ("stacked", "one run", "turned", "units"))
+DEALT: frozenset[str] = frozenset()
+SCATTER, FILL, SPLIT, STREAMED = (frozenset([word]) for word in ("scatter", "fill", "split", "streamed"))
 WIDE, NARROW, ANY = ("f4", "f8", "i4", "u4"), ("u1", "i2", "e"), ("u1", "i2", "e", "f4", "f8")
 WIDEST = (*WIDE, "i8", "u8")
 # Orders of a batch of images in memory: the axes from slowest to fastest.
@@ -77,11 +81,11 @@ POOLING = [
     (("e",), (1, 2, 9, 14), None, (2,), WHOLE, WHOLE),
     (("f4",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
     (("f4",), (1, 2, 9, 8), None, (2,), TWOS, TWOS),
-    (("i8",), (1, 2, 9, 112), None, (2,), 0, FILTERED),
-    (("u8",), (1, 2, 9, 128), None, (2,), 0, FILTERED),
+    (("i8",), (1, 2, 9, 112), None, (2,), DEALT, FILTERED),
+    (("u8",), (1, 2, 9, 128), None, (2,), DEALT, FILTERED),
     # Rows that are deinterleaved: one by one, and all of a plane together.
-    (WIDE, (1, 2, 9, 3000), None, ((3, 2), (1, 2)), 0, None),
-    (WIDE, (2, 3, 30, 131), None, (3, 2, 1), 0, None),
+    (WIDE, (1, 2, 9, 3000), None, ((3, 2), (1, 2)), DEALT, None),
+    (WIDE, (2, 3, 30, 131), None, (3, 2, 1), DEALT, None),
     (WIDE, (3, 5, 9, 11), None, (3, 2, 1), WHOLE, None),
     (WIDE, (2, 3, 30, 31), None, (3, 2, 1), WHOLE, None),
     # More elements in a window than are compared one by one, dilated windows, and larger ones than any block.
@@ -131,7 +135,7 @@ POOLING = [
     ("dtype", "full", "order", "arguments", "with_indices", "without"),
     [pytest.param(dtype, *row, id=f"{dtype}-{row[:3]}") for dtypes, *row in POOLING for dtype in dtypes],
 )
-def test_which_method_pools(rng, ways, dtype, full, order, arguments, with_indices, without):
+def test_which_method_pools(rng, dtype, full, order, arguments, with_indices, without):
     n = len(full) - 2
     x = random_numbers(rng, np.dtype(dtype), full)
     if order:
@@ -139,25 +143,24 @@ def test_which_method_pools(rng, ways, dtype, full, order, arguments, with_indic
     expected = [*map(bits, vectorised.max_pool(x, n, *arguments))]
     # Contiguous planes of these types go by rolling stripes, whatever serves the others of the row.
     if dtype in ROLLING and n == 2 and order is None and arguments == (3, 2, 1):
-        with_indices = _pool.ROLLED
+        with_indices = ROLLED
     # Whether large results in other orders are streamed depends on the caches.
-    counted = ~STREAMED if order else -1
+    left_out = {"deal", "streamed"} if order else {"deal"}
     if with_indices is not None:
         assert [*map(bits, POOL[n](x, *arguments, return_indices=True))] == expected
-        assert [way & counted for way in ways] == [with_indices]
-    ways.clear()
+        assert planned(POOL[n], x, *arguments, return_indices=True) - left_out == with_indices
     if without is not None:
         assert bits(POOL[n](x, *arguments)) == expected[0]
-        assert [way & counted for way in ways] == [without]
+        assert planned(POOL[n], x, *arguments) - left_out == without
 
 
 @pytest.mark.parametrize("dtype", WIDEST)
-def test_every_second_plane_of_a_batch_is_no_channel(rng, ways, dtype):
+def test_every_second_plane_of_a_batch_is_no_channel(rng, dtype):
     x = np.moveaxis(random_numbers(rng, np.dtype(dtype), (16, 8, 8, 128)), -1, 0)[::2]
     assert [*map(bits, cu.max_pool2d(x, 3, 1, 1, return_indices=True))] == [
         *map(bits, vectorised.max_pool(x, 2, 3, 1, 1))
     ]
-    assert [way & ~STREAMED for way in ways] == [REACHED]
+    assert planned(cu.max_pool2d, x, 3, 1, 1, return_indices=True) - {"streamed"} == REACHED
 
 
 def pooled(rng, full, kernel=2, stride=None, padding=0, last=False):
@@ -309,14 +312,13 @@ def test_planes_without_windows_are_zero(index_format, threads):
         assert not out.any()
 
 
-def test_windows_that_overlap_or_lie_apart_or_are_broad_are_scattered(rng, ways):
+def test_windows_that_overlap_or_lie_apart_or_are_broad_are_scattered(rng):
     for full, arguments in (((2, 3, 9, 100), (3, 2, 1)), ((2, 3, 8, 100), (2, 2, 1)), ((2, 3, 8, 100), (2, 3, 0)),
                             ((2, 3, 8, 300), ((1, 5), (1, 5), 0)), ((2, 3, 64, 64), (16, 16, 0))):  # fmt: skip
         values, indices = pooled(rng, full, *arguments)
-        ways.clear()
         result = cu.max_unpool2d(values, indices, *arguments, full[2:])
         assert bits(result) == bits(scattered(values, indices, full))
-        assert ways == [_unpool.SCATTERED]
+        assert planned(cu.max_unpool2d, values, indices, *arguments, full[2:]) == SCATTER
 
 
 def test_channels_last_goes_through_all_channels_at_once(rng, ways):
@@ -345,15 +347,15 @@ def test_gradients_go_through_all_channels_at_once(rng):
                 backward(x, chosen, *arguments, index_format=index_format)
 
 
-def test_one_plane_is_split_between_threads(rng, ways, monkeypatch):
+def test_one_plane_is_split_between_threads(rng, monkeypatch):
     if not cu.openmp_enabled():
         monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: True)
     for full, arguments in (((1, 1, 500, 501), (3, 2, 1)), ((1, 1, 100000), (3, 2)), ((1, 1, 40, 50, 60), (3, 2))):
         values, indices = pooled(rng, full, *arguments)
-        ways.clear()
-        result = UNPOOL[len(full) - 2](values, indices, *arguments, output_size=full[2:], num_threads=4)
+        options = {"output_size": full[2:], "num_threads": 4}
+        result = UNPOOL[len(full) - 2](values, indices, *arguments, **options)
         assert bits(result) == bits(scattered(values, indices, full))
-        assert ways == [_unpool.SCATTERED | _unpool.SPLIT]
+        assert planned(UNPOOL[len(full) - 2], values, indices, *arguments, **options) == SCATTER | SPLIT
 
 
 @pytest.mark.slow
@@ -397,22 +399,23 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
 @pytest.mark.parametrize(
     ("kernel", "full", "dtype", "threads", "expected"),
     [
-        (2, (4096, 40, 40), "f4", 2, _unpool.SCATTERED), (3, (32768, 15, 15), "f4", 1, _unpool.SCATTERED),
-        (2, (2000, 30, 31), "D", 2, _unpool.SCATTERED), (2, (2, 120001, 29), "f4", 1, _unpool.SCATTERED),
+        (2, (4096, 40, 40), "f4", 2, SCATTER), (3, (32768, 15, 15), "f4", 1, SCATTER),
+        (2, (2000, 30, 31), "D", 2, SCATTER), (2, (2, 120001, 29), "f4", 1, SCATTER),
         # Parts of a plane wait for each other where they are scattered.
-        (2, (2, 120001, 29), "f4", 4, _unpool.SPREAD | _unpool.STREAMED),
-        (2, (8192, 40, 40), "f4", 2, _unpool.SPREAD | _unpool.STREAMED),
+        (2, (2, 120001, 29), "f4", 4, FILL | STREAMED),
+        (2, (8192, 40, 40), "f4", 2, FILL | STREAMED),
     ],
 )  # fmt: skip
 def test_short_rows_of_places_are_streamed_from_twice_the_caches_on(
-    rng, ways, monkeypatch, kernel, full, dtype, threads, expected
+    rng, monkeypatch, kernel, full, dtype, threads, expected
 ):
     if not cu.openmp_enabled():
         monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: True)
     values, indices = cu.max_pool2d(rng.integers(1, 100, full).astype(np.float32), kernel, return_indices=True)
     values = values.astype(dtype)
-    result = cu.max_unpool2d(values, indices, kernel, output_size=full[1:], num_threads=threads)
-    assert ways[-1] == expected
+    options = {"output_size": full[1:], "num_threads": threads}
+    assert planned(cu.max_unpool2d, values, indices, kernel, **options) == expected
+    result = cu.max_unpool2d(values, indices, kernel, **options)
     assert bits(result) == bits(scattered_at_once(values, indices, full))
 
 
@@ -420,19 +423,19 @@ def test_short_rows_of_places_are_streamed_from_twice_the_caches_on(
     ("kernel", "full", "kind", "apart", "expected"),
     [
         # Rows of places are short where they have fewer than 10 windows for each cell of one, but 40 at least.
-        (3, (5, 100, 266), "i4", False, _unpool.SCATTERED), (3, (5, 100, 266), "i4", True, _unpool.SCATTERED),
-        (3, (5, 100, 269), "i8", False, _unpool.SCATTERED), (3, (5, 100, 270), "i8", True, _unpool.SPREAD),
-        ((1, 2), (5, 101, 79), "i4", True, _unpool.SCATTERED), ((1, 2), (5, 101, 81), "i4", True, _unpool.SPREAD),
+        (3, (5, 100, 266), "i4", False, SCATTER), (3, (5, 100, 266), "i4", True, SCATTER),
+        (3, (5, 100, 269), "i8", False, SCATTER), (3, (5, 100, 270), "i8", True, FILL),
+        ((1, 2), (5, 101, 79), "i4", True, SCATTER), ((1, 2), (5, 101, 81), "i4", True, FILL),
         # Planes of few windows are scattered only where those are neighbours.
-        (3, (90, 36, 36), "i4", False, _unpool.SCATTERED), (3, (90, 36, 32), "i4", True, _unpool.SPREAD),
-        (3, (90, 36, 36), "i4", True, _unpool.SCATTERED),
+        (3, (90, 36, 36), "i4", False, SCATTER), (3, (90, 36, 32), "i4", True, FILL),
+        (3, (90, 36, 36), "i4", True, SCATTER),
         # Rows of codes: of 9 cells where those are neighbours, of 27 anywhere.
-        (3, (5, 100, 119), "u1", False, _unpool.SCATTERED), (3, (5, 100, 120), "u1", False, _unpool.SPREAD),
-        (3, (5, 100, 119), "u1", True, _unpool.SPREAD), ((2, 4), (5, 100, 119), "u1", False, _unpool.SPREAD),
-        ((9, 3), (5, 100, 119), "u1", True, _unpool.SCATTERED), ((8, 3), (5, 100, 119), "u1", True, _unpool.SPREAD),
+        (3, (5, 100, 119), "u1", False, SCATTER), (3, (5, 100, 120), "u1", False, FILL),
+        (3, (5, 100, 119), "u1", True, FILL), ((2, 4), (5, 100, 119), "u1", False, FILL),
+        ((9, 3), (5, 100, 119), "u1", True, SCATTER), ((8, 3), (5, 100, 119), "u1", True, FILL),
     ],
 )  # fmt: skip
-def test_few_windows_for_the_cells_are_scattered(rng, ways, kernel, full, kind, apart, expected):
+def test_few_windows_for_the_cells_are_scattered(rng, kernel, full, kind, apart, expected):
     style = {"index_format": "window"} if kind == "u1" else {"index_dtype": kind}
     x = rng.integers(1, 100, full).astype(np.uint8)
     values, indices = cu.max_pool2d(x, kernel, return_indices=True, **style)
@@ -440,8 +443,9 @@ def test_few_windows_for_the_cells_are_scattered(rng, ways, kernel, full, kind, 
     wanted = cu.max_unpool2d(values.copy(), indices.copy(), kernel, output_size=full[1:], **style)
     if apart:
         values, indices = (np.repeat(array, 2, -1)[..., ::2] for array in (values, indices))
-    result = cu.max_unpool2d(values, indices, kernel, output_size=full[1:], num_threads=1, **style)
-    assert ways[-1] == expected
+    options = {"output_size": full[1:], "num_threads": 1, **style}
+    assert planned(cu.max_unpool2d, values, indices, kernel, **options) - {"decoded"} == expected
+    result = cu.max_unpool2d(values, indices, kernel, **options)
     assert bits(result) == bits(wanted)
     shape = {"input_size": full[1:], "kernel_size": kernel}
     places = cu.convert_indices(indices, "window", "plane", **shape) if kind == "u1" else indices
@@ -452,21 +456,22 @@ def test_few_windows_for_the_cells_are_scattered(rng, ways, kernel, full, kind, 
     ("full", "dtype", "expected"),
     [
         # One window in a row, several before a cell that belongs to none, and more than one if they are of bytes.
-        ((200, 8, 2), "f4", _unpool.SCATTERED), ((200, 8, 4), "f4", _unpool.SPREAD),
-        ((200, 8, 9), "f4", _unpool.SCATTERED), ((200, 8, 11), "f4", _unpool.SPREAD),
-        ((200, 8, 6), "u1", _unpool.SCATTERED), ((200, 8, 8), "u1", _unpool.SPREAD),
-        ((200, 8, 9), "u1", _unpool.SCATTERED), ((200, 8, 11), "u1", _unpool.SPREAD),
-        ((200, 8, 6), "i2", _unpool.SPREAD), ((200, 8, 9), "c16", _unpool.SCATTERED),
-        ((200, 80, 2, 1), "f4", _unpool.SPREAD),  # the row is along another axis
+        ((200, 8, 2), "f4", SCATTER), ((200, 8, 4), "f4", FILL),
+        ((200, 8, 9), "f4", SCATTER), ((200, 8, 11), "f4", FILL),
+        ((200, 8, 6), "u1", SCATTER), ((200, 8, 8), "u1", FILL),
+        ((200, 8, 9), "u1", SCATTER), ((200, 8, 11), "u1", FILL),
+        ((200, 8, 6), "i2", FILL), ((200, 8, 9), "c16", SCATTER),
+        ((200, 80, 2, 1), "f4", FILL),  # the row is along another axis
     ],
 )  # fmt: skip
-def test_rows_of_few_codes_are_scattered(rng, ways, full, dtype, expected):
+def test_rows_of_few_codes_are_scattered(rng, full, dtype, expected):
     n, kernel = len(full) - 1, (2, 2, 1)[: len(full) - 1]
     x = rng.integers(1, 100, full).astype(np.uint8)
     values, codes = POOL[n](x, kernel, return_indices=True, index_format="window")
     values = values.astype(dtype)
-    result = UNPOOL[n](values, codes, kernel, output_size=full[1:], index_format="window")
-    assert ways[-1] == expected
+    options = {"output_size": full[1:], "index_format": "window"}
+    assert planned(UNPOOL[n], values, codes, kernel, **options) - {"decoded"} == expected
+    result = UNPOOL[n](values, codes, kernel, **options)
     places = cu.convert_indices(codes, "window", "plane", input_size=full[1:], kernel_size=kernel)
     assert bits(result) == bits(scattered_at_once(values, places, full))
 
