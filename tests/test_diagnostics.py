@@ -74,6 +74,16 @@ def test_an_odd_photograph_in_ceil_mode_is_said(rng):
     cu.max_unpool2d(y, indices, 2, output_size=(342, 512))  # who asks for it gets it
 
 
+@pytest.mark.skipif(not cu.openmp_enabled(), reason="a serial build")
+def test_another_size_is_said_of_overlapping_windows_too(rng):
+    """Where threads share a plane, each reads only the indices of its own rows, and notices those of others."""
+    x = rng.random((1, 1, 100, 100), np.float32)
+    x[..., 98:, :] = -1  # else the last windows' indices would lie outside a smaller plane
+    y, indices = cu.max_pool2d(x, 3, 2, 1, return_indices=True)
+    with pytest.warns(UserWarning, match="outside their windows in an output of the default size, 99 x 99, but inside"):
+        cu.max_unpool2d(y, indices, 3, 2, 1, num_threads=2)
+
+
 def reference_mask(x, indices):
     mask = np.zeros((x.shape[0], x[0].size), bool)
     np.put_along_axis(mask, indices.reshape(len(mask), -1), True, 1)
