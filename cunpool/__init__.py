@@ -1,4 +1,4 @@
-"""Max unpooling for NumPy arrays, and the pooling that belongs to it: PyTorch's names and semantics on a CPU.
+"""Max pooling and unpooling for NumPy arrays on a CPU, with PyTorch's names and semantics.
 
 >>> import numpy as np, cunpool as cu
 >>> x = np.array([[[1, 2, 0], [4, 3, 7], [0, 5, 6]]])
@@ -11,50 +11,59 @@ array([[[0, 0, 0],
         [0, 0, 0]]])
 
 ============================================ ========================================================
-`max_pool1d`, `2d`, `3d`                     the maxima of windows, and where they were
+`max_pool1d`, `2d`, `3d`                     the maxima of windows, and their indices
 `max_unpool1d`, `2d`, `3d`                   the maxima put back, zeros elsewhere
 `max_pool1d_backward`, `2d`, `3d`            the gradient of pooling
 `max_unpool1d_backward`, `2d`, `3d`          the gradient of unpooling
 `take_at1d`, `2d`, `3d`                      the values of any array at the indices of maxima
-`MaxPool1d`, `2d`, `3d`                      the same as objects that keep their arguments
+`MaxPool1d`, `2d`, `3d`                      the same as objects that store their arguments
 `MaxUnpool1d`, `2d`, `3d`
-`MaxPoolResult`                              what pooling gives with indices: a pair with names
-`convert_indices`                            indices of ONNX and TensorFlow, and of one byte each
-`set_num_threads`, `get_num_threads`         how many threads a call may use
-`set_cache_limit`, `get_cache_limit`         how much memory is kept for the next calls
-`cache_info`, `empty_cache`
+`MaxPoolResult`                              the result of pooling with indices: a named pair
+`convert_indices`                            indices of ONNX and TensorFlow, and window codes
+`set_num_threads`, `get_num_threads`         the greatest number of threads of a call
+`set_cache_limit`, `get_cache_limit`         the limit of the memory kept for later calls
+`cache_info`, `empty_cache`                  that memory: how much there is, and how to free it
 `openmp_enabled`                             whether this build has threads
-`explain`                                    which method a call would use, and why
-`LayoutWarning`                              what is said where the channels seem to come last
+`explain`                                    the method that a call would use, and why
+`LayoutWarning`                              the warning if the channels seem to come last
 ============================================ ========================================================
 
-Arrays are (N, C, *spatial) or (C, *spatial). Others are views of that, without a copy:
+Arrays are (N, C, *spatial) or (C, *spatial). For other shapes, pass one of these views; no copy is needed:
 
-- an image of H x W: ``image[None]``; of Pillow, of xarray or a list: ``np.asarray(image)[None]``
+- an image of H x W: ``image[None]``; from Pillow, xarray or a list: ``np.asarray(image)[None]``
 - an image of H x W x 3: ``np.moveaxis(image, -1, 0)``, and ``np.moveaxis(result, 0, -1)`` back
 - volumes of (x, y, z, t): ``np.moveaxis(volumes, -1, 0)[:, None]``, and ``np.moveaxis(result[:, 0], 0, -1)`` back
 
-Give ``output_size=x.shape``, of what was pooled, whenever you unpool: several sizes pool to the same one.
+Always pass ``output_size=x.shape`` when you unpool: inputs of different sizes can pool to the same size.
 
-PyTorch's tensors have `cunpool.torch`, Dask's arrays `cunpool.dask`; both have to be imported by name.
+`cunpool.torch` is for PyTorch's tensors, and `cunpool.dask` for Dask's arrays. Import them by name.
 
-How it is built: a front end (`unpooling`, `pooling`, `taking`; `modules` keeps arguments for them) takes the caller's
-arguments to `_geometry`, which knows integers alone and answers for sizes; to `_arrays`, which answers for dtypes,
-shapes, memory and the report of a bad index; to `_threads`, which answers for how many threads; and then to a kernel
-(`_kernels`; Cython). Kernels assume valid arguments, check
-the indices, raise nothing and return what went wrong. Nothing imports back. Arrays belong to the front end: a kernel
-keeps no pointer beyond its call. `_diagnostics` looks at indices that are legal and look wrong, by the formats in
-`_formats`. `_remedies` has the last part of messages about sizes, `_calls` the messages for missing and unknown
-arguments. `_overloads` says for type checkers what the functions return. `indices` converts between formats of
-indices, with no kernel. `torch` and `dask` hand their arrays to the front ends. All of it, down to the kernels' ways:
-``docs/built.md``.
+How it is built:
+
+================================ ===================================================================
+`pooling`, `unpooling`, `taking` the functions; `modules` stores their arguments
+`_geometry`                      sizes, as integers only
+`_arrays`                        dtypes, shapes, memory, and errors for bad indices
+`_threads`                       the number of threads
+`_kernels`                       the loops, in Cython and C
+`_diagnostics`, `_formats`       hints for legal indices that look wrong
+`_remedies`, `_calls`            remedies in messages; errors for missing and unknown arguments
+`_overloads`                     types for type checkers
+`_explain`                       the method that a call would use
+`indices`                        conversions between formats of indices, without a kernel
+`torch`, `dask`                  front ends for tensors and for Dask's arrays
+================================ ===================================================================
+
+Kernels assume valid arguments and check the indices. They raise nothing, and return which index was bad. No module
+imports one that stands above it. A kernel keeps no pointer to an array after its call. ``docs/built.md`` has the
+details.
 """
 
 from cunpool import _find_build
 
 __path__ = _find_build.compiled(__path__)
 
-from cunpool import _threads  # noqa: F401, I001 - before what may load OpenMP's library: it sets how long threads wait
+from cunpool import _threads  # noqa: F401, I001 - before OpenMP's library is loaded: it sets how long idle threads wait
 from cunpool import _simd  # noqa: F401 - before the kernels: it sets where they are found
 from cunpool._explain import explain
 from cunpool._overloads import MaxPoolResult

@@ -1,4 +1,4 @@
-"""Arrays: which are acceptable, how results are laid out, and what to say of a bad index."""
+"""Arrays: accepted types and dtypes, the memory layout of results, and errors for bad indices."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ new = _memory.new
 INT64, INT32 = np.dtype(np.int64), np.dtype(np.int32)
 CODES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 ITEM_SIZES = (1, 2, 4, 8, 16)
-NO_CHOICE = "index_dtype is for places in the plane: a window's size says how large its codes are"
+NO_CHOICE = "index_dtype is for plane indices: the size of the window determines the dtype of window codes"
 NO_INTEGERS = "indices must be of integers"
-# What stands for bfloat16 where ml_dtypes need not be installed.
+# bfloat16 for arrays made without ml_dtypes.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 
-# DLPack's types of devices whose memory the CPU reads: its own, and that which is pinned for CUDA and ROCm.
+# DLPack's device types with memory that the CPU can read: CPU, and pinned host memory of CUDA and ROCm.
 DLPACK_CPU = (1, 3, 11)
 
-# The axes of (N, C, depth, height, width).
+# Axes of (N, C, depth, height, width).
 MOST_AXES = 5
 
-# How many candidates NumPy may go through to see whether memory is shared: milliseconds.
+# Candidates that NumPy may try to decide whether memory is shared. They take milliseconds. (speed)
 SEARCHED = 100_000
 
 
 @lru_cache(maxsize=256)
 def _moves(dtype: np.dtype[Any]) -> bool:
-    """Whether the kernels can move items of `dtype`: of a fixed size, and whose bits are all there is to them."""
+    """Return whether the kernels can move items of `dtype`: items of a supported size without references."""
     return dtype.kind in "biufcmMV" and dtype.itemsize in ITEM_SIZES and not dtype.hasobject
 
 
 @lru_cache(maxsize=256)
 def _number(dtype: np.dtype[Any]) -> str | None:
-    """The kernels' name for `dtype`'s kind of number, or None where pooling does not know it."""
+    """Return the kernels' name for `dtype`, or None if pooling does not support it."""
     if dtype.name == "bfloat16" or dtype == BFLOAT16:
         return "bf2"
     if dtype.name == "float16":
@@ -56,16 +56,16 @@ def _number(dtype: np.dtype[Any]) -> str | None:
 
 
 def array_of(value: npt.ArrayLike, name: str, n: int = 0, of_a_pair: str = "") -> Array:
-    """`value` as an array, without a copy where there is memory to share; with `n`, one with as many spatial axes.
+    """Return `value` as an array, without a copy if possible; with `n`, check that it has `n` spatial axes.
 
-    `of_a_pair` says what to do where it is pooling's pair, if not what functions of values and indices advise.
+    `of_a_pair` is the remedy for pooling's pair of values and indices, in place of the default one.
     """
     return value if type(value) is ndarray else _converted(value, name, n, of_a_pair)
 
 
 def masked(name: str, remedy: str) -> str:
-    """What to say where `name` is a masked array."""
-    return f"{name} must not be a masked array, whose mask would be lost: give {remedy}"
+    """Return the message for a masked array as argument `name`."""
+    return f"{name} must not be a masked array, because its mask would be lost: pass {remedy}"
 
 
 def _converted(value: Any, name: str, n: int = 0, of_a_pair: str = "") -> Array:
@@ -73,64 +73,64 @@ def _converted(value: Any, name: str, n: int = 0, of_a_pair: str = "") -> Array:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(masked(name, f"{name}.filled(...)"))
     if getattr(kind, "_fields", None) == ("values", "indices"):
-        part = "give its indices" if name == "indices" else of_a_pair or "put a * before it, or give its values"
+        part = "pass its indices" if name == "indices" else of_a_pair or "put a * before it, or pass its values"
         raise TypeError(f"{name} must be an array, got pooling's pair of values and indices: {part}")
     if _holds_lazy(value):
         raise TypeError(
-            f"{name} must be an array, got a {kind.__name__} of Dask's, which would be computed whole: use "
-            "cunpool.dask for what dask.array.stack makes of them, or call compute() of each"
+            f"{name} must be an array, got a {kind.__name__} of Dask arrays, which would all be computed: join "
+            "them with dask.array.stack and use cunpool.dask, or call compute() of each"
         )
     if _is_lazy(value):
         raise TypeError(
-            f"{name} must be an array, got one of Dask's ({kind.__name__}), which would be computed whole: use "
-            f"cunpool.dask, or give {name}.compute()"
+            f"{name} must be an array, got a Dask object ({kind.__name__}), which would be computed whole: use "
+            f"cunpool.dask, or pass {name}.compute()"
         )
     try:
         array = np.asarray(value)
     except (RuntimeError, TypeError, ValueError) as error:
         if type_of(value).startswith("torch."):
             raise TypeError(
-                f"{name} must be an array, got a torch.Tensor that NumPy cannot read: use cunpool.torch, which takes "
-                "tensors and knows gradients"
+                f"{name} must be an array, got a torch.Tensor that NumPy cannot read: use cunpool.torch, which "
+                "supports tensors and their gradients"
             ) from error
         wrong = ValueError if isinstance(error, ValueError) else TypeError
-        raise wrong(f"{name} must be an array, or what numpy.asarray makes one of: {error}") from error
+        raise wrong(f"{name} must be an array, or something that numpy.asarray converts: {error}") from error
     maker = "asarray"
     if not array.ndim and array.dtype.kind == "O" and hasattr(value, "__dlpack__"):
         array, maker = _from_dlpack(value, name), "from_dlpack"
-    if not array.ndim and array.dtype.kind in "OSU":  # of None, a string, a dictionary: anything will do for NumPy
+    if not array.ndim and array.dtype.kind in "OSU":  # NumPy converts None, strings and dictionaries too
         raise TypeError(f"{name} must be an array, got {kind.__name__}")
     if n and array.ndim == n:
         lazily = ", or da.from_zarr(...)[None] to cunpool.dask" if type_of(value).startswith("zarr.") else ""
         raise ValueError(
             f"{name} must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {array.shape} of type "
-            f"{type_of(value)}; give one plane alone its C: np.{maker}({name})[None]{lazily}"
+            f"{type_of(value)}; add a channel axis: np.{maker}({name})[None]{lazily}"
         )
     return array
 
 
 def _is_lazy(value: Any) -> bool:
-    """Whether `value` is one of Dask's arrays, or holds one as xarray's may."""
+    """Return whether `value` is a Dask array, or contains one, as an xarray.DataArray may."""
     return hasattr(type(value), "__dask_graph__") and value.__dask_graph__() is not None
 
 
 def _holds_lazy(value: Any, depth: int = MOST_AXES) -> bool:
-    """Whether `value` is a list or a tuple with one of Dask's arrays in it, no deeper than an array has axes."""
+    """Return whether `value` is a list or tuple with a Dask array in it, at most `depth` levels deep."""
     if not depth or not isinstance(value, (list, tuple)):
         return False
-    kinds = set(map(type, value))  # few, where there are many numbers (speed)
+    kinds = set(map(type, value))  # one type for a list of many numbers (speed)
     if any(hasattr(kind, "__dask_graph__") for kind in kinds) and any(map(_is_lazy, value)):
         return True
     return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(_holds_lazy(v, depth - 1) for v in value)
 
 
 def _from_dlpack(value: Any, name: str) -> Array:
-    """What only speaks DLPack, the protocol of arrays on any device, as an array in the CPU's memory."""
+    """Return an array by DLPack, the protocol for arrays on any device, if it is in memory that the CPU reads."""
     kind = type_of(value)
     if not hasattr(value, "__dlpack_device__"):
         raise TypeError(
             f"{name} must be an array, and one with __dlpack__ must have __dlpack_device__ too, got {kind} without it: "
-            "give a numpy array of its elements"
+            "pass a numpy array of its elements"
         )
     try:
         device = int(value.__dlpack_device__()[0])
@@ -138,15 +138,17 @@ def _from_dlpack(value: Any, name: str) -> Array:
             return np.from_dlpack(value)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise TypeError(
-            f"{name} must be an array that NumPy can read by DLPack, got {kind}: {error}; give a numpy array of its "
+            f"{name} must be an array that NumPy can read by DLPack, got {kind}: {error}; pass a numpy array of its "
             "elements"
         ) from error
     raise TypeError(f"{name} must be an array in the CPU's memory, got one on a device of DLPack's type {device}")
 
 
 def items(value: npt.ArrayLike, name: str = "input", n: int = 0) -> Array:
-    """The input of an unpooling, or of its gradient; with `n`, an array with as many spatial axes."""
-    array = value if type(value) is ndarray else _converted(value, name, n)  # `array_of`, for small calls
+    """Return the input of an unpooling or its gradient as an array; with `n`, check its number of axes."""
+    array = (
+        value if type(value) is ndarray else _converted(value, name, n)
+    )  # `array_of`, written out (speed of small calls)
     if not _moves(array.dtype):
         raise TypeError(
             f"{name} must have a dtype of 1, 2, 4, 8 or 16 bytes that is not an object or a string, got {array.dtype}"
@@ -155,7 +157,7 @@ def items(value: npt.ArrayLike, name: str = "input", n: int = 0) -> Array:
 
 
 def numbers(array: Array) -> tuple[Array, str]:
-    """The input of a pooling, in the machine's byte order, and the kernels' name for its kind of number."""
+    """Return the input of a pooling in native byte order, and the kernels' name for its dtype."""
     kind = _number(array.dtype)
     if kind is None:
         raise TypeError(
@@ -165,7 +167,7 @@ def numbers(array: Array) -> tuple[Array, str]:
 
 
 def reals(array: Array, name: str) -> tuple[Array, str]:
-    """Floating numbers in the machine's byte order, and the kernels' name for their kind."""
+    """Return an array of floats in native byte order, and the kernels' name for its dtype."""
     kind = _number(array.dtype)
     if kind is None or "f" not in kind:
         raise TypeError(f"{name} must be of float16, bfloat16, float32 or float64, got {array.dtype}")
@@ -173,7 +175,7 @@ def reals(array: Array, name: str) -> tuple[Array, str]:
 
 
 def integers(value: npt.ArrayLike, shape: tuple[int, ...], name: str = "input") -> Array:
-    """The indices of an unpooling, as int32 or int64; a uint64 beyond int64 turns negative, and is caught as such."""
+    """Return indices as int32 or int64. A uint64 beyond int64 becomes negative, so that the kernels refuse it."""
     array = value if type(value) is ndarray else _converted(value, "indices")
     if array.shape != shape:
         raise _bad_shape(array, shape, name)
@@ -181,7 +183,7 @@ def integers(value: npt.ArrayLike, shape: tuple[int, ...], name: str = "input") 
 
 
 def codes(value: npt.ArrayLike, shape: tuple[int, ...], size: int, name: str = "input") -> Array | None:
-    """Window codes of `size` bytes each; None where some integer among them is too large, or negative."""
+    """Return window codes of `size` bytes each, or None if one of the integers is too large or negative."""
     array = value if type(value) is ndarray else _converted(value, "indices")
     if array.shape != shape:
         raise _bad_shape(array, shape, name)
@@ -195,7 +197,7 @@ def codes(value: npt.ArrayLike, shape: tuple[int, ...], size: int, name: str = "
 
 
 def _bad_shape(array: Array, shape: tuple[int, ...], name: str, hint: str = "") -> ValueError:
-    """The error for indices of another shape than `shape`, that of the argument `name`."""
+    """Return the error for indices that do not have `shape`, the shape of the argument `name`."""
     return ValueError(f"indices must have the shape of {name}, {shape}, got {array.shape}{hint}")
 
 
@@ -206,10 +208,10 @@ def better_error(
     name: str,
     earlier: Callable[[tuple[int, ...]], str] | None = None,
 ) -> TypeError | ValueError:
-    """The error to raise for `error`, if the indices do not belong to the array `like`, that of the argument `name`.
+    """Return a more helpful error than `error` if the indices do not fit the array `like`, else `error`.
 
-    Sizes are looked at before the indices, but another shape of these tells more. `earlier` is told that shape, and
-    answers what to do about it.
+    `like` is the argument `name`. Sizes are checked before indices, but a wrong shape of the indices explains more.
+    `earlier` receives that shape and returns a remedy.
     """
     try:
         given = array_of(indices, "indices")
@@ -223,14 +225,14 @@ def better_error(
 
 
 def if_swapped(error: TypeError, dtype: np.dtype[Any], name: str) -> TypeError:
-    """The error to raise for `error`, if it is of indices, and the argument `name` of `dtype` looks like these."""
+    """Return `error`, extended if it is about indices and `dtype`, of the argument `name`, suits indices."""
     if str(error).startswith(NO_INTEGERS) and dtype.kind in "iu":
         return TypeError(f"{error}, and {name} of {dtype}: the two look swapped")
     return error
 
 
 def _check_integers(array: Array) -> None:
-    if array.dtype.kind not in "iu" and (array.size or array.dtype.kind != "f"):  # an empty list is of floats
+    if array.dtype.kind not in "iu" and (array.size or array.dtype.kind != "f"):  # an empty list becomes floats
         raise TypeError(f"{NO_INTEGERS}, got {array.dtype}")
 
 
@@ -243,18 +245,18 @@ def _as_signed(array: Array) -> Array:
     return array
 
 
-def index_dtype(asked: npt.DTypeLike | None, cells: int, name: str = "index_dtype") -> np.dtype[Any]:
-    """How to store places among so many `cells`: as int64, or as int32 where that is asked for."""
+def index_dtype(asked: npt.DTypeLike | None, elements: int, name: str = "index_dtype") -> np.dtype[Any]:
+    """Return the dtype for indices of planes with this number of elements: int64, or int32 if requested."""
     try:
         dtype = INT64 if asked is None else np.dtype(asked)
-    except (TypeError, ValueError):  # a ValueError for an integer with too many digits to be written
+    except (TypeError, ValueError):  # ValueError: an integer with too many digits to print
         raise TypeError(f"{name} must be int64 or int32, got {shown(asked)}") from None
     if dtype == INT64:
         return INT64
     if dtype != INT32:
         raise TypeError(f"{name} must be int64 or int32, got {dtype}")
-    if cells > 1 << 31:
-        raise OverflowError(f"int32 indices are for at most 2**31 cells, got {cells}: take int64")
+    if elements > 1 << 31:
+        raise OverflowError(f"int32 indices are for at most 2**31 elements, got {elements}: use int64")
     return INT32
 
 
@@ -266,9 +268,9 @@ def result_for(
     *inputs: npt.ArrayLike,
     name: str = "out",
 ) -> Array:
-    """Where to put a result: in `out`, or in a new array where there is no `out` or it overlaps an input.
+    """Return the array to compute into: `out`, or a new array if `out` is None or overlaps an input.
 
-    The `inputs` are what the caller gave: an error is told from them, and has to find them as they were.
+    `inputs` are the caller's arrays. They stay unchanged until the call succeeds, because errors are found from them.
     """
     if out is None:
         return new(like, shape, dtype)
@@ -281,33 +283,33 @@ def result_for(
 
 
 def delivered(result: Array, out: Array | None) -> Array:
-    """`result`, in `out` if there is one."""
+    """Return `out` with the result copied into it, or `result` if there is no `out`."""
     if out is None or result is out:
         return result
-    np.copyto(np.asarray(out), result)  # whatever a subclass makes of it
+    np.copyto(np.asarray(out), result)  # not by a subclass's own assignment
     return out
 
 
 def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out") -> Array:
-    """`out`, if the result can be written there."""
+    """Return `out`, after checking that the result can be written there."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, got {type(out).__name__}")
     if type(out) is not ndarray and isinstance(out, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array, which would keep its old mask: give {name}.data")
+        raise TypeError(f"{name} must not be a masked array, because its mask would not change: pass {name}.data")
     if out.dtype != dtype:
         raise TypeError(f"{name} must have the dtype of the result, {dtype}, got {out.dtype}")
     if out.shape != shape:
         raise ValueError(f"{name} must have the shape of the result, {shape}, got {out.shape}")
     if not out.flags.writeable:
         raise ValueError(f"{name} must be writeable, got a read-only array")
-    # Not as a subclass: an entry of a np.matrix has as many axes as the matrix.
+    # As a plain array, because an entry of a np.matrix has as many axes as the matrix.
     if not out.flags.c_contiguous and _may_overlap_itself(np.asarray(out)):
         raise ValueError(f"{name} must not overlap itself in memory, got strides {out.strides} for shape {out.shape}")
     return out
 
 
 def _may_overlap_itself(array: Array) -> bool:
-    """Whether two entries share a byte; also where that takes too long to find out."""
+    """Return whether two elements share a byte, or may share one if the answer takes too long."""
     reach = array.itemsize
     for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < reach:
@@ -317,10 +319,10 @@ def _may_overlap_itself(array: Array) -> bool:
 
 
 def _overlaps_itself(array: Array) -> bool:
-    """Whether two entries of an array that is not empty share a byte.
+    """Return whether two elements of an array that is not empty share a byte.
 
-    Two entries that differ along the first axis lie in different halves of it, or both in one; what happens in the
-    smaller half happens in the larger one as well.
+    The first axis is divided in halves. Two elements lie in different halves, or both in one half. An overlap within
+    the smaller half occurs in the larger half too.
     """
     while array.ndim:
         if len(array) == 1:
@@ -337,7 +339,10 @@ def _overlaps_itself(array: Array) -> bool:
 
 
 def unravel(flat: Array, shape: tuple[int, ...]) -> list[Array]:
-    """`np.unravel_index`, which in NumPy 2.3 and 2.4 is wrong for large arrays whose last axis is 1 (numpy#31980)."""
+    """Call `np.unravel_index`, avoiding an error of NumPy 2.3 and 2.4 for large arrays with a last axis of 1.
+
+    The error is numpy#31980.
+    """
     return [axis.reshape(flat.shape) for axis in np.unravel_index(flat.ravel(), shape)]
 
 
@@ -348,34 +353,36 @@ def bad_code(
     corner: tuple[int, ...] | None = None,
     where: str = "the output",
 ) -> IndexError:
-    """The error for the first window code, in raster order, that names no cell; `corner` is where the codes begin.
+    """Return the error for the first window code, in raster order, that names no element.
 
-    `where` says to which array the planes belong.
+    `corner` is the position of the first code in the whole array. `where` names the array that has the planes.
     """
     array = array_of(codes, "indices")
     full, pooled, kernel, stride, padding, dilation = (sizes[i + 3 - n : i + 3] for i in range(0, 18, 3))
-    cells = math.prod(kernel)
-    beyond = (array < 0) | (array >= cells)
+    elements = math.prod(kernel)
+    beyond = (array < 0) | (array >= elements)
     taps = unravel(np.where(beyond, 0, array).astype(np.int64), kernel)
     outside = np.zeros(array.shape, bool)
     for axis in range(n):
         start = np.arange(pooled[axis]) * stride[axis] - padding[axis]
-        place = start.reshape((-1,) + (1,) * (n - 1 - axis)) + taps[axis] * dilation[axis]
-        outside |= (place < 0) | (place >= full[axis])
+        positions = start.reshape((-1,) + (1,) * (n - 1 - axis)) + taps[axis] * dilation[axis]
+        outside |= (positions < 0) | (positions >= full[axis])
     window = " x ".join(map(str, kernel))
     if not (beyond | outside).any():
-        return IndexError(f"indices were changed while they were read; they must be codes of windows of {window} cells")
+        return IndexError(
+            f"indices were changed while they were read; they must be codes of windows of {window} elements"
+        )
     at = tuple(map(int, np.unravel_index(int(np.argmax(beyond | outside)), array.shape)))
     reason = (
-        f"a window of {window} has the codes 0 to {cells - 1}"
+        f"a window of {window} has the codes 0 to {elements - 1}"
         if beyond[at]
         else f"it lies in the padding or past {where} of {' x '.join(map(str, full))}"
     )
-    return IndexError(f"window code {array[at]} at position {position(at, corner)} names no cell: {reason}")
+    return IndexError(f"window code {array[at]} at position {position(at, corner)} names no element: {reason}")
 
 
 def position(at: tuple[int, ...], corner: tuple[int, ...] | None) -> tuple[int, ...]:
-    """A position in a block of an array, counted in the array, in which the block begins at `corner`."""
+    """Return the position in the whole array of a position in a block that begins at `corner`."""
     return at if corner is None else tuple(a + b for a, b in zip(corner, at, strict=True))
 
 
@@ -386,33 +393,33 @@ def bad_index(
     corner: tuple[int, ...] | None = None,
     where: str = "the output",
 ) -> IndexError:
-    """The error for the first index, in raster order, that lies outside a plane of size `full`, and a hint.
+    """Return the error for the first index, in raster order, outside a plane of size `full`, with a hint.
 
-    `corner` is where the indices begin, and `where` says to which array the planes belong.
+    `corner` is the position of the first index in the whole array. `where` names the array that has the planes.
     """
     array = array_of(indices, "indices")
-    cells = int(np.prod(full, dtype=object))
-    wrong = (array < 0) | (array >= cells)
+    elements = int(np.prod(full, dtype=object))
+    wrong = (array < 0) | (array >= elements)
     size = " x ".join(map(str, full))
     if not wrong.any():
-        return IndexError(f"indices were changed while they were read; they must lie in planes of {size} cells")
+        return IndexError(f"indices were changed while they were read; they must lie in planes of {size} elements")
     at = tuple(map(int, np.unravel_index(int(np.argmax(wrong)), array.shape)))
     if not hint and looks_like_onnx(array, len(full), full):
         hint = (
-            "; all of them would be right as ONNX indices, which count through the whole tensor: "
+            "; all of them would be valid as ONNX indices, which count through the whole tensor: "
             "see cunpool.convert_indices(indices, 'onnx', 'plane', ...), or 'onnx_column_major' for storage_order=1"
         )
     return IndexError(
         f"index {array[at]} at position {position(at, corner)} is outside {where}: "
-        f"a plane of {size} has {f'the indices 0 to {cells - 1}' if cells else 'no elements'}{hint}"
+        f"a plane of {size} has {f'the indices 0 to {elements - 1}' if elements else 'no elements'}{hint}"
     )
 
 
 def looks_like_onnx(indices: Array, n: int, full: tuple[int, ...]) -> bool:
-    """Whether `indices`, some of which leave their planes of `n` axes and size `full`, count through the tensor."""
-    cells, planes = math.prod(full), math.prod(indices.shape[:-n])
+    """Return whether `indices` count through the whole tensor, with some outside their planes of size `full`."""
+    elements, planes = math.prod(full), math.prod(indices.shape[:-n])
     if planes < 2 or not indices.size:
         return False
-    places = indices.astype(INT64).reshape(planes, -1)  # a uint64 beyond int64 turns negative
-    within = places - cells * np.arange(planes)[:, None]
-    return bool(((places < 0) | (places >= cells)).any() and ((within >= 0) & (within < cells)).all())
+    flat = indices.astype(INT64).reshape(planes, -1)  # a uint64 beyond int64 turns negative
+    within = flat - elements * np.arange(planes)[:, None]
+    return bool(((flat < 0) | (flat >= elements)).any() and ((within >= 0) & (within < elements)).all())

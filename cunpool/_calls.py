@@ -1,4 +1,4 @@
-"""Calls whose arguments are missing or unknown, where Python's own message would name the wrong one, or no remedy."""
+"""Errors for missing and unknown arguments, where Python's own message would name the wrong one or no remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class _Missing:
-    """Stands for an argument that was not given."""
+    """Stand for an argument that was not given."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -23,9 +23,9 @@ MISSING: Any = _Missing()
 
 
 def told_if_missing(*functions: Callable[..., Any]) -> None:
-    """Let calls reach these functions without their last required argument, which is `MISSING` then.
+    """Make the last required argument of these functions optional, with `MISSING` as its default.
 
-    The signature that is shown, and that type checkers read, still requires it.
+    The displayed signature, and the one for type checkers, still require it.
     """
     for function in functions:
         code: Any = function
@@ -34,9 +34,9 @@ def told_if_missing(*functions: Callable[..., Any]) -> None:
 
 
 def without_kernel_size(name: str, first: object, indices: object, input_size: object = None) -> TypeError:
-    """The error for a call of the function `name` that has these arguments, and nothing for `kernel_size`.
+    """Return the error for a call of the function `name` with these arguments and without `kernel_size`.
 
-    Mostly it is not that which is missing: an argument before it is, or the ``*`` that makes two of a pair.
+    Usually an earlier argument is missing, or the ``*`` that unpacks a pair.
     """
     is_gradient = name.endswith("_backward")
     has_size = is_gradient and "unpool" not in name
@@ -45,31 +45,29 @@ def without_kernel_size(name: str, first: object, indices: object, input_size: o
         example = f"{name}(*pair, {'input_size, ' * has_size}2)"
         return TypeError(f"{usage} takes pooling's pair as two arguments: put a * before it, as in {example}")
     if not getattr(indices, "ndim", 0) and not isinstance(indices, list):
-        return TypeError(f"{usage} needs the indices that pooling gives, got {shown(indices)} in their place")
+        return TypeError(f"{usage} needs the indices that pooling gives, got {shown(indices)} instead")
     if has_size and isinstance(input_size, int):
-        return TypeError(
-            f"{usage} needs input_size, the shape of what was pooled, got {shown(input_size)} in its place"
-        )
+        return TypeError(f"{usage} needs input_size, the shape of what was pooled, got {shown(input_size)} instead")
     return TypeError(f"{usage} needs the kernel_size of the pooling, got nothing")
 
 
 def is_size(value: object) -> bool:
-    """Whether `value`, given for indices, is the next argument: a size, as indices were not given."""
+    """Return whether `value`, passed as indices, is a size, so that the indices are missing."""
     return isinstance(value, int) or (type(value) is tuple and [*map(type, value)].count(int) == len(value) > 0)
 
 
-# Arguments of other libraries that `cunpool.dask` does not take, and what serves instead.
+# Arguments of other libraries that `cunpool.dask` lacks, and their replacements.
 _INSTEAD = {
     "out": "results are computed later, and written by dask.array.store(result, out) or result.to_zarr(...)",
-    "axis": "the last axes are pooled over, as many as the function's name says: numpy.moveaxis puts others there",
+    "axis": "the function's name says how many last axes are pooled: numpy.moveaxis moves others there",
     "keepdims": "results keep all axes",
-    "dtype": "results have the dtype of what is given, and result.astype(...) another one",
-    "data_format": "arrays are (N, C, *spatial), and numpy.moveaxis(input, -1, 1) has the channels where they belong",
+    "dtype": "results have the dtype of the input; convert with result.astype(...)",
+    "data_format": "arrays are (N, C, *spatial); numpy.moveaxis(input, -1, 1) moves channels there",
 }
 
 
 def explained(function: Call) -> Call:
-    """`function` with an error of ours where a keyword is unknown, or `kernel_size` missing."""
+    """Wrap `function` to raise a helpful error for an unknown keyword or a missing `kernel_size`."""
     signature = inspect.signature(function).parameters
     parameters = list(signature)
     before = parameters[: parameters.index("kernel_size")]

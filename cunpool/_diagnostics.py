@@ -1,4 +1,4 @@
-"""What to say where a call is legal, or nearly, and its indices speak of something else than was asked for."""
+"""Hints and warnings for indices that suit another size, window or format than the call's."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from cunpool._arrays import Array
 from cunpool._geometry import Shape, Sizes
 
 SAMPLE = 4096
-"""Indices that are compared with their windows before a warning, spread over the array (speed)."""
+"""Number of indices, spread over the array, that are compared with their windows before a warning (speed)."""
 
 CHECKED = 1 << 20
-"""The same where the call fails anyway."""
+"""The same number for a call that fails (speed)."""
 
 FEW = 32
-"""Indices that are compared first, with each size of the output (speed)."""
+"""Number of indices that are compared first with each size of the output (speed)."""
 
 CANDIDATES = 512
-"""Sizes of the output that are tried at most (speed)."""
+"""Maximum number of output sizes that are tried (speed)."""
 
 NAMED = 3
-"""Sizes that are named at most, where only some combinations of heights and widths fit."""
+"""Maximum number of sizes in a message, if only some combinations of heights and widths fit."""
 
 LEAST_COUNTED = 8
-"""Fewer indices than this may lie in their windows by another format by chance."""
+"""Fewer indices than this may suit another format by chance."""
 
 Window = tuple[int, int, int, int]
 """kernel, stride, padding and dilation along one axis."""
 
 
 def _axes(n: int, sizes: Sizes) -> list[Shape]:
-    """Full and pooled size, kernel, stride, padding and dilation, each of `n` axes."""
+    """Return full size, pooled size, kernel, stride, padding and dilation, each for `n` axes."""
     return [sizes[i + 3 - n : i + 3] for i in range(0, 18, 3)]
 
 
 def narrow(indices: Array, n: int, sizes: Sizes) -> None:
-    """Warn where plane indices cannot be right by their dtype: it does not count to the last window, or says codes."""
+    """Warn if the dtype of plane indices is too small for the last window, or if they look like window codes."""
     if indices.dtype.kind not in "iu" or not indices.size:
         return
     largest = int(np.iinfo(indices.dtype).max)
     first = _last_window(n, sizes)
     if first > largest:
         _warn.warn(
-            f"indices of {indices.dtype} count to {largest}, but the last window begins at the cell {first} of its "
-            "plane: window codes need index_format='window', and places in the plane an integer of more bits"
+            f"indices of {indices.dtype} count to {largest}, but the last window begins at element {first} of its "
+            "plane: window codes need index_format='window', and plane indices need a wider integer dtype"
         )
     elif indices[(-1,) * indices.ndim] < first:
         _warn_of_codes(indices, n, sizes)
 
 
 def _last_window(n: int, sizes: Sizes) -> int:
-    """The first cell of the last window of a plane."""
+    """Return the index of the first element of the last window of a plane."""
     full, pooled, _, stride, padding, _ = _axes(n, sizes)
     first = 0
     for size, count, s, p in zip(full, pooled, stride, padding, strict=True):
@@ -64,44 +64,46 @@ def _last_window(n: int, sizes: Sizes) -> int:
 
 
 def _warn_of_codes(indices: Array, n: int, sizes: Sizes) -> bool:
-    """Warn of indices that have the dtype of window codes and are as small, and return whether that was done.
+    """Warn if indices have the dtype and the range of window codes, and return whether that was so.
 
-    Some of them lie outside their windows. Overlapping windows are left out: in small planes, places are as small.
+    Some of the indices lie outside their windows. Overlapping windows give no warning, because plane indices are as
+    small as codes in small planes.
     """
     _, _, kernel, stride, _, dilation = _axes(n, sizes)
-    cells = math.prod(kernel)
+    codes = math.prod(kernel)
     if (
         any(s <= d * (k - 1) for k, s, d in zip(kernel, stride, dilation, strict=True))
-        or cells > 1 << 16
+        or codes > 1 << 16
         or indices.dtype != _arrays.CODES[_geometry.code_bytes(kernel)]
-        or int(indices.max()) >= cells
+        or int(indices.max()) >= codes
     ):
         return False
     _warn.warn(
-        f"the indices lie outside their windows, and are of {indices.dtype} and all below {cells}, as window codes of "
+        f"the indices lie outside their windows, and are of {indices.dtype} and all below {codes}, as window codes of "
         f"{' x '.join(map(str, kernel))} are: these need index_format='window'"
     )
     return True
 
 
-def strayed(given: Array, places: Array, n: int, sizes: Sizes, is_default: bool) -> None:
-    """Warn where indices outside their windows would be inside them as codes, in another size, or in another format.
+def strayed(given: Array, indices: Array, n: int, sizes: Sizes, is_default: bool) -> None:
+    """Warn if indices outside their windows would be inside as codes, in another size, or in another format.
 
-    `places` are the indices as the kernel takes them. `is_default` says that the output has its default size.
+    `given` are the caller's indices, and `indices` those that the kernel received. `is_default` tells whether
+    the output has its default size.
     """
     first = _last_window(n, sizes)
     if given[(-1,) * given.ndim] >= first and _warn_of_codes(given, n, sizes):
         return
     if is_default:
-        others = other_sizes(places, n, sizes)
+        others = other_sizes(indices, n, sizes)
         if others:
             default = " x ".join(map(str, _axes(n, sizes)[0]))
             _warn.warn(
                 f"the indices lie outside their windows in an output of the default size, {default}, but inside them "
-                f"in one of {others}: give output_size, the shape of what was pooled"
+                f"in one of {others}: pass output_size, the shape of what was pooled"
             )
             return
-    meant = counted_as(places, n, sizes, SAMPLE) if places.size >= LEAST_COUNTED else None
+    meant = counted_as(indices, n, sizes, SAMPLE) if indices.size >= LEAST_COUNTED else None
     if meant:
         _warn.warn(
             f"the indices lie outside their windows, but inside them as {_formats.MEANT[meant]}: "
@@ -110,9 +112,9 @@ def strayed(given: Array, places: Array, n: int, sizes: Sizes, is_default: bool)
 
 
 def for_other_indices(n: int, shape: Shape, indices_shape: Shape, window: _geometry.Window) -> str:
-    """Return a hint for indices of another shape than that of the values, `shape`, or "".
+    """Return a hint for indices that do not have `shape`, the shape of the values, or "".
 
-    An earlier unpooling by the same window, without `output_size`, may have given the values.
+    The values may come from an earlier unpooling with the same window and without `output_size`.
     """
     if len(shape) != len(indices_shape) or shape[:-n] != indices_shape[:-n]:
         return ""
@@ -127,7 +129,7 @@ def for_other_indices(n: int, shape: Shape, indices_shape: Shape, window: _geome
 
 
 def for_a_bad_index(indices: Array, n: int, sizes: Sizes, name: str) -> str:
-    """Return a hint for indices that leave their planes, or ""; `name` is that of the argument for the planes' size."""
+    """Return a hint for indices outside their planes, or ""; `name` is the argument that sets the planes' size."""
     meant = counted_as(indices, n, sizes, CHECKED)
     if meant:
         return (
@@ -143,47 +145,47 @@ def for_a_bad_index(indices: Array, n: int, sizes: Sizes, name: str) -> str:
     others = other_sizes(indices, n, sizes)
     if not others:
         return ""
-    remedy = f"give {name}, the shape of what was pooled"
+    remedy = f"pass {name}, the shape of what was pooled"
     if name == "grad_output":
-        remedy = "give grad_output the shape of what was pooled"
+        remedy = "pass grad_output the shape of what was pooled"
     return f"; the indices would be right in an output of {others}: {remedy}"
 
 
 def counted_as(indices: Array, n: int, sizes: Sizes, count: int) -> _formats.Format | None:
-    """The format of another library by which some `count` of the indices lie in their windows."""
+    """Return another library's format in which about `count` of the indices lie in their windows, or None."""
     return next(_counted_as(indices, n, sizes, count, indices.shape[:-n], (0,) * indices.ndim), None)
 
 
 def _counted_as(
     indices: Array, n: int, sizes: Sizes, count: int, lead: Shape, corner: Shape
 ) -> Iterator[_formats.Format]:
-    """Each such format of a block that begins at `corner` of indices with the N and C of `lead`."""
+    """Yield each such format, for a block that begins at `corner` of indices whose N and C are `lead`."""
     full, _, kernel, stride, padding, dilation = _axes(n, sizes)
     windows = list(zip(kernel, stride, padding, dilation, strict=True))
     values, within_block = _sample(indices, n, count, whole=True)
     at = [position + first for position, first in zip(within_block, corner, strict=True)]
     is_flat = sum(size > 1 for size in full) < 2
-    counted = [(1, np.zeros(math.prod(lead), np.int64).tobytes(), False)]  # by "plane"
+    counted = [(1, np.zeros(math.prod(lead), np.int64).tobytes(), False)]  # format "plane"
     for name in _formats.OTHERS:
         first, step, _ = _formats.planes(name, lead, full)
         counting = step, first.astype(np.int64).tobytes(), name == "onnx_column_major" and not is_flat
         if counting in counted:
-            continue  # another format counts the same here
+            continue  # an earlier format counts the same way
         counted.append(counting)
-        places, between = np.divmod(values - first.reshape(lead)[tuple(at[:-n])], step)
-        if between.any() or (places < 0).any() or (places >= math.prod(full)).any():
+        flat, between = np.divmod(values - first.reshape(lead)[tuple(at[:-n])], step)
+        if between.any() or (flat < 0).any() or (flat >= math.prod(full)).any():
             continue
         if name == "onnx_column_major":
-            places = _formats.recounted(places, full)
-        if _within(places, at[-n:], full[1:], windows):
+            flat = _formats.recounted(flat, full)
+        if _within(flat, at[-n:], full[1:], windows):
             yield name
 
 
 def for_a_format(indices: Array, n: int, sizes: Sizes, lead: Shape, corner: Shape, is_free: bool) -> str:
-    """Return a hint for indices that lie in their windows by formats of other libraries, or "". It names all of these.
+    """Return a hint that names all other libraries' formats in which the indices lie in their windows, or "".
 
-    The indices are a block, beginning at `corner`, of an array whose N and C are `lead`. Where they are `is_free`,
-    their windows may be others, so that they only have to lie in their planes.
+    The indices are a block that begins at `corner` of an array whose N and C are `lead`. With `is_free` the windows
+    are unknown, and the indices only have to lie in their planes.
     """
     if indices.size < LEAST_COUNTED:
         return ""
@@ -201,7 +203,7 @@ def for_a_format(indices: Array, n: int, sizes: Sizes, lead: Shape, corner: Shap
 
 
 def _channels_last(indices: Array, n: int, sizes: Sizes) -> _formats.Format | None:
-    """TensorFlow's format, if the indices are right in it once their last axis is taken for the channels."""
+    """Return TensorFlow's format, if the indices are valid in it with their last axis as channels, else None."""
     moved = np.moveaxis(indices, -1, -n - 1)
     _, _, kernel, stride, padding, dilation = _axes(n, sizes)
     pooled = moved.shape[-n:]
@@ -215,11 +217,11 @@ def _channels_last(indices: Array, n: int, sizes: Sizes) -> _formats.Format | No
 
 
 def other_sizes(indices: Array, n: int, sizes: Sizes) -> str:
-    """Other legal sizes of the output in which the indices, or a sample, lie in their windows; or ""."""
+    """Name other legal output sizes in which a sample of the indices lies in its windows, or return ""."""
     fitting = _other_sizes(indices, n, sizes)
     if not fitting:
         return ""
-    # Along the first axis there can be billions of sizes: no loop over them. The others have one in each choice.
+    # The first axis can have billions of sizes, so there is no loop over them. Other axes have one in each choice.
     first = [sizes[0] for sizes in fitting]
     along: list[Sequence[int]] = [range(min(some.start for some in first), max(some.stop for some in first))]
     along += [sorted({size for sizes in fitting for size in sizes[axis]}) for axis in range(1, n)]
@@ -230,19 +232,19 @@ def other_sizes(indices: Array, n: int, sizes: Sizes) -> str:
 
 
 def _named(sizes: Sequence[Sequence[int]]) -> str:
-    """Sizes along each axis, with the axes' names."""
+    """Return text with the sizes along each axis and the names of the axes."""
     named = zip(_remedies.AXES[len(sizes)], sizes, strict=True)
     return ", ".join(f"{name} {_remedies.numbers(along)}" for name, along in named)
 
 
 def _other_sizes(indices: Array, n: int, sizes: Sizes) -> list[list[range]]:
-    """The sizes that `other_sizes` names: for each fitting choice of the later axes, the range along the first."""
+    """Return the sizes for `other_sizes`: a range along the first axis for each choice of the later ones."""
     full, pooled, kernel, stride, padding, dilation = _axes(n, sizes)
     if not indices.size:
         return []
     windows = list(zip(kernel, stride, padding, dilation, strict=True))
     default = [(count - 1) * s - 2 * p + d * (k - 1) + 1 for count, (k, s, p, d) in zip(pooled, windows, strict=True)]
-    # Only the trailing sizes enter an index. The nearest are tried first, on a few of the last indices.
+    # An index depends only on the trailing sizes. The nearest sizes are tried first, on a few of the last indices.
     legal = [range(max(size - s + 1, 1), size + s) for size, s in zip(default, stride, strict=True)]
     if math.prod(map(len, legal[1:])) > CANDIDATES:
         return []
@@ -259,9 +261,9 @@ def _other_sizes(indices: Array, n: int, sizes: Sizes) -> list[list[range]]:
 
 
 def _sample(indices: Array, n: int, count: int, whole: bool = False) -> tuple[Array, Sequence[Array]]:
-    """Some `count` of the indices, from the last to the first, and which windows they belong to.
+    """Return about `count` indices, from last to first, and the positions of their windows.
 
-    With `whole` the positions are those of all axes, N and C as well.
+    With `whole`, positions include N and C.
     """
     chosen = np.arange(indices.size - 1, -1, -max(indices.size // count, 1))
     at = np.unravel_index(chosen, indices.shape)
@@ -272,11 +274,11 @@ def _distance_from(size: int) -> Callable[[int], int]:
     return lambda other: abs(other - size)
 
 
-def _within(places: Array, at: Sequence[Array], trailing: Shape, windows: Sequence[Window]) -> bool:
-    """Whether these places lie in the windows at these positions, where the axes after the first have these sizes."""
+def _within(indices: Array, at: Sequence[Array], trailing: Shape, windows: Sequence[Window]) -> bool:
+    """Return whether indices lie in the windows at `at`; `trailing` are the sizes after the first axis."""
     for size, o, (k, s, p, d) in reversed([*zip((0, *trailing), at, windows, strict=True)]):
-        places, cell = np.divmod(places, size) if size else (places, places)
-        taps, between = np.divmod(cell - (o * s - p), d)
+        indices, position = np.divmod(indices, size) if size else (indices, indices)
+        taps, between = np.divmod(position - (o * s - p), d)
         if between.any() or (taps < 0).any() or (taps >= k).any():
             return False
     return True

@@ -1,4 +1,4 @@
-"""Paragraphs that docstrings share, so that each is written once."""
+"""Paragraphs shared by docstrings."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ Documented = TypeVar("Documented", bound=Callable[..., Any])
 PARTS = {
     "window": """\
 kernel_size : int or sequence of int
-    Size of the window in cells: one for all axes, or one for each.
+    Size of the window in elements: one for all axes, or one for each.
 stride : int or sequence of int, optional
-    Step from one window to the next in cells; `kernel_size` where it is not given.
+    Step from one window to the next, in elements; the default is `kernel_size`.
 padding : int or sequence of int
-    Cells of padding on both sides of each axis.""",
+    Elements of padding on both sides of each axis.""",
     "index_format": """\
 index_format : {"plane", "window"}
-    What `indices` are: places in the large plane, which is pooling's input and unpooling's output, or window codes:
-    places in the window. Both are counted in raster order; codes are uint8, or uint16 for windows of more than 256
-    cells.""",
+    The meaning of `indices`. "plane": positions in a plane of the larger array, which is pooling's input and
+    unpooling's output. "window": window codes, which are positions in the window. Both are counted in raster order.
+    Codes are uint8, or uint16 for windows of more than 256 elements.""",
     "index_dtype": """\
 index_dtype : dtype, optional
-    numpy.int32 for indices in half the memory, where they count through at most 2**31 cells; numpy.int64 by default.
-    Window codes have no choice.""",
+    numpy.int64 (the default), or numpy.int32 for indices in half the memory, in planes of at most 2**31 elements. The
+    dtype of window codes cannot be chosen.""",
     "dilation": """\
 dilation : int or sequence of int
-    Step from one cell of a window to the next. It enters the default size, and what window codes mean.""",
+    Step from one element of a window to the next. The default size and the meaning of window codes depend on it.""",
     "num_threads": """\
 num_threads : int, optional
-    Threads to use for this call, if it has tasks for so many. None leaves the number to the call, which takes fewer
-    where they do not pay; see `set_num_threads`. The result does not depend on it.""",
+    Number of threads for this call, which uses no more than it has tasks. With None, the call uses fewer where more
+    would not be faster; see `set_num_threads`. The result does not depend on it.""",
     "out": """\
 out : numpy.ndarray, optional
-    Array for the result, of its shape and dtype and of any strides. After an error its contents are unspecified.""",
+    Array for the result, with its shape and dtype, and any strides. After an error its contents are unspecified.""",
 }
 
 
 def shares(function: Documented) -> Documented:
-    """Fill the docstring's ``{names}`` with the shared paragraphs."""
+    """Replace ``{names}`` in the docstring with the shared paragraphs."""
     if function.__doc__:  # python -OO strips it
-        text = inspect.cleandoc(function.__doc__)  # Python 3.13 has done that already
+        text = inspect.cleandoc(function.__doc__)  # a no-op in Python 3.13, which cleans docstrings
         for name, part in PARTS.items():
             text = text.replace(f"{{{name}}}", part)
         function.__doc__ = text
@@ -51,7 +51,7 @@ def shares(function: Documented) -> Documented:
 
 
 def complete(one: Any, three: Any, two: Any) -> None:
-    """Give the docstrings for one axis and three what stands in `two`'s between its first lines and its examples."""
+    """Copy the sections between the summary and the examples of `two` to the docstrings for one axis and three."""
     if not two.__doc__:
         return
     model = inspect.cleandoc(two.__doc__)

@@ -1,4 +1,4 @@
-"""Find the compiled modules for Python that is started in a checkout, where `import cunpool` finds the bare source."""
+"""Find the compiled modules when Python starts in a checkout, so that `import cunpool` finds the source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def compiled(path: list[str]) -> list[str]:
-    """The package's `path`, or the installed package's where `path` has no compiled modules."""
+    """Return `path`, or the path of the installed package if `path` has no compiled modules."""
     if PathFinder.find_spec("cunpool._kernels.runtime", [str(Path(entry, "_kernels")) for entry in path]):
         return path
     here = Path(__file__).parent.parent.resolve()
@@ -18,5 +18,5 @@ def compiled(path: list[str]) -> list[str]:
         return installed
     raise ImportError(
         f"cunpool's compiled modules are missing from {path[0]}: build them with 'pip install .' in the checkout "
-        "(or 'pip install -e .' to work on the source); it takes a C compiler"
+        "(or 'pip install -e .' to work on the source); this needs a C compiler"
     )

@@ -1,4 +1,4 @@
-"""Formats of indices: in which order each of them counts the cells of an array (N, C, *spatial)."""
+"""Formats of indices: the order in which each counts the elements of an array (N, C, *spatial)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cunpool._geometry import Shape
 
 Format = Literal["plane", "window", "onnx", "onnx_column_major", "tf", "tf_batch"]
 
-# Axes in the order in which a format counts them, the outermost first: N, C and the cells S of a plane.
+# Axes in the order in which a format counts them, outermost first: N, C and the elements S of a plane.
 _ORDERS = {"plane": "S", "onnx": "NCS", "onnx_column_major": "NCS", "tf": "SC", "tf_batch": "NSC"}
 
 # Formats of other libraries, in the order in which they are recognised.
@@ -28,24 +28,24 @@ MEANT = {
 
 
 def planes(name: str, lead: Shape, full: Shape) -> tuple[Array, int, int]:
-    """How format `name` counts: the first index of each plane, the step from cell to cell, and the end of all."""
+    """Return the first index of each plane in format `name`, the step between elements, and the number of indices."""
     sizes = dict(zip("NCS", (*(1, *lead)[-2:], math.prod(full)), strict=True))
     steps = dict.fromkeys("NCS", 0)
     end = 1
     for axis in reversed(_ORDERS[name]):
         steps[axis] = end
-        end *= sizes[axis] or 1  # without planes, any step will do but 0
+        end *= sizes[axis] or 1  # without planes, any step except 0
     first = np.arange(sizes["N"])[:, None] * steps["N"] + np.arange(sizes["C"]) * steps["C"]
     return first.reshape(lead + (1,) * len(full)), steps["S"], end
 
 
-def recounted(places: Array, full: Shape) -> Array:
-    """Places in column-major order of a plane of size `full`, counted in raster order.
+def recounted(indices: Array, full: Shape) -> Array:
+    """Convert indices in column-major order of a plane of size `full` to raster order.
 
-    With the sizes of `full` in reverse, it is the other way round.
+    With the sizes of `full` reversed, convert from raster order to column-major order.
     """
-    cells = _arrays.unravel(places, full[::-1])
-    result = np.zeros_like(places)
-    for cell, size in zip(reversed(cells), full, strict=True):
-        result = result * size + cell
+    positions = _arrays.unravel(indices, full[::-1])
+    result = np.zeros_like(indices)
+    for position, size in zip(reversed(positions), full, strict=True):
+        result = result * size + position
     return result

@@ -135,7 +135,7 @@ def code_bytes(kernel: Shape) -> int:
     cells = math.prod(kernel)
     if cells > 1 << 16:
         raise ValueError(
-            f"window codes are for windows of at most 65536 cells, got kernel_size {kernel}: {cells} cells; "
+            f"window codes are for windows of at most 65536 elements, got kernel_size {kernel}: {cells} elements; "
             "index_format='plane' is for any window"
         )
     return 1 if cells <= 1 << 8 else 2
@@ -195,13 +195,15 @@ def pooling(
             f"and every size must be at least 1{_remedies.for_windows_that_do_not_fit(n, shape, kernel, dilations)}"
         )
     if math.prod(kernel) > LARGEST:
-        raise OverflowError(f"a window must have at most 2**60 cells, got kernel_size {kernel_size}")
+        raise OverflowError(f"a window must have at most 2**60 elements, got kernel_size {kernel_size}")
     steps = [math.prod(full[axis + 1 :]) for axis in range(n)]
     span = sum(d * (k - 1) * step for d, k, step in zip(dilations, kernel, steps, strict=True))
     if codes:
         code_bytes(kernel)
     elif span > LARGEST:
-        raise OverflowError(f"a window must span at most 2**60 cells of its plane in raster order, got {shown(span)}")
+        raise OverflowError(
+            f"a window must span at most 2**60 elements of its plane in raster order, got {shown(span)}"
+        )
     result = shape[:-n] + pooled
     return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
 

@@ -1,6 +1,6 @@
-"""What type checkers are told of the functions: results keep their input's dtype, and pooling gives one array or two.
+"""Types for type checkers: results keep the dtype of their input, and pooling returns one array or two.
 
-Each protocol has the parameters of a function in `pooling`, `unpooling` or `taking`, which runs as it is.
+Each protocol has the parameters of a function in `pooling`, `unpooling` or `taking`, which runs unchanged.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cunpool._arrays import Array
 from cunpool._geometry import IndexFormat, Size
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, TypeVar  # whose defaults type checkers know under any Python
+    from typing_extensions import Self, TypeVar  # type checkers accept its defaults for any Python
 
     Element = TypeVar("Element", bound=np.generic, default=Any)
-    # Where a call unpacks a pair, ``unpool(*pool(x))``, pyright 1.1 has this variable itself for the dtype of the first
-    # array. It takes the place of any dtype then because its bound is Any; with another bound that would be an error.
+    # In ``unpool(*pool(x))``, which unpacks a pair, pyright 1.1 uses this variable itself as the dtype of the first
+    # array. Its bound is Any, so that it is accepted as any dtype; any other bound would be an error.
     Stored = TypeVar("Stored", bound=Any, default=Any)
 
-    # Whether a pooling module returns indices: ``MaxPool2d[Literal[True]]`` does.
+    # Whether a pooling module returns indices, as in ``MaxPool2d[Literal[True]]``.
     Indices = TypeVar("Indices", bound=bool, covariant=True, default=bool)
 
     class MaxPoolResult(tuple[npt.NDArray[Stored], Array]):
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
         def _asdict(self) -> dict[str, Array]: ...
         def _replace(self, **fields: Array) -> Self: ...
 
-else:  # Python 3.10 has neither those defaults nor named tuples that are generic
+else:  # Python 3.10 lacks these defaults, and generic named tuples
     from typing import TypeVar
 
     Element = Any
     Indices = TypeVar("Indices", bound=bool, covariant=True)
 
     class MaxPoolResult(NamedTuple):
-        """What pooling gives with `return_indices`: a pair that unpacks as any other.
+        """The result of pooling with `return_indices`: a named pair of values and indices.
 
         In annotations it takes the element type of the values, ``MaxPoolResult[np.float32]``.
 
@@ -51,7 +51,7 @@ else:  # Python 3.10 has neither those defaults nor named tuples that are generi
         values : numpy.ndarray
             The maxima.
         indices : numpy.ndarray of int64, int32, uint8 or uint16
-            Where they were.
+            The indices of the maxima.
 
         Examples
         --------
@@ -70,13 +70,13 @@ else:  # Python 3.10 has neither those defaults nor named tuples that are generi
 
 
 Pair = tuple[Array | None, Array | None]
-"""Arrays for values and indices; where there is none, a new one is made."""
+"""Arrays for values and indices. A new array is made in place of None."""
 
 
 class MaxPool(Protocol):
-    """The signature of pooling, with `return_indices` left out or False, True by name, True in its place, or unknown.
+    """The signature of pooling: `return_indices` omitted or False, True by name, True by position, or unknown.
 
-    Where it is unknown, no `out` would be right.
+    If it is unknown, `out` must be None.
     """
 
     @overload
@@ -329,7 +329,7 @@ class TakeAt(Protocol):
     ) -> Array: ...
 
 
-# Each of these returns `function` itself, which type checkers take for one of that signature.
+# Each of these returns `function` itself, with that signature for type checkers.
 
 
 def typed_pool(function: Callable[..., Any]) -> MaxPool:

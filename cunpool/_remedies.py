@@ -55,23 +55,23 @@ def for_a_size(name: str, value: Any) -> str:
     if name == "padding" and isinstance(value, str) and value.lower().startswith("same"):
         return (
             "; 'same' is padding=kernel_size // 2 for odd windows and a stride of 1; for larger strides, with "
-            "ceil_mode=True, half of the cells that the last window lacks"
+            "ceil_mode=True, half of the elements that the last window lacks"
         )
     flat = value if isinstance(value, (tuple, list)) else (value,)
     if name == "padding" and any(isinstance(entry, (tuple, list)) for entry in flat):
         return f"; both ends of an axis have the same padding, one integer: {OTHER_BORDERS}"
     if any(isinstance(entry, bool) for entry in flat):
-        return "; give True and False by name, such as ceil_mode=True"
+        return "; pass True and False by name, such as ceil_mode=True"
     if any(isinstance(entry, float) for entry in flat):
         return "; divide with //, or convert with int()"
     if isinstance(value, (set, frozenset, dict)):
-        return "; its entries have no order: give a tuple"
+        return "; its entries have no order: pass a tuple"
     if value is None:
-        return "; give an integer: 1 leaves an axis as it is" if name == "kernel_size" else "; leave it out"
+        return "; pass an integer: 1 leaves an axis as it is" if name == "kernel_size" else "; leave it out"
     if isinstance(value, str):
         return "; convert text with int()" if value.strip().isdigit() else ""
     if len(flat) == 1 and isinstance(flat[0], (tuple, list)) and flat[0]:
-        return f"; one pair of brackets is enough: give {shown(tuple(flat[0]))}"
+        return f"; one pair of brackets is enough: pass {shown(tuple(flat[0]))}"
     return ""
 
 
@@ -80,17 +80,17 @@ def for_a_count(n: int, name: str, sizes: Shape) -> str:
     count = len(sizes)
     if name == "padding" and count == 2 * n:
         if sizes[:n] == sizes[n:]:  # ONNX's: all ends before, then all behind
-            return f"; both ends of an axis share one entry: give padding={shown(sizes[:n])}"
+            return f"; both ends of an axis share one entry: pass padding={shown(sizes[:n])}"
         if sizes[::2] == sizes[1::2]:  # PyTorch's pad: both ends of the last axis, then of the one before
-            return f"; both ends of an axis share one entry: give padding={shown(sizes[::-2])}"
+            return f"; both ends of an axis share one entry: pass padding={shown(sizes[::-2])}"
         return f"; both ends of an axis have the same padding: {OTHER_BORDERS}"
     neutral = int(name != "padding")
     if count == n + 2:
         for inner, others in ((sizes[1:-1], sizes[:1] + sizes[-1:]), (sizes[2:], sizes[:2])):
             if others == (neutral, neutral):  # TensorFlow's, with N and C
-                return f"; N and C are not pooled over: give {name}={shown(inner)}"
+                return f"; N and C are not pooled over: pass {name}={shown(inner)}"
     if count == 1:
-        return f"; give {shown(sizes[0])} for all axes"
+        return f"; pass {shown(sizes[0])} for all axes"
     return f"; for {count} axes there are the functions with {count}d in their names" if count in (2, 3) else ""
 
 
@@ -99,7 +99,7 @@ def smallest(name: str) -> str:
     return {
         "kernel_size": "; 1 leaves an axis as it is",
         "stride": "; without stride it is kernel_size",
-        "padding": "; to crop, give a slice of the array",
+        "padding": "; to crop, pass a slice of the array",
         "dilation": "; 1 is a window without gaps",
     }[name]
 
@@ -107,7 +107,7 @@ def smallest(name: str) -> str:
 def for_axes(n: int, shape: Shape, name: str) -> str:
     """For an array of `shape` that has not the axes for pooling over `n` of them."""
     if len(shape) == n:
-        return f"; give one plane alone its C: {name}[None]"
+        return f"; add a channel axis: {name}[None]"
     if len(shape) > n + 2:
         return f"; join the leading axes: {name}.reshape(-1, *{name}.shape[-{n + 1}:])"
     return ""
@@ -120,7 +120,7 @@ def channels_last(n: int, shape: Shape, kernel: Shape) -> str:
         return ""
     return (
         f"the last axis of input, of size {shape[-1]}, looks like channels, but input is "
-        f"{'(N, C, *spatial)' if axis else '(C, *spatial)'}: if it has its channels last, give "
+        f"{'(N, C, *spatial)' if axis else '(C, *spatial)'}: if it has its channels last, pass "
         f"numpy.moveaxis(input, -1, {axis})"
     )
 
@@ -138,7 +138,7 @@ def for_windows_that_do_not_fit(n: int, shape: Shape, kernel: Shape, dilation: S
     if hint:
         return f"; {hint}"
     spans = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
-    return f"; a window spans {shown(spans)} cells: take a smaller kernel_size or dilation, or padding"
+    return f"; a window spans {shown(spans)} elements: take a smaller kernel_size or dilation, or padding"
 
 
 def for_an_output_size(default: Shape, stride: Shape, dilation: Shape) -> str:
@@ -150,4 +150,4 @@ def for_an_output_size(default: Shape, stride: Shape, dilation: Shape) -> str:
     undilated = (
         f", or the dilation of that pooling (cunpool.max_unpool{len(default)}d takes it, cunpool.torch's does not)"
     )
-    return f"; give the shape of what was pooled: {legal}{undilated * (max(dilation) == 1)}"
+    return f"; pass the shape of what was pooled: {legal}{undilated * (max(dilation) == 1)}"

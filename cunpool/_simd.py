@@ -1,4 +1,4 @@
-"""Which instruction set the kernels use: the widest that the build and the processor have, or what CUNPOOL_SIMD names.
+"""Select the kernels' instruction set: the widest of the build and the processor, or the one in CUNPOOL_SIMD.
 
 `pool`, `unpool` and `backward` are compiled once for each instruction set, from the same source. The portable modules
 lie in ``_kernels``, the others below it, in a folder with the name of their set. The folder that is chosen here becomes
@@ -21,13 +21,13 @@ SETS = ("avx512", "avx2", "portable")
 
 
 def folder_of(name: str) -> str:
-    """Where the modules of an instruction set lie, if this build has them."""
+    """Return the folder for the modules of an instruction set, which this build may lack."""
     home = Path(_runtime.__file__).parent
     return str(home if name == "portable" else home / name)
 
 
 def _chosen(wish: str, built: Sequence[str], processor: Sequence[str]) -> str:
-    """The set named `wish`, or where this is "" the first of `built` that the `processor` has."""
+    """Return the set named `wish`, or with "" the first of `built` that the processor has."""
     usable = [name for name in built if name in processor]
     if not usable:
         raise ImportError(

@@ -1,4 +1,4 @@
-"""Warnings, told to whoever called cunpool."""
+"""Warnings, reported at the line that called cunpool."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import warnings
 
 
 class LayoutWarning(UserWarning):
-    """The axes of an array seem to be in another order than ``(N, C, *spatial)``: the channels come last.
+    """The channels of an array seem to be its last axis, although the order must be ``(N, C, *spatial)``.
 
-    Pooling warns where the last axis has 1 to 4 elements, the window is wider than 1 there, and the axis that is taken
-    for the channels has more than 4: an image of height x width x 3 would be pooled across its colours. Small feature
-    maps, such as 512 channels of 4 x 4, look the same. Who pools these filters the warning out.
+    An image of height x width x 3, for example, would be pooled across its colours. Pooling warns if the last axis has
+    1 to 4 elements, the window is wider than 1 there, and the axis used as channels has more than 4. Small feature
+    maps, such as 512 channels of 4 x 4, look the same. If you pool these, filter the warning out.
 
     Examples
     --------

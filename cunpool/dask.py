@@ -150,7 +150,7 @@ def max_pool2d(
     ValueError
         If shapes or sizes do not fit, or chunks have unknown sizes.
     OverflowError
-        If `index_dtype` cannot count the cells of a plane, or a window has or spans more than 2**60 cells.
+        If `index_dtype` cannot count the cells of a plane, or a window has or spans more than 2**60 elements.
 
     See Also
     --------
@@ -287,9 +287,9 @@ def max_unpool2d(
     Raises
     ------
     IndexError
-        When the result is computed, if an index is negative or past the end of its plane, a window code names no cell
-        of the plane, or a place lies outside its window in a plane of several chunks. The first one of its block is
-        named, by its position in the whole array.
+        When the result is computed, if an index is negative or past the end of its plane, or a window code names no
+        element of the plane. In planes of several chunks, also if an index lies outside its window. The message names
+        the first one of its block, by its position in the whole array.
     TypeError
         If the dtype of `input` or `indices` is of the wrong kind.
     ValueError

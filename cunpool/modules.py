@@ -1,4 +1,4 @@
-"""Pooling and unpooling as objects: a constructor's arguments kept, nothing more."""
+"""Pooling and unpooling as objects that store their arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", 
 
 
 class _MaxPool(Generic[Indices]):
-    """What the pooling modules share."""
+    """Base class of the pooling modules."""
 
     _function: ClassVar[Callable[..., Any]]
 
@@ -79,7 +79,7 @@ class _MaxPool(Generic[Indices]):
     @overload
     def __call__(self, input: npt.ArrayLike, *, out: None = None, num_threads: int | None = None) -> Any: ...
     def __call__(self, input: npt.ArrayLike, *, out: Array | Pair | None = None, num_threads: int | None = None) -> Any:
-        """Pool `input`; an array, or with `return_indices` a pair of them."""
+        """Pool `input` and return an array, or with `return_indices` a pair of arrays."""
         return type(self)._function(
             input,
             self.kernel_size,
@@ -102,7 +102,7 @@ class _MaxPool(Generic[Indices]):
 
 
 class _MaxUnpool:
-    """What the unpooling modules share."""
+    """Base class of the unpooling modules."""
 
     _axes: ClassVar[int]
     _function: ClassVar[Callable[..., Array]]
@@ -179,7 +179,7 @@ _calls.told_if_missing(_MaxUnpool.__call__)
 
 
 class MaxPool1d(_MaxPool[Indices]):
-    """`cunpool.max_pool1d` with its arguments kept, like ``torch.nn.MaxPool1d``; see `MaxPool2d`.
+    """`cunpool.max_pool1d` with stored arguments, like ``torch.nn.MaxPool1d``; see `MaxPool2d`.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class MaxPool1d(_MaxPool[Indices]):
 
     _function = staticmethod(pooling.max_pool1d)
 
-    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
 
         @overload
         def __init__(
@@ -235,19 +235,19 @@ class MaxPool1d(_MaxPool[Indices]):
 
 
 class MaxPool2d(_MaxPool[Indices]):
-    """`cunpool.max_pool2d` with its arguments kept, like ``torch.nn.MaxPool2d`` [1]_.
+    """`cunpool.max_pool2d` with stored arguments, like ``torch.nn.MaxPool2d`` [1]_.
 
     Parameters
     ----------
     kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format, index_dtype
-        As for `cunpool.max_pool2d`, and kept as attributes under the same names. What does not fit raises its error
-        when the module is called: ``(input, *, out=None, num_threads=None)``, as the function takes them.
+        As for `cunpool.max_pool2d`, and stored as attributes of the same names. The constructor does not check them;
+        errors are raised by the call, ``(input, *, out=None, num_threads=None)``.
 
     Notes
     -----
-    Type checkers know from the constructor what a module returns. An annotation has to say it:
-    ``MaxPool2d[Literal[False]]`` returns an array, and ``MaxPool2d[Literal[True]]`` a pair. ``MaxPool2d`` alone may
-    return either, so its result is ``Any``.
+    Type checkers infer the type of the result from the constructor. In an annotation, ``MaxPool2d[Literal[False]]``
+    returns an array, and ``MaxPool2d[Literal[True]]`` a pair. ``MaxPool2d`` alone may return either, so its result is
+    ``Any``.
 
     References
     ----------
@@ -265,7 +265,7 @@ class MaxPool2d(_MaxPool[Indices]):
 
     _function = staticmethod(pooling.max_pool2d)
 
-    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
 
         @overload
         def __init__(
@@ -310,7 +310,7 @@ class MaxPool2d(_MaxPool[Indices]):
 
 
 class MaxPool3d(_MaxPool[Indices]):
-    """`cunpool.max_pool3d` with its arguments kept, like ``torch.nn.MaxPool3d``; see `MaxPool2d`.
+    """`cunpool.max_pool3d` with stored arguments, like ``torch.nn.MaxPool3d``; see `MaxPool2d`.
 
     Examples
     --------
@@ -321,7 +321,7 @@ class MaxPool3d(_MaxPool[Indices]):
 
     _function = staticmethod(pooling.max_pool3d)
 
-    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
 
         @overload
         def __init__(
@@ -366,7 +366,7 @@ class MaxPool3d(_MaxPool[Indices]):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """`cunpool.max_unpool1d` with its arguments kept, like ``torch.nn.MaxUnpool1d``; see `MaxUnpool2d`.
+    """`cunpool.max_unpool1d` with stored arguments, like ``torch.nn.MaxUnpool1d``; see `MaxUnpool2d`.
 
     Examples
     --------
@@ -380,18 +380,18 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """`cunpool.max_unpool2d` with its arguments kept, like ``torch.nn.MaxUnpool2d`` [1]_.
+    """`cunpool.max_unpool2d` with stored arguments, like ``torch.nn.MaxUnpool2d`` [1]_.
 
     Parameters
     ----------
     kernel_size, stride, padding, dilation, index_format
-        As for `cunpool.max_unpool2d`, and kept as attributes under the same names, one integer per axis. The rest is
-        given when the module is called: ``(input, indices, output_size=None, *, out=None, num_threads=None)``.
+        As for `cunpool.max_unpool2d`, and stored as attributes of the same names, one integer per axis. The other
+        arguments belong to the call, ``(input, indices, output_size=None, *, out=None, num_threads=None)``.
 
     Raises
     ------
     TypeError, ValueError, OverflowError
-        If a size is not an integer or a sequence of as many integers as there are axes, or is out of range.
+        If a size is neither an integer nor a sequence of one integer per axis, or is out of range.
 
     References
     ----------
@@ -413,7 +413,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """`cunpool.max_unpool3d` with its arguments kept, like ``torch.nn.MaxUnpool3d``; see `MaxUnpool2d`.
+    """`cunpool.max_unpool3d` with stored arguments, like ``torch.nn.MaxUnpool3d``; see `MaxUnpool2d`.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def _max_pool(
     is_layout_told: bool = True,
 ) -> Array | MaxPoolResult:
     """Pooling over `n` spatial axes; `is_layout_told` says whether channels that look misplaced are warned about."""
-    given = input if type(input) is ndarray else _arrays.array_of(input, "input", n, "give its values")
+    given = input if type(input) is ndarray else _arrays.array_of(input, "input", n, "pass its values")
     cells, kind = _arrays.numbers(given)
     codes = index_format != "plane" and _geometry.is_window(index_format) and return_indices is not False
     if ceil_mode is not False:
@@ -292,8 +292,8 @@ def max_pool2d(
         If shapes or sizes do not fit, or a window has too many cells for a window code, or `out` is of another shape or
         read-only, or two arrays without `return_indices`, or two that overlap in memory.
     OverflowError
-        If `indices` are to be int32, and a plane has more than 2**31 cells; or if a window has or spans more than 2**60
-        cells.
+        If `indices` are to be int32 and a plane has more than 2**31 elements, or if a window has or spans more than
+        2**60.
 
     Warns
     -----

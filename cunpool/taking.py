@@ -1,4 +1,4 @@
-"""Values at the indices of maxima: the front end."""
+"""Take values at the indices of maxima: the front end."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from cunpool._overloads import typed_take
 
 __all__ = ["take_at1d", "take_at2d", "take_at3d"]
 
-# The number by which the kernel knows elements of each size in bytes.
+# The kernel's number for elements of each size in bytes.
 _KINDS = {size: number for number, size in enumerate(_arrays.ITEM_SIZES)}
 
-# The bytes of memory that taking one element reads at most: a cache line. (speed: the number of threads follows)
+# Bytes of memory that taking one element reads at most, a cache line. It sets the number of threads. (speed)
 _LINE_BYTES = 64
 
 _WHERE = "input"
-WITHOUT_WINDOW = "kernel_size must be given with index_format='window': a code counts through its window; got None"
+WITHOUT_WINDOW = (
+    "kernel_size must be given with index_format='window', because a code is a position in its window; got None"
+)
 
 
 def _take_at(
@@ -36,7 +38,7 @@ def _take_at(
     out: Array | None,
     num_threads: int | None,
 ) -> Array:
-    """Taking over `n` spatial axes."""
+    """Take elements over `n` spatial axes."""
     values = _arrays.items(input, n=n)
     given = _arrays.array_of(indices, "indices")
     codes = _geometry.is_window(index_format)
@@ -48,9 +50,9 @@ def _take_at(
     full = values.shape[-n:]
     try:
         if codes:
-            places = _arrays.codes(given, given.shape, _geometry.code_bytes(sizes[6:9]), "indices")
+            positions = _arrays.codes(given, given.shape, _geometry.code_bytes(sizes[6:9]), "indices")
         else:
-            places = _arrays.integers(given, given.shape, "indices")
+            positions = _arrays.integers(given, given.shape, "indices")
     except TypeError as error:
         raise _arrays.if_swapped(error, values.dtype, "input") from None
     if not codes:
@@ -58,27 +60,27 @@ def _take_at(
     result = _arrays.result_for(out, given, given.shape, values.dtype, values, given)
     threads = _threads.threads_for(min(values.nbytes, _LINE_BYTES * given.size), num_threads)
     if given.size and (
-        places is None
+        positions is None
         or not inside
         or not values.size
-        or not _backward.unpool_backward(values, places, result, sizes, n, _KINDS[values.itemsize], codes, threads)
+        or not _backward.unpool_backward(values, positions, result, sizes, n, _KINDS[values.itemsize], codes, threads)
     ):
         if codes:
             raise _arrays.bad_code(given, n, sizes, where=_WHERE)
         if kernel_size is not None:
-            with suppress(OverflowError):  # such windows were not needed
+            with suppress(OverflowError):  # windows that large are not needed here
                 sizes, _ = _geometry.taking(n, values.shape, given.shape, fixed, True)
         hint = _diagnostics.for_a_format(given, n, sizes, given.shape[:-n], (0,) * given.ndim, True)
         raise _arrays.bad_index(given, full, hint, where=_WHERE)
     return _arrays.delivered(result, out)
 
 
-def _warn_of_codes(indices: Array, cells: int) -> None:
-    """Warn where indices in the plane have a dtype that window codes have, and that cannot count through the plane."""
-    if indices.dtype in _arrays.CODES.values() and np.iinfo(indices.dtype).max < cells - 1:
+def _warn_of_codes(indices: Array, elements: int) -> None:
+    """Warn if plane indices have a dtype of window codes that is too small for the plane."""
+    if indices.dtype in _arrays.CODES.values() and np.iinfo(indices.dtype).max < elements - 1:
         _warn.warn(
-            f"indices of {indices.dtype} count to {np.iinfo(indices.dtype).max}, but a plane has {cells} elements: "
-            "window codes need index_format='window' and kernel_size, and indices in the plane an integer of more bits"
+            f"indices of {indices.dtype} count to {np.iinfo(indices.dtype).max}, but a plane has {elements} elements: "
+            "window codes need index_format='window' and kernel_size; plane indices need a wider integer dtype"
         )
 
 
@@ -96,7 +98,7 @@ def take_at1d(
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
-    """Take the elements that indices name, such as those of the maxima of another array.
+    """Take the elements at given indices, such as the indices of the maxima of another array.
 
     See `take_at2d`. This is the case of one spatial axis: shapes are (N, C, L) or (C, L).
 
@@ -126,21 +128,21 @@ def take_at2d(
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
-    """Take the elements that indices name, such as those of the maxima of another array.
+    """Take the elements at given indices, such as the indices of the maxima of another array.
 
     Parameters
     ----------
     input : array_like
-        Where to take from, of shape (N, C, H, W) or (C, H, W), with any strides. N and C may be 0. Elements have 1, 2,
-        4, 8 or 16 bytes, and are neither objects nor strings.
+        The source array, of shape (N, C, H, W) or (C, H, W), with any strides. N and C may be 0. Elements have 1, 2, 4,
+        8 or 16 bytes, and are neither objects nor strings.
     indices : array_like of integers
-        With the N and C of `input`, and any spatial sizes: which element of its plane of `input` to take, counted in
-        raster order, or in the window (see `index_format`). Several may name the same element.
+        The index of each element to take in its plane of `input`, in raster order, or its window code (see
+        `index_format`). N and C must be those of `input`; the spatial sizes are free. Duplicates are allowed.
     kernel_size : int or sequence of int, optional
-        Size of the windows that the indices come from. Window codes need it. For indices in the plane this and the next
-        three arguments are checked and not used.
+        Size of the windows that the indices come from. Window codes need it. For plane indices, this and the next three
+        arguments are checked, but not used.
     stride : int or sequence of int, optional
-        Step from one window to the next; `kernel_size` where it is not given.
+        Step from one window to the next; the default is `kernel_size`.
     padding : int or sequence of int
         Elements of padding on both sides of each axis.
     dilation : int or sequence of int
@@ -152,14 +154,14 @@ def take_at2d(
     Returns
     -------
     numpy.ndarray
-        Of the shape and the memory layout of `indices`, and the dtype of `input`, whose bits are unchanged; `out` if
-        that was given.
+        Array with the shape and the memory layout of `indices` and the dtype of `input`, or `out` if that was given.
+        The bits of elements are unchanged.
 
     Raises
     ------
     IndexError
-        If an index is negative or past the end of its plane, or a window code names no element of the plane. The first
-        one in raster order is named.
+        If an index is negative or past the end of its plane, or a window code names no element of the plane. The
+        message names the first one in raster order.
     TypeError
         If the dtype of `input` or `indices` is of the wrong kind, `out` has another dtype, or `kernel_size` is missing
         for window codes.
@@ -171,20 +173,19 @@ def take_at2d(
     Warns
     -----
     UserWarning
-        If the indices have the dtype of window codes, which cannot count through the plane, and `index_format` does not
-        say that they are codes.
+        If the dtype of the indices is one of window codes and too small for the plane, and `index_format` is "plane".
 
     See Also
     --------
-    max_pool2d : Gives the maxima and their indices.
-    max_unpool2d_backward : The same values, for sizes that unpooling can give.
+    max_pool2d : Returns the maxima and their indices.
+    max_unpool2d_backward : Returns the same values, for sizes that unpooling can give.
 
     Notes
     -----
-    The gradient adds: an element that is taken several times receives the sum of its gradients. It is
+    An element that is taken several times receives the sum of its gradients. The gradient is
     ``max_pool2d_backward(grad, indices, input.shape, ...)`` with the window of the pooling. That function requires
-    sizes that a pooling can give. Indices of other sizes, at most the sizes of `input`, need a window made up for them:
-    ``stride=1``, and ``input size - indices size + 1`` as `kernel_size` on each axis.
+    sizes that a pooling can give. For indices of other sizes, at most the sizes of `input`, use ``stride=1`` and a
+    `kernel_size` of ``input size - indices size + 1`` on each axis.
 
     Examples
     --------
@@ -197,13 +198,13 @@ def take_at2d(
     >>> cu.take_at2d(labels, indices)
     array([[[14, 16]]], dtype=uint8)
 
-    The same by window codes, which need the window:
+    The same with window codes, which need the window:
 
     >>> _, codes = cu.max_pool2d(image, 2, return_indices=True, index_format="window")
     >>> cu.take_at2d(labels, codes, 2, index_format="window")
     array([[[14, 16]]], dtype=uint8)
 
-    The gradient, by the window of the pooling, and by one made up for three indices in any order:
+    The gradient, with the window of the pooling, and with one for three indices in any order:
 
     >>> cu.max_pool2d_backward(np.array([[[1.0, 2]]]), indices, image.shape, 2)
     array([[[0., 0., 0., 0.],
@@ -230,7 +231,7 @@ def take_at3d(
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
-    """Take the elements that indices name, such as those of the maxima of another array.
+    """Take the elements at given indices, such as the indices of the maxima of another array.
 
     See `take_at2d`. This is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
 

@@ -209,14 +209,14 @@ def max_unpool2d(
     Raises
     ------
     IndexError
-        If an index is negative or past the end of its plane, or a window code names no cell of the plane. The first one
-        is named.
+        If an index is negative or past the end of its plane, or a window code names no element of the plane. The
+        message names the first one.
     TypeError
         If the dtype of `input` or `indices` is of the wrong kind, or `out` has another dtype.
     ValueError
         If shapes or sizes do not fit, or `out` cannot be written.
     ValueError, OverflowError, MemoryError
-        If the result cannot be that large: NumPy's own errors, or an `OverflowError` beyond 2**60 cells an axis.
+        If the result cannot be that large: NumPy's own errors, or an `OverflowError` beyond 2**60 elements an axis.
 
     Warns
     -----

@@ -243,7 +243,7 @@ def test_windows_of_cells_that_lie_far_apart(rng):
     with nothing_computes():
         y, indices = lazy.max_pool2d(x, **window, return_indices=True)
         assert lazy.max_pool2d_backward(y.astype("f4"), indices, x.shape, **window).shape == x.shape
-    with pytest.raises(OverflowError, match=r"must span at most 2\*\*60 cells"):
+    with pytest.raises(OverflowError, match=r"must span at most 2\*\*60 elements"):
         lazy.max_pool2d(da.zeros((1, 2**31, 2**31)), (2**30, 1), 1)
     rows = rng.integers(0, 9, (1, 2, 1)).astype(np.uint8)  # one block, in which indices take more than 32 bits
     wide = da.zeros((1, 2, 2**31), np.uint8, chunks=-1).map_blocks(
@@ -261,9 +261,9 @@ def test_places_out_of_their_windows_are_an_error_that_names_the_remedy():
     places[1, 0, 2, 3] = 5
     y, indices = da.from_array(values, (1, 1, 2, 2)), da.from_array(places)
     message = re.escape(
-        "index 5 at position (1, 0, 2, 3) is the cell (0, 5), outside its window, which begins at (4, 6): a plane in "
+        "index 5 at position (1, 0, 2, 3) is element (0, 5), outside its window, which begins at (4, 6): a plane in "
         "several chunks takes indices as pooling gives them, each in its own window in a plane of 8 x 8. If another "
-        "size was pooled, give that (output_size); for other indices, give each plane one chunk: "
+        "size was pooled, pass that (output_size); for other indices, give each plane one chunk: "
         "input.rechunk({-2: -1, -1: -1})"
     )
     for call in (
@@ -288,11 +288,11 @@ def test_an_output_size_that_was_forgotten_is_said(chunks):
     check(lazy.max_unpool2d(*pooled, 2, output_size=photograph.shape), eager)
     forgotten = lazy.max_unpool2d(*pooled, 2)
     if chunks == -1:
-        with pytest.warns(UserWarning, match=r"inside them in one of height 341 to 343, width 511: give output_size"):
+        with pytest.warns(UserWarning, match=r"inside them in one of height 341 to 343, width 511: pass output_size"):
             forgotten.compute()
     else:
         with pytest.raises(
-            IndexError, match=r"plane of 342 x 512\. If another size was pooled, give that \(output_size"
+            IndexError, match=r"plane of 342 x 512\. If another size was pooled, pass that \(output_size"
         ):
             forgotten.compute()
 
@@ -311,7 +311,7 @@ def test_codes_that_name_padding_are_found_in_the_block_at_the_edge(position, co
         ("max_pool2d_backward", values, ((9, 9),)),
         ("max_unpool2d_backward", grad, ()),
     ):
-        with pytest.raises(IndexError, match=rf"position {re.escape(str(position))} names no cell") as expected:
+        with pytest.raises(IndexError, match=rf"position {re.escape(str(position))} names no element") as expected:
             getattr(cu, name)(array, codes, *size, **window)
         arrays = da.from_array(array, (1, 1, 2, 2)), da.from_array(codes, (1, 1, 2, 2))
         lazily = getattr(lazy, name)(*arrays, *size, **window)
@@ -332,7 +332,7 @@ def test_windows_without_a_cell_keep_their_odd_index(rng):
 
 def test_codes_of_windows_without_a_cell_are_found():
     codes = np.zeros((1, 4), np.uint8)
-    with pytest.raises(IndexError, match=r"position \(0, 3\) names no cell") as expected:
+    with pytest.raises(IndexError, match=r"position \(0, 3\) names no element") as expected:
         cu.max_unpool1d(np.ones((1, 4)), codes, 1, 3, output_size=(8,), index_format="window")
     arrays = da.ones((1, 4), chunks=2), da.from_array(codes, 2)
     z = lazy.max_unpool1d(*arrays, 1, 3, output_size=(8,), index_format="window")
@@ -346,7 +346,7 @@ def test_codes_of_windows_without_a_cell_are_found():
 def test_a_window_far_outside_is_an_index_error_too():
     indices = np.zeros((1, 2), int)
     arrays = da.ones((1, 2), chunks=2), da.from_array(indices, 1)
-    with pytest.raises(IndexError, match=r"index 0 at position \(0, 1\) is the cell \(0,\), outside"):
+    with pytest.raises(IndexError, match=r"index 0 at position \(0, 1\) is element \(0,\), outside"):
         lazy.max_unpool1d_backward(*arrays, 1, 2**32).compute()
 
 
@@ -608,7 +608,7 @@ def test_docstring_examples():
 def test_masked_arrays_are_refused_before_a_mask_is_lost():
     x = da.arange(9.0, chunks=((5, 4),))[None]
     masked = da.ma.masked_greater(x, 3)
-    with nothing_computes(), pytest.raises(TypeError, match=r"input must not be a masked array, .*: give da.ma.filled"):
+    with nothing_computes(), pytest.raises(TypeError, match=r"input must not be a masked array, .*: pass da.ma.filled"):
         lazy.max_pool1d(masked, 3, 2, 1)
     unknown = da.map_blocks(lambda block: np.ma.masked_greater(block, 3), x, meta=np.empty((0, 0)))
     with pytest.raises(TypeError, match="must not be a masked array"):
@@ -629,7 +629,7 @@ def test_arguments_of_other_libraries_are_told_what_there_is_instead():
     y, indices = lazy.max_pool2d(x, 2, return_indices=True)
     remedies = {
         "out": "dask.array.store(result, out)",
-        "axis": "numpy.moveaxis puts others there",
+        "axis": "numpy.moveaxis moves others there",
         "keepdims": "results keep all axes",
         "dtype": "result.astype(...)",
         "data_format": "numpy.moveaxis(input, -1, 1)",
@@ -659,22 +659,20 @@ def test_arguments_of_other_libraries_are_told_what_there_is_instead():
 def test_what_is_missing_is_named():
     x = da.ones((2, 8, 8), chunks=4)
     y, indices = pair = lazy.max_pool2d(x, 2, return_indices=True)
-    assert refused(TypeError, lazy.max_unpool2d, y, 2).endswith(
-        "needs the indices that pooling gives, got 2 in their place"
-    )
+    assert refused(TypeError, lazy.max_unpool2d, y, 2).endswith("needs the indices that pooling gives, got 2 instead")
     assert refused(TypeError, lazy.max_unpool2d, pair, 2).endswith("put a * before it, as in max_unpool2d(*pair, 2)")
     assert refused(TypeError, lazy.max_unpool2d, y, indices).endswith(
         "needs the kernel_size of the pooling, got nothing"
     )
-    assert refused(TypeError, lazy.max_pool2d_backward, y, indices, 2).endswith("what was pooled, got 2 in its place")
+    assert refused(TypeError, lazy.max_pool2d_backward, y, indices, 2).endswith("what was pooled, got 2 instead")
     said = refused(TypeError, lazy.take_at2d, pair, 2)
     assert said == "input must be one array, got a tuple of some: a * before a pair makes two arguments"
     assert refused(TypeError, lazy.max_pool2d, pair, 2).endswith(
-        "got a tuple of some: give one of them, such as the values of a pair, or what dask.array.stack makes of all"
+        "got a tuple of some: pass one of them, such as the values of a pair, or join them with dask.array.stack"
     )
     assert "put a * before it" in refused(TypeError, lazy.max_unpool2d, pair, 2, 2)
     said = refused(TypeError, lazy.max_unpool2d, y, 2, 2)
-    assert said.endswith("needs the indices that pooling gives, got 2 in their place")
+    assert said.endswith("needs the indices that pooling gives, got 2 instead")
     assert "missing" in refused(TypeError, lazy.max_unpool2d, y)
     assert "missing" in refused(TypeError, lazy.max_pool2d, x)
     assert lazy.max_unpool2d(*pair, kernel_size=2).shape == x.shape
@@ -705,19 +703,17 @@ def test_shapes_are_compared_before_sizes_and_swapped_arrays_are_noticed():
 def test_a_plane_is_told_how_to_add_a_channel(tmp_path):
     plane = np.arange(12.0).reshape(3, 4)
     said = refused(ValueError, lazy.max_pool2d, da.from_array(plane), 2)
-    assert said.endswith("got (3, 4); give one plane alone its C: input[None]")
+    assert said.endswith("got (3, 4); add a channel axis: input[None]")
     said = refused(ValueError, lazy.max_pool2d, plane, 2)
-    assert said.endswith("got (3, 4) of type numpy.ndarray; give one plane alone its C: da.asarray(input)[None]")
+    assert said.endswith("got (3, 4) of type numpy.ndarray; add a channel axis: da.asarray(input)[None]")
     zarr = pytest.importorskip("zarr")
     stored = zarr.open(tmp_path / "plane.zarr", mode="w", shape=plane.shape, chunks=(2, 2), dtype="f8")
     stored[:] = plane
     said = refused(ValueError, lazy.max_pool2d, stored, 2)
-    assert said.endswith("of type zarr.Array; give one plane alone its C: da.from_zarr(input)[None]")
+    assert said.endswith("of type zarr.Array; add a channel axis: da.from_zarr(input)[None]")
     assert lazy.max_pool2d(da.from_zarr(stored)[None], 2).compute().tolist() == [[[5, 7]]]
     said = refused(ValueError, cu.max_pool2d, stored, 2)
-    assert said.endswith(
-        "give one plane alone its C: np.asarray(input)[None], or da.from_zarr(...)[None] to cunpool.dask"
-    )
+    assert said.endswith("add a channel axis: np.asarray(input)[None], or da.from_zarr(...)[None] to cunpool.dask")
     assert cu.max_pool2d(np.asarray(stored)[None], 2).tolist() == [[[5, 7]]]
 
 
@@ -736,8 +732,8 @@ def test_numpys_functions_refuse_what_they_would_compute_whole():
     with nothing_computes():
         for name, call in calls:
             assert refused(TypeError, call) == (
-                f"{name} must be an array, got one of Dask's (Array), which would be computed whole: use cunpool.dask, "
-                f"or give {name}.compute()"
+                f"{name} must be an array, got a Dask object (Array), which would be computed whole: use cunpool.dask, "
+                f"or pass {name}.compute()"
             )
         xarray = pytest.importorskip("xarray")
         assert "(DataArray)" in refused(TypeError, cu.max_pool3d, xarray.DataArray(x), 2)
@@ -746,7 +742,7 @@ def test_numpys_functions_refuse_what_they_would_compute_whole():
 
 def test_layouts_and_codes_are_told():
     image = da.zeros((34, 51, 3), np.uint8)
-    with pytest.warns(cu.LayoutWarning, match=r"give numpy.moveaxis\(input, -1, 0\)$") as said:
+    with pytest.warns(cu.LayoutWarning, match=r"pass numpy.moveaxis\(input, -1, 0\)$") as said:
         lazy.max_pool2d(image, 2)
     assert [warning.filename for warning in said] == [__file__]
     assert isinstance(np.moveaxis(image, -1, 0), da.Array)
@@ -760,7 +756,7 @@ def test_layouts_and_codes_are_told():
         IndexError, match=r"is outside its window: indices of uint8 that are all below .* need index_format"
     ):
         lazy.max_unpool2d(y, codes, 2).compute()
-    with pytest.raises(IndexError, match="is the cell"):
+    with pytest.raises(IndexError, match="is element"):
         lazy.max_unpool2d(y, da.zeros(y.shape, dtype=int, chunks=y.chunks), 2).compute()
 
 
@@ -775,8 +771,8 @@ def test_lists_of_dask_arrays_are_not_computed_by_the_functions_of_numpy():
             ("indices", lambda some=some: cu.take_at2d(np.ones((1, 3, 8, 8)), some)),
         ):
             assert refused(TypeError, call) == (
-                f"{name} must be an array, got a {kind} of Dask's, which would be computed whole: use cunpool.dask for "
-                "what dask.array.stack makes of them, or call compute() of each"
+                f"{name} must be an array, got a {kind} of Dask arrays, which would all be computed: join them with "
+                "dask.array.stack and use cunpool.dask, or call compute() of each"
             )
     endless = []
     endless.append(endless)
@@ -796,7 +792,7 @@ def test_what_only_speaks_dlpack_is_taken():
     x = np.random.default_rng(0).random((2, 6, 8))
     assert np.array_equal(lazy.max_pool2d(Exchanged(x), 2).compute(), cu.max_pool2d(x, 2))
     said = refused(ValueError, lazy.max_pool2d, Exchanged(x[0]), 2)
-    assert said.endswith("of type test_dask.Exchanged; give one plane alone its C: np.from_dlpack(input)[None]")
+    assert said.endswith("of type test_dask.Exchanged; add a channel axis: np.from_dlpack(input)[None]")
 
 
 def test_an_image_is_told_how_to_move_its_channels():
@@ -806,7 +802,7 @@ def test_an_image_is_told_how_to_move_its_channels():
         (da.from_array(image), "input"),
         (image.tolist(), r"dask\.array\.asarray\(input\)"),
     ):
-        remedy = rf"give numpy\.moveaxis\({moved}, -1, 0\)$"
+        remedy = rf"pass numpy\.moveaxis\({moved}, -1, 0\)$"
         with pytest.warns(cu.LayoutWarning, match=remedy):
             lazy.max_pool2d(value, 2)
         assert re.search(remedy, refused(ValueError, lazy.max_pool2d, value, 5))

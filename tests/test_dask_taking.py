@@ -70,7 +70,7 @@ def test_an_index_outside_its_window_is_named_with_the_remedy():
     with pytest.raises(IndexError) as caught:
         lazy.take_at2d(x, da.from_array(indices, (1, 2, 2)), 2).compute()
     text = str(caught.value)
-    assert text.startswith("index 0 at position (0, 3, 2) is the cell (0, 0), outside its window")
+    assert text.startswith("index 0 at position (0, 3, 2) is element (0, 0), outside its window")
     assert text.endswith("leave out kernel_size and give each plane one chunk: input.rechunk({-2: -1, -1: -1})")
     assert lazy.take_at2d(x.rechunk({-2: -1, -1: -1}), da.from_array(indices, (1, 2, 2))).compute()[0, 3, 2] == 0
 
@@ -84,7 +84,7 @@ def test_a_bad_index_is_named_by_its_position_in_the_whole_array(chunks):
         lazy.take_at2d(x, da.from_array(indices, chunks)).compute()
     codes = np.zeros((1, 4, 4), np.uint8)
     codes[0, 3, 2] = 4
-    with pytest.raises(IndexError, match=r"window code 4 at position \(0, 3, 2\) names no cell"):
+    with pytest.raises(IndexError, match=r"window code 4 at position \(0, 3, 2\) names no element"):
         lazy.take_at2d(x.rechunk((1, 3, 3)), da.from_array(codes, chunks), 2, index_format="window").compute()
 
 
@@ -96,7 +96,7 @@ def test_what_numpy_refuses_is_refused_when_the_graph_is_built():
         lazy.take_at2d(x, indices, 2, 3)
     with pytest.raises(ValueError, match="indices must have the N and C of input"):
         lazy.take_at2d(x, indices[0])
-    with pytest.raises(ValueError, match="window codes are for windows of at most 65536 cells"):
+    with pytest.raises(ValueError, match="window codes are for windows of at most 65536 elements"):
         lazy.take_at2d(x, indices, 257, 1, 128, index_format="window")
     with pytest.raises(TypeError, match="indices must be of integers"):
         lazy.take_at2d(x, x, 2)

@@ -104,9 +104,9 @@ def test_indices_that_may_be_anywhere_are_not_commented_on(rng):
 def test_an_index_outside_the_output_that_another_size_would_have(rng):
     x = rng.random((2, 3, 15, 13))
     y, indices = cu.max_pool2d(x, 2, return_indices=True)
-    with pytest.raises(IndexError, match="would be right in an output of height 14 or 15, width 13: give output_size"):
+    with pytest.raises(IndexError, match="would be right in an output of height 14 or 15, width 13: pass output_size"):
         cu.max_unpool2d(y, indices, 2)
-    with pytest.raises(IndexError, match=r"index 9 .* would be right in an output of length 10: give output_size"):
+    with pytest.raises(IndexError, match=r"index 9 .* would be right in an output of length 10: pass output_size"):
         cu.max_unpool1d(*cu.max_pool1d(np.arange(10.0)[None], 3, 2, 1, return_indices=True), 3, 2, 1)
     indices[0, 0, 0, 0] = 10**6
     with pytest.raises(IndexError, match=r"has the indices 0 to 167$"):
@@ -132,7 +132,7 @@ def test_gradients_are_told_the_sizes_in_which_the_indices_would_be_right(rng, w
             except ValueError:
                 continue  # of a size that does not pool to that of `y`
             except IndexError as error:
-                named = re.search(rf"would be right in an output of height (.*), width 15: give {name}", str(error))
+                named = re.search(rf"would be right in an output of height (.*), width 15: pass {name}", str(error))
                 heights = [int(height) for height in re.split(" or | to ", named[1])]
                 for height in range(heights[0], heights[-1] + 1):
                     assert call((height, 15)).size
@@ -157,7 +157,7 @@ def test_a_dtype_that_cannot_count_to_the_last_window(dtype):
         if not wide:
             call()
             continue
-        text = f"indices of {indices.dtype} count to {most}, but the last window begins at the cell {most + 1} of its"
+        text = f"indices of {indices.dtype} count to {most}, but the last window begins at element {most + 1} of its"
         with pytest.warns(UserWarning, match=text) as said:
             call()
         assert [warning.filename for warning in said] == [__file__]
@@ -173,10 +173,10 @@ def test_a_dtype_that_cannot_count_to_the_last_window(dtype):
 
 def test_window_codes_given_as_places_are_said(rng):
     y, codes = cu.max_pool2d(rng.random((1, 64, 64)), 2, return_indices=True, index_format="window")
-    with pytest.warns(UserWarning, match="the last window begins at the cell 4030 of its plane: window codes need"):
+    with pytest.warns(UserWarning, match="the last window begins at element 4030 of its plane: window codes need"):
         cu.max_unpool2d(y, codes, 2)
     y, codes = cu.max_pool3d(rng.random((1, 9, 9, 9)), 3, 2, 1, return_indices=True, index_format="window")
-    with pytest.warns(UserWarning, match="the last window begins at the cell 637 of its plane"):
+    with pytest.warns(UserWarning, match="the last window begins at element 637 of its plane"):
         cu.max_unpool3d(y, codes, 3, 2, 1)
 
 
@@ -282,7 +282,7 @@ def test_indices_of_other_libraries_are_named(rng, n):
             ):
                 with pytest.raises(IndexError, match=f"; {advice}$"):
                     call()
-            with pytest.raises(IndexError, match=f"; they would be right as {re.escape(text)}: give source='{name}'$"):
+            with pytest.raises(IndexError, match=f"; they would be right as {re.escape(text)}: pass source='{name}'$"):
                 cu.convert_indices(theirs, "plane", "window", input_size=x.shape, **arguments)
             # One index that is wrong in any format, and nothing is said of formats.
             theirs[0, 1, ...] = 2**40
@@ -323,21 +323,21 @@ def test_channels_last_indices_of_tensorflow_are_told_to_move_their_axes(rng):
 def test_each_fitting_size_of_a_photograph_is_right(rng):
     x = rng.random((2, 15, 15))
     y, indices = cu.max_pool2d(x, 2, return_indices=True)
-    with pytest.raises(IndexError, match="in an output of height 14 or 15, width 15: give output_size"):
+    with pytest.raises(IndexError, match="in an output of height 14 or 15, width 15: pass output_size"):
         cu.max_unpool2d(y, indices, 2)
     for height in (14, 15):
         z = cu.max_unpool2d(y, indices, 2, output_size=(height, 15))
         assert np.array_equal(z[z != 0], x[:, :height][z != 0])
     x = rng.random((2, 5, 7, 9))
     y, indices = cu.max_pool3d(x, 2, return_indices=True)
-    with pytest.raises(IndexError, match="in an output of depth 4 or 5, height 7, width 9: give output_size"):
+    with pytest.raises(IndexError, match="in an output of depth 4 or 5, height 7, width 9: pass output_size"):
         cu.max_unpool3d(y, indices, 2)
 
 
 def test_billions_of_sizes_are_named_at_once():
     x, stride, dilation = np.zeros((1, 1, 1)), (10**9, 1), (10**9, 1)
     y, indices = cu.max_pool2d(x, (2, 1), stride, (1, 0), dilation, True, return_indices=True)
-    named = "in an output of height 1000000000 to 1999999998, width 1: give "
+    named = "in an output of height 1000000000 to 1999999998, width 1: pass "
     with pytest.raises(IndexError, match=named + "input_size"):
         cu.max_pool2d_backward(y, indices, x.shape, (2, 1), stride, (1, 0), dilation)
     with pytest.raises(IndexError, match=named + "output_size"):

@@ -233,7 +233,7 @@ def test_windows_side_by_side_are_spread_by_their_codes(rng, ways, dtype, kernel
             assert bits(result) == bits(scattered(values, indices, (2, 3, *full)))
             assert ways == [_unpool.SPREAD]
         codes.flat[rng.integers(codes.size)] = np.prod(kernel)
-        with pytest.raises(IndexError, match="names no cell"):
+        with pytest.raises(IndexError, match="names no element"):
             UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
 
 
@@ -273,7 +273,7 @@ def test_short_rows_are_spread_together(rng, ways, monkeypatch, dtype, n, kernel
         apart = np.repeat(np.repeat(values, 2, -2), 2, 0)[::2, ..., ::2, :]
         assert expected == bits(UNPOOL[n](apart, codes, kernel, output_size=full, index_format="window"))
         codes.flat[rng.integers(codes.size)] = np.prod(wide)
-        with pytest.raises(IndexError, match="names no cell"):
+        with pytest.raises(IndexError, match="names no element"):
             UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
 
 

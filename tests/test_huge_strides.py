@@ -36,7 +36,7 @@ CASES = [
     ("e", (1, 2, *LAYERS), (0, 9, 200000, 3, 2), ((3, 1, 3), (1, 20000, 9000)), REACHED, REACHED),
     # More cells than codes of one byte.
     ("f4", (1, *LAYERS), (0, 200000, 3, 2), ((3, 10, 10), (1, 16384, 16000)), REACHED, REACHED),
-    # Rows of more than 2**31 cells, and channels that are neighbours.
+    # Rows of more than 2**31 elements, and channels that are neighbours.
     ("u1", (1, 2, 2**31 + 5), (0, 1, 0), (2, (1, 2**30)), REACHED, REACHED),
     ("i2", (40, 2, 2**31 + 9), (1, 80, 0), ((2, 3), (1, 2**30)), REACHED, ACROSS | STREAMED),
     # Contiguous rows: windows of two, and such as are dealt out.
@@ -143,7 +143,7 @@ def test_how_far_a_window_may_span():
     window = {"kernel_size": (2, 1), "stride": 2**32}
     wide = cu.max_pool2d(x, **window, dilation=(2**30, 1), ceil_mode=True, return_indices=True)
     assert (wide.values.tolist(), wide.indices.tolist()) == ([[[7]]], [[[0]]])
-    with pytest.raises(OverflowError, match=r"must span at most 2\*\*60 cells of its plane in raster order"):
+    with pytest.raises(OverflowError, match=r"must span at most 2\*\*60 elements of its plane in raster order"):
         cu.max_pool2d(x, **window, dilation=(2**30 + 1, 1), ceil_mode=True)
     assert cu.max_pool2d(x, **window, dilation=(2**31, 1), return_indices=True, index_format="window")[1].sum() == 0
 

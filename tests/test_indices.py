@@ -98,7 +98,7 @@ def test_int32_where_it_is_asked_for(rng):
                 result = cu.convert_indices(given, source, target, **where, index_dtype=kind)
                 assert result.dtype == kind
                 assert np.array_equal(result, wide)
-        with pytest.raises(TypeError, match="index_dtype is for places in the plane"):
+        with pytest.raises(TypeError, match="index_dtype is for plane indices"):
             cu.convert_indices(indices, "plane", "window", **where, index_dtype=np.int32)
         with pytest.raises(TypeError, match="index_dtype must be int64 or int32, got uint8"):
             cu.convert_indices(indices, "plane", "onnx", **where, index_dtype=np.uint8)
@@ -114,7 +114,7 @@ def test_int32_has_to_have_room_for_all_of_a_format():
                 assert np.array_equal(result, cu.convert_indices(indices, "plane", target, **where))
             else:
                 lines = indices[:, 0] if target == "tf" else indices  # two channels: "tf" counts no batch
-                with pytest.raises(OverflowError, match=r"at most 2\*\*31 cells"):
+                with pytest.raises(OverflowError, match=r"at most 2\*\*31 elements"):
                     cu.convert_indices(lines, "plane", target, **where, index_dtype=np.int32)
         assert cu.convert_indices(indices, "plane", "plane", **where, index_dtype=np.int32).dtype == np.int32
 
@@ -141,7 +141,7 @@ def test_windows_with_too_many_positions():
     where = {"input_size": (1, 1, 1, 65537), "kernel_size": (1, 65537)}
     indices = np.array([[[[65536]]]])
     for source, target in (("window", "plane"), ("plane", "window"), ("window", "window")):
-        with pytest.raises(ValueError, match="at most 65536 cells"):
+        with pytest.raises(ValueError, match="at most 65536 elements"):
             cu.convert_indices(indices, source, target, **where)
     assert cu.convert_indices(indices, "onnx", "tf", **where).item() == 65536
 
@@ -183,7 +183,7 @@ def test_three_axes_that_may_be_a_batch_or_a_plane_are_refused(rng):
     window = {"kernel_size": 3, "stride": 1, "padding": 1}
     for n, size in ((1, (5,)), (2, (6, 5))):
         _, indices = POOL[n](x, **window, return_indices=True)
-        with pytest.raises(ValueError, match="input_size must be the spatial sizes alone where indices may be"):
+        with pytest.raises(ValueError, match="input_size must be the spatial sizes alone if indices may be"):
             cu.convert_indices(indices, "plane", "window", input_size=x.shape, **window)
         codes = cu.convert_indices(indices, "plane", "window", input_size=size, **window)
         again = cu.convert_indices(indices, "plane", "window", input_size=x.shape, **window | {"kernel_size": (3,) * n})
@@ -208,7 +208,7 @@ GOOD = np.array([[[[0, 2], [8, 10]], [[5, 7], [13, 15]]]])
 @pytest.mark.parametrize(("source", "target"), [("torch", "plane"), ("plane", "Window"), ("", "tf"), (None, "tf")])
 def test_unknown_formats(source, target):
     with pytest.raises(
-        ValueError, match=r"must be among 'plane', 'window', 'onnx', 'onnx_column_major', 'tf', .*, got"
+        ValueError, match=r"must be one of 'plane', 'window', 'onnx', 'onnx_column_major', 'tf', .*, got"
     ):
         cu.convert_indices(GOOD, source, target, **WHERE)
 
@@ -287,7 +287,7 @@ def test_indices_out_of_range(source, bad):
                     cu.convert_indices(indices, source, target, **WHERE)
                 assert str(error.value) == (
                     f"index {value} at position {position} is outside: "
-                    f"the format {source!r} has the indices 0 to {end - 1} here"
+                    f"here the format {source!r} has the indices 0 to {end - 1}"
                 )
 
 
@@ -296,7 +296,9 @@ def test_indices_of_another_plane():
         good = cu.convert_indices(np.tile(GOOD, (2, 1, 1, 1)), "plane", source, input_size=(4, 4), kernel_size=2)
         flipped = [good[:, ::-1]] if source == "tf" else [good[:, ::-1], good[::-1]]
         for indices in flipped:
-            with pytest.raises(IndexError, match=rf"index {indices.flat[0]} at position \(0, 0, 0, 0\) is in another"):
+            with pytest.raises(
+                IndexError, match=rf"index {indices.flat[0]} at position \(0, 0, 0, 0\) is not in its own plane"
+            ):
                 cu.convert_indices(indices, source, "plane", input_size=(4, 4), kernel_size=2)
 
 
@@ -308,7 +310,7 @@ def test_indices_outside_their_windows(source):
         with pytest.raises(IndexError) as error:
             cu.convert_indices(indices, source, target, **WHERE)
         assert str(error.value) == (
-            f"index {indices[0, 1, 0, 0]} at position (0, 1, 0, 0) is the cell (3, 1), "
+            f"index {indices[0, 1, 0, 0]} at position (0, 1, 0, 0) is element (3, 1), "
             "outside its window: (2, 2) from (0, 0), dilation (1, 1)"
         )
 
@@ -320,7 +322,7 @@ def test_indices_between_the_cells_of_a_dilated_window():
     for at, bad in ((0, 0), (0, 2), (2, 2), (4, 6), (4, 1)):
         indices = good.copy()
         indices[0, at] = bad
-        with pytest.raises(IndexError, match=rf"index {bad} at position \(0, {at}\) is the cell \({bad},\), outside"):
+        with pytest.raises(IndexError, match=rf"index {bad} at position \(0, {at}\) is element \({bad},\), outside"):
             cu.convert_indices(indices, "plane", "window", **where)
 
 
@@ -340,7 +342,7 @@ def test_the_first_offender_in_raster_order_is_named():
     indices = GOOD.copy()
     indices[0, 1, 1, 1], indices[0, 1, 0, 1], indices[0, 1, 1, 0] = -1, 0, 99
     for given in (indices, np.asfortranarray(indices)):
-        with pytest.raises(IndexError, match=r"index 0 at position \(0, 1, 0, 1\) is the cell \(0, 0\)"):
+        with pytest.raises(IndexError, match=r"index 0 at position \(0, 1, 0, 1\) is element \(0, 0\)"):
             cu.convert_indices(given, "plane", "plane", **WHERE)
 
 
@@ -517,7 +519,7 @@ def test_a_whole_shape_is_taken_wherever_it_decides(rng):
 
 def test_a_whole_shape_that_does_not_decide_is_named():
     with pytest.raises(ValueError, match=re.escape(
-        "may be (N, C, L) or (C, H, W), got (3, 6, 5) for indices of shape (3, 6, 5): give input_size=(5,) for windows "
+        "may be (N, C, L) or (C, H, W), got (3, 6, 5) for indices of shape (3, 6, 5): pass input_size=(5,) for windows "
         "over one axis, (6, 5) for two"
     )):  # fmt: skip
         cu.convert_indices(np.zeros((3, 6, 5), int), "plane", "onnx", input_size=(3, 6, 5), kernel_size=1)

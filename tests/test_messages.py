@@ -88,8 +88,8 @@ def said(call: Callable[..., Any], name: str, value: Any) -> Exception | None:
 TAKEN = {("convert_indices", "indices"), ("MaxUnpool2d", "padding")}
 # Where the rule says it without what came: an index and its place are what came.
 PLAIN = (
-    r"must not be a masked array|what numpy.asarray makes one of: |index -?\d+ at position|the output would have size"
-    r"|the windows do not fit: pooling|do not belong to input_size"
+    r"must not be a masked array|something that numpy.asarray converts: |index -?\d+ at position"
+    r"|the output would have size|the windows do not fit: pooling|do not belong to input_size"
 )
 # Sizes that belong together: the message names the one that the other asks for.
 BESIDE = {"input_size": "grad_output|indices|the windows do not fit", "padding": "the output would|of the default size"}
@@ -118,10 +118,10 @@ def test_each_wrong_argument_is_told_the_rule_and_what_came(call):
 
 def test_remedies_are_given():
     for call, name, value, remedy in (
-        (cu.max_pool2d, "input", X[0, 0], r"got \(4, 4\); give one plane alone its C: input\[None\]"),
-        (cu.max_unpool2d_backward, "grad_output", X[0, 0], r"give one plane alone its C: grad_output\[None\]"),
-        (cu.max_pool2d, "input", np.ma.masked_array(X), r"give input.filled\(...\)"),
-        (cu.max_unpool2d, "out", np.ma.masked_array(X), "give out.data"),
+        (cu.max_pool2d, "input", X[0, 0], r"got \(4, 4\); add a channel axis: input\[None\]"),
+        (cu.max_unpool2d_backward, "grad_output", X[0, 0], r"add a channel axis: grad_output\[None\]"),
+        (cu.max_pool2d, "input", np.ma.masked_array(X), r"pass input.filled\(...\)"),
+        (cu.max_unpool2d, "out", np.ma.masked_array(X), "pass out.data"),
         (cu.max_unpool2d, "output_size", "abc", "output_size must be a sequence of integers, got 'abc'"),
         (cu.max_unpool2d, "output_size", (4.0, 4.0), r"output_size must be a sequence of integers, got \(4.0, 4.0\)"),
         (cu.max_unpool2d_backward, "grad_output", X[:, :, 1:, 1:2], "the spatial size of grad_output must lie within"),

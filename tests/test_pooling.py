@@ -330,7 +330,7 @@ def test_rows_over_an_edge_where_whole_rows_are_dealt_out_together(rng, dtype, f
 @pytest.mark.parametrize("kernel", [(2**22, 2**21, 2**21), (2**22, 2**22, 2**20), (2**25, 2**20, 2**19 + 3)])
 def test_windows_with_more_cells_than_can_be_counted(kernel):
     padding = tuple(k // 2 for k in kernel)
-    with pytest.raises(OverflowError, match=r"at most 2\*\*60 cells"):
+    with pytest.raises(OverflowError, match=r"at most 2\*\*60 elements"):
         cu.max_pool3d(np.zeros((1, 1, 1, 1)), kernel, 1, padding)
 
 

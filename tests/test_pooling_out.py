@@ -114,7 +114,7 @@ def test_int32_beyond_its_range_is_refused_before_anything_is_read():
         out = np.empty((shape[0], 1, 1), np.int32)
         stride = shape[-2:]
         for keywords in ({"index_dtype": np.int32}, {"out": (None, out)}):
-            with pytest.raises(OverflowError, match=r"int32 indices are for at most 2\*\*31 cells, got"):
+            with pytest.raises(OverflowError, match=r"int32 indices are for at most 2\*\*31 elements, got"):
                 cu.max_pool2d(plane, 1, stride, return_indices=True, **keywords)
         assert cu.max_pool2d(plane, 1, stride, return_indices=True).indices.tolist() == [[[0]]][: shape[0]]
         assert cu.max_pool2d(plane, 1, stride, index_dtype=np.int32).shape == out.shape  # nobody wants any
@@ -161,7 +161,7 @@ def test_int32_beyond_its_range_is_refused_before_anything_is_read():
         *[(TypeError, "index_dtype must be int64 or int32", {"index_dtype": kind, "return_indices": indices})
           for kind in ("u4", "i2", float, bool, f"{OTHER}i4", object, "i4,i4") for indices in (False, True)],
         (TypeError, None, {"index_dtype": "nonsense"}),
-        *[(TypeError, "places in the plane", {"index_format": "window", "return_indices": True, "index_dtype": kind})
+        *[(TypeError, "plane indices", {"index_format": "window", "return_indices": True, "index_dtype": kind})
           for kind in (np.int32, np.uint8)],
         (TypeError, "index_dtype must be int64 or int32", {"index_format": "window", "index_dtype": np.uint8}),
     ],

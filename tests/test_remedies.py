@@ -86,12 +86,12 @@ def test_other_arguments_of_too_many_digits_are_refused_in_our_words():
 @pytest.mark.parametrize(
     ("name", "value", "remedy"),
     [
-        ("kernel_size", None, "; give an integer: 1 leaves an axis as it is"),
+        ("kernel_size", None, "; pass an integer: 1 leaves an axis as it is"),
         ("dilation", None, "; leave it out"),
         ("kernel_size", "2", "; convert text with int()"),
         ("kernel_size", "two", ""),
-        ("kernel_size", [[2, 3]], "; one pair of brackets is enough: give (2, 3)"),
-        ("stride", ((2, 3),), "; one pair of brackets is enough: give (2, 3)"),
+        ("kernel_size", [[2, 3]], "; one pair of brackets is enough: pass (2, 3)"),
+        ("stride", ((2, 3),), "; one pair of brackets is enough: pass (2, 3)"),
         ("kernel_size", [[]], ""),
     ],
 )
@@ -108,37 +108,37 @@ def test_what_has_no_order_or_is_bytes_is_no_size(value):
         assert said.startswith(f"{name} must be an integer or a sequence of integers, got ")
     said = refused(TypeError, cu.max_unpool2d, Y, INDICES, 2, output_size=value)
     assert said.startswith("output_size must be a sequence of integers, got ")
-    assert ("its entries have no order: give a tuple" in said) == isinstance(value, (set, frozenset, dict))
+    assert ("its entries have no order: pass a tuple" in said) == isinstance(value, (set, frozenset, dict))
 
 
 @pytest.mark.parametrize(
     ("name", "value", "remedy"),
     [
         ("padding", "same", "'same' is padding=kernel_size // 2 for odd windows and a stride of 1"),
-        ("padding", "SAME_UPPER", "for larger strides, with ceil_mode=True, half of the cells that the last"),
+        ("padding", "SAME_UPPER", "for larger strides, with ceil_mode=True, half of the elements that the last"),
         ("padding", "valid", "'valid' is padding=0"),
         ("padding", ((1, 1), (1, 1)), "both ends of an axis have the same padding, one integer: numpy.pad with"),
-        ("padding", (1, 0, 1, 0), r"both ends of an axis share one entry: give padding=\(1, 0\)"),
-        ("padding", (1, 1, 0, 0), r"both ends of an axis share one entry: give padding=\(0, 1\)"),
+        ("padding", (1, 0, 1, 0), r"both ends of an axis share one entry: pass padding=\(1, 0\)"),
+        ("padding", (1, 1, 0, 0), r"both ends of an axis share one entry: pass padding=\(0, 1\)"),
         ("padding", (1, 0, 0, 0), "both ends of an axis have the same padding: numpy.pad with the lowest value"),
         ("padding", (0, 1, 1, 0), "both ends of an axis have the same padding: numpy.pad with the lowest value"),
-        ("padding", (1,), "give 1 for all axes"),
-        ("padding", -1, "to crop, give a slice of the array"),
+        ("padding", (1,), "pass 1 for all axes"),
+        ("padding", -1, "to crop, pass a slice of the array"),
         ("padding", 3, "numpy.pad with the lowest value of the dtype makes other borders"),
-        ("kernel_size", (1, 2, 2, 1), r"N and C are not pooled over: give kernel_size=\(2, 2\)"),
-        ("stride", (1, 1, 2, 3), r"N and C are not pooled over: give stride=\(2, 3\)"),
-        ("padding", (0, 2, 1, 0), r"N and C are not pooled over: give padding=\(2, 1\)|have the same padding"),
+        ("kernel_size", (1, 2, 2, 1), r"N and C are not pooled over: pass kernel_size=\(2, 2\)"),
+        ("stride", (1, 1, 2, 3), r"N and C are not pooled over: pass stride=\(2, 3\)"),
+        ("padding", (0, 2, 1, 0), r"N and C are not pooled over: pass padding=\(2, 1\)|have the same padding"),
         ("kernel_size", (2, 2, 2), "for 3 axes there are the functions with 3d in their names"),
         ("kernel_size", (2,) * 5, r"got \(2, 2, 2, 2, 2\)$"),
         ("kernel_size", (3, 2, 2, 1), r"got \(3, 2, 2, 1\)$"),
         ("kernel_size", 2.5, "divide with //, or convert with int"),
         ("stride", (2.0, 2), "divide with //, or convert with int"),
-        ("kernel_size", True, "give True and False by name, such as ceil_mode=True"),
+        ("kernel_size", True, "pass True and False by name, such as ceil_mode=True"),
         ("kernel_size", 0, "1 leaves an axis as it is"),
         ("stride", 0, "without stride it is kernel_size"),
         ("dilation", 0, "1 is a window without gaps"),
-        ("kernel_size", 16, r"a window spans \(16, 16\) cells: take a smaller kernel_size or dilation, or padding"),
-        ("dilation", 9, r"a window spans \(28, 28\) cells: take a smaller kernel_size or dilation, or padding"),
+        ("kernel_size", 16, r"a window spans \(16, 16\) elements: take a smaller kernel_size or dilation, or padding"),
+        ("dilation", 9, r"a window spans \(28, 28\) elements: take a smaller kernel_size or dilation, or padding"),
     ],
     ids=str,
 )  # fmt: skip
@@ -174,7 +174,7 @@ def test_what_same_means_for_larger_strides():
 
 def test_an_output_size_is_told_which_there_are():
     said = refused(ValueError, cu.max_unpool2d, Y, INDICES, 2, output_size=(9, 9))
-    legal = "give the shape of what was pooled: height 13 to 15, width 13 to 15, or the dilation of that pooling"
+    legal = "pass the shape of what was pooled: height 13 to 15, width 13 to 15, or the dilation of that pooling"
     assert legal in said
     assert said.endswith("(cunpool.max_unpool2d takes it, cunpool.torch's does not)")
     y, indices = cu.max_pool1d(np.arange(12.0)[None], 3, 3, dilation=2, return_indices=True)
@@ -182,7 +182,7 @@ def test_an_output_size_is_told_which_there_are():
     assert "length 7 to 11, or the dilation of that pooling" in said
     assert cu.max_unpool1d(y, indices, 3, 3, output_size=(12,), dilation=2).shape == (1, 12)
     said = refused(ValueError, cu.max_unpool1d, y, indices, 3, 3, output_size=(20,), dilation=2)
-    assert said.endswith("give the shape of what was pooled: length 9 to 13")
+    assert said.endswith("pass the shape of what was pooled: length 9 to 13")
     said = refused(ValueError, cu.max_unpool1d, y[:, :1], indices[:, :1], 1, 1, 2, output_size=(1,))
     assert said.endswith("; kernel_size, stride, padding and dilation have to be those of the pooling")
     said = refused(ValueError, cu.max_unpool1d, y, indices, 1, 1, 2)
@@ -217,9 +217,9 @@ def test_formats_of_indices_that_are_not_asked_for(n):
             with pytest.raises(TypeError, match="index_dtype must be int64 or int32"):
                 POOL[n](x, kernel, 1, index_format=form, index_dtype=dtype)
     assert np.array_equal(POOL[n](x, kernel, 1, return_indices=0, index_format="window"), expected)
-    with pytest.raises(ValueError, match="window codes are for windows of at most 65536 cells"):
+    with pytest.raises(ValueError, match="window codes are for windows of at most 65536 elements"):
         POOL[n](x, kernel, 1, return_indices=1, index_format="window")
-    with pytest.raises(TypeError, match="index_dtype is for places in the plane"):
+    with pytest.raises(TypeError, match="index_dtype is for plane indices"):
         POOL[n](x, 2, return_indices=True, index_format="window", index_dtype=np.int32)
 
 
@@ -323,38 +323,38 @@ def test_what_is_missing_is_named(n):
     usage = f"{name}(input, indices, kernel_size)"
     for size in (2, (2,) * n, None):
         said = refused(TypeError, unpool, y, size)
-        assert said == f"{usage} needs the indices that pooling gives, got {size} in their place"
+        assert said == f"{usage} needs the indices that pooling gives, got {size} instead"
     star = f"{usage} takes pooling's pair as two arguments: put a * before it, as in {name}(*pair, 2)"
     assert refused(TypeError, unpool, tuple(pair), 2) == star
     assert refused(TypeError, unpool, pair, 2) == (
-        "input must be an array, got pooling's pair of values and indices: put a * before it, or give its values"
+        "input must be an array, got pooling's pair of values and indices: put a * before it, or pass its values"
     )
     assert "put a * before it" in refused(TypeError, unpool, pair, 2, 2)
-    only = "must be an array, got pooling's pair of values and indices: give its"
+    only = "must be an array, got pooling's pair of values and indices: pass its"
     assert refused(TypeError, POOL[n], pair, 2) == f"input {only} values"
     assert refused(TypeError, getattr(cu, f"MaxPool{n}d")(2), pair) == f"input {only} values"
     assert refused(TypeError, unpool, y, pair, 2) == f"indices {only} indices"
     for size in (2, (2,) * n):
         said = refused(TypeError, unpool, y, size, 2)
-        assert said == f"{usage} needs the indices that pooling gives, got {size} in their place"
+        assert said == f"{usage} needs the indices that pooling gives, got {size} instead"
     assert "indices must have the shape of input" in refused(ValueError, unpool, y, np.array(2), 2)
     assert "indices must have the shape of input" in refused(ValueError, unpool, y, (), 2)
     assert refused(TypeError, unpool, y, indices) == f"{usage} needs the kernel_size of the pooling, got nothing"
     assert refused(TypeError, unpool, y, indices.tolist()).endswith("needs the kernel_size of the pooling, got nothing")
     assert "missing" in refused(TypeError, unpool, y)
     usage = f"{name}_backward(grad_output, indices, kernel_size)"
-    assert refused(TypeError, gradient, x, 2) == f"{usage} needs the indices that pooling gives, got 2 in their place"
+    assert refused(TypeError, gradient, x, 2) == f"{usage} needs the indices that pooling gives, got 2 instead"
     said = refused(TypeError, gradient, x, 2, 2)
-    assert said == f"{usage} needs the indices that pooling gives, got 2 in their place"
+    assert said == f"{usage} needs the indices that pooling gives, got 2 instead"
     usage = f"max_pool{n}d_backward(grad_output, indices, input_size, kernel_size)"
     assert refused(TypeError, pool_gradient, (y, y), x.shape, 2) == (
         f"{usage} takes pooling's pair as two arguments: put a * before it, as in "
         f"max_pool{n}d_backward(*pair, input_size, 2)"
     )
     said = refused(TypeError, pool_gradient, y, x.shape, 2, 2)
-    assert said == f"{usage} needs the indices that pooling gives, got {x.shape} in their place"
+    assert said == f"{usage} needs the indices that pooling gives, got {x.shape} instead"
     assert refused(TypeError, pool_gradient, y, indices, 2) == (
-        f"{usage} needs input_size, the shape of what was pooled, got 2 in its place"
+        f"{usage} needs input_size, the shape of what was pooled, got 2 instead"
     )
     assert refused(TypeError, pool_gradient, y, indices, x.shape).endswith(
         "needs the kernel_size of the pooling, got nothing"
@@ -362,7 +362,7 @@ def test_what_is_missing_is_named(n):
     assert refused(TypeError, pool_gradient, y, x.shape, 2).startswith(f"{usage} needs the indices that pooling gives")
     module = getattr(cu, f"MaxUnpool{n}d")(2)
     assert "put a * before it" in refused(TypeError, module, pair)
-    assert refused(TypeError, module, y).endswith("needs the indices that pooling gives, got nothing in their place")
+    assert refused(TypeError, module, y).endswith("needs the indices that pooling gives, got nothing instead")
 
 
 def test_signatures_are_shown_as_they_are_written():
@@ -404,7 +404,7 @@ def test_channels_last_are_noticed_by_the_rule(n):
 def test_channels_last_are_told_each_time_and_how_to_move_them():
     image, batch = np.zeros((34, 51, 3), np.uint8), np.zeros((2, 34, 51, 3), np.uint8)
     for _ in range(2):
-        with pytest.warns(cu.LayoutWarning, match=r"\(C, \*spatial\): .* give numpy.moveaxis\(input, -1, 0\)$"):
+        with pytest.warns(cu.LayoutWarning, match=r"\(C, \*spatial\): .* pass numpy.moveaxis\(input, -1, 0\)$"):
             cu.max_pool2d(image, 2)
         with pytest.warns(
             cu.LayoutWarning, match=r"size 3, looks like channels, but input is \(N, C, .*\(input, -1, 1\)$"
@@ -416,15 +416,15 @@ def test_channels_last_are_told_each_time_and_how_to_move_them():
             assert cu.max_pool2d(x, 2).shape[-2:] == (17, 25)
     said = refused(ValueError, cu.max_pool2d, image, 5)
     assert said.startswith("the windows do not fit: pooling (51, 3) would give (10, 0)")
-    assert said.endswith("if it has its channels last, give numpy.moveaxis(input, -1, 0)")
-    assert refused(ValueError, cu.max_pool2d, batch, 5).endswith("give numpy.moveaxis(input, -1, 1)")
+    assert said.endswith("if it has its channels last, pass numpy.moveaxis(input, -1, 0)")
+    assert refused(ValueError, cu.max_pool2d, batch, 5).endswith("pass numpy.moveaxis(input, -1, 1)")
     assert "moveaxis" not in refused(ValueError, cu.max_pool2d, image[:4], 5)
 
 
 def test_images_and_labelled_arrays_are_told_how_to_become_arrays():
     image = np.random.default_rng(0).integers(0, 255, (34, 51, 3), np.uint8)
     expected = cu.max_pool2d(np.moveaxis(image, -1, 0), 2)
-    remedy = "give numpy.moveaxis(numpy.asarray(input), -1, 0)"
+    remedy = "pass numpy.moveaxis(numpy.asarray(input), -1, 0)"
     kinds = [image.tolist()]
     for library, make in (("PIL.Image", "fromarray"), ("xarray", "DataArray")):
         if importlib.util.find_spec(library.partition(".")[0]):
@@ -477,7 +477,7 @@ def test_what_only_speaks_dlpack_is_taken_from_the_cpu():
     said = refused(TypeError, cu.max_pool2d, Exchanged(x, (2, 0)), 2)
     assert said == "input must be an array in the CPU's memory, got one on a device of DLPack's type 2"
     assert refused(ValueError, cu.max_pool2d, Exchanged(x[0]), 2).endswith(
-        "got (6, 8) of type test_remedies.Exchanged; give one plane alone its C: np.from_dlpack(input)[None]"
+        "got (6, 8) of type test_remedies.Exchanged; add a channel axis: np.from_dlpack(input)[None]"
     )
     assert np.array_equal(cu.max_pool2d(np.from_dlpack(Exchanged(x[0]))[None], 2), y[:1])
 
@@ -494,19 +494,19 @@ def test_dlpack_that_fails_is_told_in_our_words():
     for call, name in ((lambda value: cu.max_pool2d(value, 2), "input"), (lambda v: cu.take_at2d(X, v), "indices")):
         assert refused(TypeError, call, Deviceless()) == (
             f"{name} must be an array, and one with __dlpack__ must have __dlpack_device__ too, got "
-            "test_remedies.Deviceless without it: give a numpy array of its elements"
+            "test_remedies.Deviceless without it: pass a numpy array of its elements"
         )
         for value, kind, said in (
             (Failing(X), "test_remedies.Failing", "the memory is read-only"),
             (np.ndarray, "type", ".*"),  # the class, not an array
         ):
-            with pytest.raises(TypeError, match=rf"^{name} must be .* by DLPack, got {kind}: {said}; give a numpy"):
+            with pytest.raises(TypeError, match=rf"^{name} must be .* by DLPack, got {kind}: {said}; pass a numpy"):
                 call(value)
 
 
 def test_a_plane_of_another_library_is_told_how_to_add_a_channel():
     plane = np.arange(12).reshape(3, 4)
-    hint = "give one plane alone its C: np.asarray(input)[None]"
+    hint = "add a channel axis: np.asarray(input)[None]"
     kinds = {"list": plane.tolist(), "numpy.matrix": plane.view(np.matrix)}
     pillow = pytest.importorskip("PIL.Image")
     kinds["PIL.Image"] = pillow.fromarray(plane.astype(np.uint8))
@@ -518,7 +518,7 @@ def test_a_plane_of_another_library_is_told_how_to_add_a_channel():
         assert cu.max_pool2d(np.asarray(value)[None], 2).tolist() == [[[5, 7]]]
         said = refused(ValueError, cu.max_unpool2d, value, value, 2)
         assert said.endswith(hint)
-    assert refused(ValueError, cu.max_pool2d, plane, 2).endswith("give one plane alone its C: input[None]")
+    assert refused(ValueError, cu.max_pool2d, plane, 2).endswith("add a channel axis: input[None]")
     said = refused(ValueError, cu.max_pool2d_backward, plane.astype(float).tolist(), plane, (6, 8), 2)
     assert said.endswith("np.asarray(grad_output)[None]")
 
@@ -527,7 +527,7 @@ def test_xarrays_planes_are_told_how_to_add_a_channel():
     xarray = pytest.importorskip("xarray")
     array = xarray.DataArray(np.arange(12.0).reshape(3, 4))
     said = refused(ValueError, cu.max_pool2d, array, 2)
-    assert said.endswith("got (3, 4) of type xarray.DataArray; give one plane alone its C: np.asarray(input)[None]")
+    assert said.endswith("got (3, 4) of type xarray.DataArray; add a channel axis: np.asarray(input)[None]")
     assert cu.max_pool2d(np.asarray(array)[None], 2).tolist() == [[[5, 7]]]
 
 

@@ -87,7 +87,7 @@ def test_codes_wider_than_a_byte_and_of_other_integers():
     for dtype in (np.int64, np.uint16, np.int32, ">u4"):
         taken = cu.take_at2d(x, codes.astype(dtype), (20, 30), 1, index_format="window")
         assert taken.tolist() == [[[19 * 33 + 29, 1, 8 * 33 + 16 + 2]]]
-    with pytest.raises(IndexError, match=r"code 599 at position \(0, 0, 2\) names no cell: it lies in the padding"):
+    with pytest.raises(IndexError, match=r"code 599 at position \(0, 0, 2\) names no element: it lies in the padding"):
         cu.take_at2d(x[..., :31], codes[..., [1, 0, 0]], (20, 30), 1, index_format="window")
 
 
@@ -116,7 +116,7 @@ def test_without_elements_no_index_is_right(shape):
         plane = " x ".join(map(str, shape[1:]))
         with pytest.raises(IndexError, match=rf"index 0 .* is outside input: a plane of {plane} has no elements"):
             cu.take_at2d(x, np.zeros((2, 1, 1), int))
-        with pytest.raises(IndexError, match=r"window code 0 at position \(0, 0, 0\) names no cell"):
+        with pytest.raises(IndexError, match=r"window code 0 at position \(0, 0, 0\) names no element"):
             cu.take_at2d(x, np.zeros((2, 1, 1), int), 2, index_format="window")
 
 
@@ -128,7 +128,9 @@ def test_the_first_bad_index_is_named():
         text = f"index {bad} at position (0, 1, 0) is outside input: a plane of 2 x 3 has the indices 0 to 5"
         assert str(caught.value) == text
     codes = np.array([[[3, 4]]], np.uint8)
-    with pytest.raises(IndexError, match=r"window code 4 at position \(0, 0, 1\) names no cell: a window of 2 x 2 has"):
+    with pytest.raises(
+        IndexError, match=r"window code 4 at position \(0, 0, 1\) names no element: a window of 2 x 2 has"
+    ):
         cu.take_at2d(np.ones((1, 2, 4)), codes, 2, index_format="window")
 
 
@@ -144,7 +146,9 @@ def test_the_first_bad_index_is_named():
 def test_windows_outside_the_plane_are_no_reason_to_read_there(window, wrong):
     kernel, stride, padding = window
     position = ", ".join(map(str, wrong))
-    with pytest.raises(IndexError, match=rf"code 0 at position \({position}\) names no cell: it lies in the padding"):
+    with pytest.raises(
+        IndexError, match=rf"code 0 at position \({position}\) names no element: it lies in the padding"
+    ):
         cu.take_at2d(np.ones((1, 4, 4)), np.zeros((1, 2, 2), np.uint8), kernel, stride, padding, index_format="window")
 
 

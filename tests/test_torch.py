@@ -383,7 +383,7 @@ def test_unpooling_after_dilation(n):
     (pool, _), (unpool, _), module = both(f"max_pool{n}d"), both(f"max_unpool{n}d"), getattr(ct, f"MaxUnpool{n}d")
     x = torch.rand(1, 2, *(9,) * n)
     y, indices = pool(x, 3, 1, dilation=2, return_indices=True)
-    remedy = r"give dilation \* \(kernel_size - 1\) \+ 1 as kernel_size, and the stride of the pooling"
+    remedy = r"pass dilation \* \(kernel_size - 1\) \+ 1 as kernel_size, and the stride of the pooling"
     with pytest.raises(TypeError, match=rf"^max_unpool{n}d takes no dilation, as in PyTorch: {remedy}; "):
         unpool(y, indices, 3, 1, dilation=2)
     with pytest.raises(TypeError, match=rf"^MaxUnpool{n}d takes no dilation, as in PyTorch: {remedy}; "):
@@ -402,9 +402,9 @@ def test_unpooling_after_dilation(n):
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_channels_last_are_moved_by_a_method_of_tensors(device, recwarn):
     image = torch.zeros(100, 80, 3, device=device)
-    with pytest.raises(ValueError, match=r"if it has its channels last, give input.movedim\(-1, 0\)$"):
+    with pytest.raises(ValueError, match=r"if it has its channels last, pass input.movedim\(-1, 0\)$"):
         ct.max_pool2d(image, 5)
-    with pytest.raises(ValueError, match=r"if it has its channels last, give input.movedim\(-1, 1\)$"):
+    with pytest.raises(ValueError, match=r"if it has its channels last, pass input.movedim\(-1, 1\)$"):
         ct.max_pool2d(image[None], 5)
     assert ct.max_pool2d(image.movedim(-1, 0), 5).shape == (3, 20, 16)
     assert ct.max_pool2d(image, 2).shape == (100, 40, 1)
@@ -440,12 +440,12 @@ def test_what_is_missing_is_named(n, device):
     pair = y, indices = both(f"max_pool{n}d")[0](x, 2, return_indices=True)
     module = getattr(ct, f"MaxUnpool{n}d")(2)
     for message, call in (
-        (r"needs the indices that pooling gives, got 2 in their place", lambda: unpool(y, 2)),
-        (r"needs the indices that pooling gives, got 2 in their place", lambda: unpool(y.requires_grad_(), 2)),
+        (r"needs the indices that pooling gives, got 2 instead", lambda: unpool(y, 2)),
+        (r"needs the indices that pooling gives, got 2 instead", lambda: unpool(y.requires_grad_(), 2)),
         (r"needs the kernel_size of the pooling, got nothing", lambda: unpool(y, indices)),
         (r"put a \* before it, as in max_unpool.d\(\*pair, 2\)", lambda: unpool(pair, 2)),
         (r"put a \* before it, as in max_unpool.d\(\*pair, 2\)", lambda: module(pair)),
-        (r"needs the indices that pooling gives, got nothing in their place", lambda: module(y)),
+        (r"needs the indices that pooling gives, got nothing instead", lambda: module(y)),
         (r"needs the kernel_size of the pooling, got nothing", lambda: torch.vmap(unpool)(y[None], indices[None])),
     ):
         with pytest.raises(TypeError, match=rf"^max_unpool{n}d\(input, indices, kernel_size\) .*{message}$"):

@@ -115,7 +115,7 @@ def test_what_accelerate_leaves_alone(capsys):
         "replaced: 1 MaxPool2d",
         "left: 0 (Mine): a subclass",
         "left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,); "
-        "give 2 for all axes",
+        "pass 2 for all axes",
     ]
     with pytest.warns(UserWarning, match=r"replaced nothing in Mine: the model itself \(Mine\): a subclass"):
         ct.accelerate(Mine(2), verbose=True)
@@ -190,7 +190,7 @@ def test_codes_go_from_a_pooling_to_an_unpooling_alone():
     assert torch.equal(unpool(y, indices, x.shape), unpool(y, places, x.shape))
     assert torch.equal(unpool(y, indices, output_size=(9, 8)), F.max_unpool2d(y, places, 2, output_size=(9, 8)))
     for size in (None, (8, 8), (np.int64(8), 8), (torch.tensor(8), 8)):
-        with pytest.raises(ValueError, match=r"the size \[9, 8\], and unpooling would give \[8, 8\]: give output_size"):
+        with pytest.raises(ValueError, match=r"the size \[9, 8\], and unpooling would give \[8, 8\]: pass output_size"):
             unpool(y, indices, size)
     with pytest.raises(
         ValueError, match=r"kernel_size .3, 3., .* cannot unpool with window codes from .*kernel_size .2"
@@ -262,7 +262,7 @@ def test_what_is_accelerated_already_does_not_warn(capsys):
 @pytest.mark.parametrize("function", [ct.accelerate, ct.restore])
 @pytest.mark.parametrize(
     ("model", "message"),
-    [(SegNet, r"got the class SegNet: give an instance, SegNet\(\)"), ("net", "torch.nn.Module, got str")],
+    [(SegNet, r"got the class SegNet: pass an instance, SegNet\(\)"), ("net", "torch.nn.Module, got str")],
 )
 def test_models_are_modules(function, model, message):
     with pytest.raises(TypeError, match=f"model must be a .*{message}"):

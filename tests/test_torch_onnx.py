@@ -195,14 +195,14 @@ def test_pytorchs_exporter_writes_pytorchs_operators(tmp_path, dynamo):
         torch.onnx.export(ct.accelerate(copy.deepcopy(whole)), (x,), path, dynamo=True, verbose=False)
         check(whole, onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]), x)
         coded = ct.accelerate(copy.deepcopy(whole), index_format="window")
-        with pytest.raises(Exception, match=r"window codes: give the network to cunpool\.torch\.export_onnx"):
+        with pytest.raises(Exception, match=r"window codes: pass the network to cunpool\.torch\.export_onnx"):
             torch.onnx.export(coded, (x,), path, dynamo=True, verbose=False)
 
 
 @pytest.mark.parametrize(
     ("error", "message", "make", "options"),
     [
-        (TypeError, r"got the class Net: give an instance, Net\(\)", lambda: Net, {}),
+        (TypeError, r"got the class Net: pass an instance, Net\(\)", lambda: Net, {}),
         (ValueError, "got dynamo=False: leave it out, or", lambda: nn.MaxPool2d(2), {"dynamo": False}),
         (TypeError, "must not be scripted or traced", lambda: torch.jit.script(nn.MaxPool2d(2)), {}),
     ],

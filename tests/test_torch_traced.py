@@ -347,7 +347,7 @@ def test_networks_that_hand_codes_are_eager_ones(handing, last):
 
 def test_other_sizes_of_what_was_pooled_are_refused_by_the_compiler_too():
     net = ct.accelerate(Net(False), index_format="window")
-    with pytest.raises(Exception, match="give output_size, the shape of what was pooled"):
+    with pytest.raises(Exception, match="pass output_size, the shape of what was pooled"):
         torch.compile(net, fullgraph=True, backend="aot_eager")(torch.randn(1, 3, 25, 24))
 
 

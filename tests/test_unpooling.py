@@ -290,7 +290,7 @@ def test_masked_arrays_are_refused(rng):
         (lambda: cu.max_pool2d_backward(mask(values), indices, (4, 4), 2), "grad_output"),
         (lambda: cu.convert_indices(mask(indices), "plane", "onnx", input_size=(4, 4), kernel_size=2), "indices"),
     ):
-        with pytest.raises(TypeError, match=f"{name} must not be a masked array, .*: give {name}[.]"):
+        with pytest.raises(TypeError, match=f"{name} must not be a masked array, .*: pass {name}[.]"):
             call()
 
 

@@ -113,9 +113,9 @@ def test_two_bytes_for_large_windows(rng):
         assert bits(codes) == bits(cu.convert_indices(indices, "plane", "window", input_size=(40, 40), **window))
         z = cu.max_unpool2d(values, codes, kernel, 4, index_format="window", output_size=(40, 40))
         assert bits(z) == bits(cu.max_unpool2d(values, indices, kernel, 4, output_size=(40, 40)))
-    with pytest.raises(ValueError, match="at most 65536 cells"):
+    with pytest.raises(ValueError, match="at most 65536 elements"):
         cu.max_pool2d(np.zeros((1, 300, 300)), 300, return_indices=True, index_format="window")
-    with pytest.raises(ValueError, match="at most 65536 cells"):
+    with pytest.raises(ValueError, match="at most 65536 elements"):
         cu.max_unpool2d(np.zeros((1, 1, 1)), [[[0]]], 300, index_format="window")
 
 
@@ -142,7 +142,7 @@ def test_codes_of_as_many_cells_as_there_are_codes():
     assert codes.dtype == np.uint16
     assert codes.item() == 2**16 - 1
     assert np.array_equal(cu.max_unpool2d(values, codes, 256, index_format="window"), np.where(x == 2**16 - 1, x, 0))
-    with pytest.raises(ValueError, match="at most 65536 cells"):
+    with pytest.raises(ValueError, match="at most 65536 elements"):
         cu.max_pool2d(np.zeros((1, 1, 2**16 + 1)), (1, 2**16 + 1), return_indices=True, index_format="window")
 
 
@@ -223,7 +223,7 @@ def test_bad_codes_are_named_on_every_path(rng, shape):
                     ):
                         with pytest.raises(IndexError) as error:
                             call()
-                        assert f"window code {bad} at position {at} names no cell" in str(error.value)
+                        assert f"window code {bad} at position {at} names no element" in str(error.value)
         out[...] = 7
         assert (around == 7).all()
 

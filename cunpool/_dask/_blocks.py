@@ -343,9 +343,9 @@ def _astray(
     if plan.where == "input":
         remedy = "For other indices, leave out kernel_size and"
     else:
-        remedy = "If another size was pooled, give that (output_size); for other indices,"
+        remedy = "If another size was pooled, pass that (output_size); for other indices,"
     return IndexError(
-        f"index {indices[at]} at position {where} is the cell {tuple(int(cell[at]) for cell in cells)}, outside its "
+        f"index {indices[at]} at position {where} is element {tuple(int(cell[at]) for cell in cells)}, outside its "
         f"window, which begins at {corner}: a plane in several chunks takes indices as pooling gives them, each in its "
         f"own window in a plane of {' x '.join(map(str, full))}. {remedy} give each plane one chunk: "
         f"input.rechunk({dict.fromkeys(range(-n, 0), -1)})"

@@ -36,7 +36,7 @@ Lazy: TypeAlias = "Array | npt.ArrayLike"
 
 
 PAIR = "a * before a pair makes two arguments"
-MEMBER = "give one of them, such as the values of a pair, or what dask.array.stack makes of all"
+MEMBER = "pass one of them, such as the values of a pair, or join them with dask.array.stack"
 
 
 def _known(name: str, value: Lazy, n: int = 0, of_some: str = PAIR) -> da.Array:
@@ -53,7 +53,7 @@ def _known(name: str, value: Lazy, n: int = 0, of_some: str = PAIR) -> da.Array:
         maker = "from_zarr" if type_of(value).startswith("zarr.") else "asarray"
         raise ValueError(
             f"{name} must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {array.shape} of type "
-            f"{type_of(value)}; give one plane alone its C: da.{maker}({name})[None]"
+            f"{type_of(value)}; add a channel axis: da.{maker}({name})[None]"
         )
     if isinstance(array._meta, np.ma.MaskedArray):
         raise TypeError(_arrays.masked(name, f"da.ma.filled({name}, ...)"))

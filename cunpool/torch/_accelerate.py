@@ -80,7 +80,7 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     >>> net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.MaxPool2d(2), torch.nn.MaxPool2d((2,)))
     >>> cunpool.torch.accelerate(net, verbose=True) is net
     replaced: 1 MaxPool2d
-    left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,); give 2 for all axes
+    left: 2 (MaxPool2d): kernel_size must be an integer or have 2 entries, one per axis, got (2,); pass 2 for all axes
     True
     >>> net[1]
     MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False, by cunpool)
@@ -147,7 +147,7 @@ def _refusal(n: int, module: torch.nn.Module) -> str:
 def check_model(model: Any) -> None:
     """Refuse what is no module."""
     if isinstance(model, type):
-        raise TypeError(f"model must be a module, got the class {model.__name__}: give an instance, {model.__name__}()")
+        raise TypeError(f"model must be a module, got the class {model.__name__}: pass an instance, {model.__name__}()")
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
 

@@ -15,7 +15,7 @@ Spacing = tuple[Size, Size | None, Size]
 """kernel_size, stride and padding: unpooling in PyTorch knows no dilation."""
 
 _AFTER_DILATION = (
-    "; after a pooling with dilation, give dilation * (kernel_size - 1) + 1 as kernel_size, and the stride of the "
+    "; after a pooling with dilation, pass dilation * (kernel_size - 1) + 1 as kernel_size, and the stride of the "
     "pooling"
 )
 

@@ -153,7 +153,7 @@ class UnpoolFromCodes(Unpool):
         # Sizes may be symbols while PyTorch traces or exports; a code names the element of its window at any size.
         if all(type(entry) is int for entry in (*size, *full)) and size != full:
             raise ValueError(
-                f"what was pooled had the size {size}, and unpooling would give {full}: give output_size, the shape of "
+                f"what was pooled had the size {size}, and unpooling would give {full}: pass output_size, the shape of "
                 "what was pooled"
             )
 

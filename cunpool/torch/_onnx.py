@@ -77,7 +77,7 @@ def export_onnx(
     _accelerate.check_model(model)
     if not options.pop("dynamo", True):
         raise ValueError(
-            "export_onnx needs the exporter of torch.export, got dynamo=False: leave it out, or give the network to "
+            "export_onnx needs the exporter of torch.export, got dynamo=False: leave it out, or pass the network to "
             "torch.onnx.export(..., dynamo=False)"
         )
     if isinstance(model, torch.jit.ScriptModule):

@@ -33,7 +33,7 @@ def _is_for_onnx(index_format: str) -> bool:
     if not torch.onnx.is_in_onnx_export() or TRANSLATED.get():
         return False
     if index_format != "plane":
-        raise ValueError("torch.onnx.export cannot write window codes: give the network to cunpool.torch.export_onnx")
+        raise ValueError("torch.onnx.export cannot write window codes: pass the network to cunpool.torch.export_onnx")
     return True
 
 
@@ -109,7 +109,7 @@ def refuse_missing(n: int, input: Any, indices: Any, window: Spacing) -> None:
 def refuse_dilation(name: str) -> NoReturn:
     """Refuse a dilation of unpooling, which the function or module `name` takes as little as PyTorch's."""
     raise TypeError(
-        f"{name} takes no dilation, as in PyTorch: give dilation * (kernel_size - 1) + 1 as kernel_size, and the "
+        f"{name} takes no dilation, as in PyTorch: pass dilation * (kernel_size - 1) + 1 as kernel_size, and the "
         "stride of the pooling; cunpool's functions for arrays take dilation, with window codes too"
     )
 

@@ -177,7 +177,7 @@ def max_unpool2d(
     kernel_size, stride, padding, output_size, index_format
         As for `cunpool.max_unpool2d`.
     dilation : None
-        Nothing else, as in PyTorch. After a pooling with dilation, give ``dilation * (kernel_size - 1) + 1`` as
+        Nothing else, as in PyTorch. After a pooling with dilation, pass ``dilation * (kernel_size - 1) + 1`` as
         `kernel_size`, and the stride of the pooling. Window codes need `cunpool.max_unpool2d` then.
 
     Returns
