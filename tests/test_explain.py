@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import channels_last
+from cases import channels_last, planned
 
 import cunpool as cu
 from cunpool import __main__ as command
@@ -136,6 +136,55 @@ def test_the_command_prints_what_explain_prints(capsys):
     plan = cu.explain(cu.max_pool2d, x, 3, 2, 1, ceil_mode=True, num_threads=1)
     assert explained(capsys, *words.split()) == f"{plan}\n"
     assert [*dict(plan.rejected)][:2] == ["copy to C order, then one of these", "rolling"]
+
+
+def zeros(*shape, dtype="f4"):
+    return np.zeros(shape, dtype)
+
+
+def spread_out(*shape, dtype="f4"):
+    """Elements that all have gaps between them."""
+    return zeros(*(2 * size for size in shape), dtype=dtype)[(slice(None, None, 2),) * len(shape)]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "options", "method", "reason"),
+    [
+        ("max_pool2d", (zeros(1, 1, 9, 129), 2), {"ceil_mode": True}, "window2", "a window reaches over the edge"),
+        ("max_pool2d", (zeros(1, 1, 9, 129, dtype="i8"), 2), {}, "window2", "integers of 8 bytes"),
+        ("max_pool2d", (zeros(1, 1, 300, 300)[..., ::-1], 2), {}, "copy to C order, then one of these", "256 KiB"),
+        ("max_pool2d", (zeros(1, 1, 1100, 1100), 1099), {"return_indices": True}, "reach", "more than 4 MiB"),
+        ("max_pool2d", (zeros(1, 1, 300, 300, dtype="u1"), 257, 1), {"return_indices": True}, "reach", "65,536"),
+        ("max_unpool2d", (zeros(2, 5, 65), zeros(2, 5, 65, dtype=int), 2), {"output_size": (9, 129)}, "fill",
+         "the last ones reach over the edge"),
+        ("max_unpool2d", (zeros(2, 9, 100)[..., ::2], zeros(2, 9, 50, dtype=int), 2), {}, "fill window2",
+         "rows of values or indices are not contiguous"),
+        ("max_unpool2d", (zeros(2, 9, 50), zeros(2, 9, 50, dtype=int), 2), {"out": spread_out(2, 18, 100)}, "fill",
+         "the output is contiguous along no axis"),
+        ("max_unpool2d", (zeros(1, 9, 50), zeros(1, 9, 50, dtype="u1"), (1, 9)), {"index_format": "window"}, "fill",
+         "more than 4 single elements"),
+        ("max_unpool2d", (zeros(1, 16, 16), zeros(1, 16, 16, dtype="u1"), 16), {"index_format": "window"}, "fill",
+         "more than 255 elements"),
+    ],
+)  # fmt: skip
+def test_why_a_method_does_not_serve(name, arguments, options, method, reason):
+    plan = cu.explain(getattr(cu, name), *arguments, **options)
+    assert reason in dict(plan.rejected)[method]
+
+
+def test_planes_of_more_elements_than_31_bits_count():
+    values, indices = (np.broadcast_to(np.zeros(1, dtype), (1, 1 << 30)) for dtype in ("u1", "i8"))
+    try:
+        plan = cu.explain(cu.max_unpool1d, values, indices, 2)
+    except MemoryError:
+        pytest.skip("the system has no 2 GiB of addresses to give")
+    assert "2**31" in dict(plan.rejected)["fill"]
+
+
+def test_arrays_larger_than_the_caches_are_prefetched_and_streamed():
+    full, indices = zeros(2, 64, 1024, 1024), zeros(2, 64, 512, 512, dtype=int)  # memory that is never touched
+    assert "prefetched" in planned(cu.max_unpool2d_backward, full, indices, 2)
+    assert "streamed" in planned(cu.max_unpool2d, zeros(2, 64, 512, 512), indices, 2)
 
 
 def test_what_a_report_has():
