@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextvars import ContextVar
+
+SILENT: ContextVar[bool] = ContextVar("SILENT", default=False)
+"""Whether a call comes from a function of another library that has no warnings, so that nothing is to be checked."""
 
 
 class LayoutWarning(UserWarning):

@@ -7,7 +7,8 @@ imports PyTorch.
 `accelerate` installs, make the same calls). Where nobody watches, `_eager` calls NumPy's front ends on the memory of
 tensors (`_calls`, `_tensors`). Otherwise `_traced` calls ``torch.ops.cunpool`` (`_operators`, and their
 `_derivatives`) for compilers and traces, or PyTorch's own gather and scatter (`_composite`) for transforms. Taking at
-indices (`_taking`) has no operators: what PyTorch watches is its own gather.
+indices (`_taking`) has no operators: what PyTorch watches is its own gather. `_patching` lets calls of
+``torch.nn.functional`` arrive at `_eager`.
 """
 
 try:
@@ -18,6 +19,7 @@ except ModuleNotFoundError:
 from cunpool.torch import _derivatives
 from cunpool.torch._accelerate import accelerate, restore
 from cunpool.torch._onnx import export_onnx, onnx_translation_table
+from cunpool.torch._patching import patch, patched, unpatch
 from cunpool.torch.functional import (
     max_pool1d,
     max_pool2d,
@@ -49,8 +51,11 @@ __all__ = [
     "max_unpool2d",
     "max_unpool3d",
     "onnx_translation_table",
+    "patch",
+    "patched",
     "restore",
     "take_at1d",
     "take_at2d",
     "take_at3d",
+    "unpatch",
 ]

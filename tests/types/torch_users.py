@@ -32,3 +32,14 @@ class Net(torch.nn.Module):
 net = ct.accelerate(Net(), index_format="window", verbose=True)
 assert_type(net, Net)
 assert_type(ct.restore(net), Net)
+
+
+@ct.patched()
+def pooled(x: torch.Tensor) -> torch.Tensor:
+    with ct.patched():
+        return torch.nn.functional.max_pool2d(x, 2)
+
+
+assert_type(pooled(x), torch.Tensor)
+ct.patch()
+ct.unpatch()
