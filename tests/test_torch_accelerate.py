@@ -235,7 +235,10 @@ class Direct(nn.Module):
     ("make", "reason"),
     [
         (Functional, "Functional calls functions, not modules: call cunpool.torch.max_pool2d, cunpool.torch.max_unp"),
-        (lambda: nn.Sequential(Functional(), Functional()), "Sequential: Functional calls functions[^;]*$"),
+        (
+            lambda: nn.Sequential(Functional(), Functional()),
+            r"Sequential: Functional calls functions[^;]*, or the network inside cunpool.torch.patched\(\)$",
+        ),
         (Direct, "Direct: it has no modules of max pooling or unpooling"),
         (lambda: torch.jit.script(nn.MaxPool2d(2)), "MaxPool2d is scripted or traced: accelerate the network before"),
         (lambda: torch.jit.trace(nn.MaxPool2d(2), torch.rand(1, 1, 4, 4)), "MaxPool2d is scripted or traced"),

@@ -60,6 +60,7 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     See Also
     --------
     restore : The opposite.
+    patched : Reaches calls of functions too, and subclasses.
 
     Notes
     -----
@@ -178,7 +179,10 @@ def _reasons(model: torch.nn.Module) -> Iterator[str]:
             yield f"{module.original_name} is scripted or traced: accelerate the network before torch.jit"
         elif calls := _called(getattr(kind.forward, "__code__", None), getattr(kind.forward, "__globals__", {})):
             ours = ", ".join(f"cunpool.torch.{name}" for name in sorted(calls))
-            yield f"{kind.__name__} calls functions, not modules: call {ours} there"
+            yield (
+                f"{kind.__name__} calls functions, not modules: call {ours} there, or the network inside "
+                "cunpool.torch.patched()"
+            )
 
 
 def _called(code: Any, names: dict[str, Any]) -> set[str]:
