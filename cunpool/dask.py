@@ -1,27 +1,26 @@
-"""Max pooling and unpooling of Dask's arrays, block by block: for arrays that are larger than a machine.
+"""Max pooling and unpooling of Dask arrays, block by block, for arrays larger than memory.
 
-Chunks may be cut along any axes. A block of the result is made of the chunks that its windows reach, and of no more of
-them than these see:
+Arrays may be chunked along any axes. Only the elements that a window needs from neighbouring chunks are moved:
 
-============================  ==========================================================================================
-windows side by side,         nothing moves: each chunk is pooled, or unpooled, where it is
-chunks that end between them
-windows that overlap          what they see of the next chunks: ``kernel_size - stride`` cells along each axis, cut out
-                              where those chunks lie; in unpooling the windows of the chunks before that reach into one
-chunks that end in a window   what is left of that window; the window belongs to the chunk in which it begins
-indices from elsewhere        whole planes, each rechunked to one chunk by the caller; see `max_unpool2d`
-============================  ==========================================================================================
+=================================== ===================================================================================
+windows side by side in one chunk   nothing moves: each chunk is pooled, or unpooled, on its own
+overlapping windows                 ``kernel_size - stride`` elements along each axis, cut out of the next chunks. In
+                                    unpooling, the windows of earlier chunks that reach into a chunk
+a chunk that ends inside a window   the rest of the window, which belongs to the chunk in which it begins
+indices from elsewhere              whole planes, which the caller rechunks to one chunk each; see `max_unpool2d`
+=================================== ===================================================================================
 
-On paper, for a volume of 10 TB (uint8, 21,504 cells along each axis) on 64 workers: in chunks of 512 x 512 x 512 (128
-MiB) there are 42^3 = 74,088 of them. Pooled with indices, 2 x 2 x 2 side by side, each takes 3 tasks, beside those
-that read and write: 222,264, which at 200 microseconds each take 45 seconds of Dask's scheduler. Between workers moves
-nothing. Windows of 3 x 3 x 3 with stride 1 and padding 1 see two cells more at the far end of each axis: the 7 chunks
-behind send 3 * 2 * 512 * 512 + 3 * 4 * 512 + 8 cells, 1.5 MiB or 1.2 % of a chunk, 114 GB in all if no two of them
-share a worker, with 8 more tasks for each chunk: 800,000, and not 3 minutes. In chunks of 128 x 128 x 128 the same is
-4.8 % and 64 times as many tasks: 3 hours of scheduling. So choose chunks as large as a worker can hold some six of for
-each of its threads (what is read, what it is joined with, results and codes, and what is written meanwhile); of sizes
-that are multiples of all strides to come (512 for up to nine levels of 2); and cut along all three axes alike, for
-slabs of the same size have a larger surface.
+Chunks should be as large as memory allows: about six chunks for each thread of a worker. Choose sizes that are
+multiples of all strides to come, and cut all three axes of a volume alike. This estimate is for a volume of 10 TB
+(uint8, 21,504 elements along each axis) on 64 workers, at 200 microseconds of Dask's scheduler for each task:
+
+==================== ================== ========================== ======================== ===========================
+chunks               windows            moved between workers      tasks besides read/write scheduling
+==================== ================== ========================== ======================== ===========================
+512 x 512 x 512      2 x 2 x 2          nothing                    222,264                  45 seconds
+512 x 512 x 512      3 x 3 x 3 / 1      1.2 % (at most 114 GB)     800,000                  less than 3 minutes
+128 x 128 x 128      3 x 3 x 3 / 1      4.8 %                      64 times as many         3 hours
+==================== ================== ========================== ======================== ===========================
 """
 
 from __future__ import annotations
@@ -74,9 +73,9 @@ def max_pool1d(
     index_dtype: npt.DTypeLike | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
-    """The maxima of sliding windows along one axis of a Dask array, and where they were.
+    """Return the maxima of sliding windows along one axis of a Dask array, and their indices.
 
-    See `max_pool2d`, of which this is the case of one spatial axis: shapes are (N, C, L) or (C, L).
+    See `max_pool2d`. This is the case of one spatial axis: shapes are (N, C, L) or (C, L).
 
     Examples
     --------
@@ -107,50 +106,48 @@ def max_pool2d(
     index_dtype: npt.DTypeLike | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
-    """The maxima of sliding windows over two axes of a Dask array, and where they were.
+    """Return the maxima of sliding windows over two axes of a Dask array, and their indices.
 
-    Lazy: nothing is computed here. Shape, chunks and dtype of the results are known, and what `cunpool.max_pool2d`
-    would refuse is refused at once. (Of its dtype, that is: an array of objects is refused when it is made, by Dask.)
+    Nothing is computed here. Shape, chunks and dtype of the results are known, and wrong arguments raise the errors of
+    `cunpool.max_pool2d` at once.
 
     Parameters
     ----------
     input : dask.array.Array
-        Of shape (N, C, H, W) or (C, H, W), as for `cunpool.max_pool2d`, in chunks of any sizes along any axes. An image
-        or a volume without N and C is ``input[None]``.
+        Array of shape (N, C, H, W) or (C, H, W), as for `cunpool.max_pool2d`, in any chunks. For an image or a volume
+        without N and C, pass ``input[None]``.
     {window}
         At most half of `kernel_size`. The padding never wins.
     dilation : int or sequence of int
-        Step from one cell of a window to the next.
+        Step from one element of a window to the next.
     ceil_mode : bool
-        Whether a last window that overhangs the end is kept, as long as it starts before the end.
+        Whether to keep a last window that extends past the end, if it starts before the end.
     return_indices : bool
-        Whether to return the indices too. Without them the values of `index_format` and `index_dtype` are checked, and
-        have no effect.
+        Whether to return the indices too. Without them, `index_format` and `index_dtype` are checked, but not used.
     {index_format}
     index_dtype : numpy.int64 or numpy.int32, optional
-        How places in the plane are stored; int64 where it is not given.
+        The dtype of plane indices; the default is int64.
     num_threads : int, optional
-        Threads to use at most, for each block. One by default, for Dask shares out the processors already, and its
-        workers would fight over them. None takes what the worker's process allows, see `cunpool.set_num_threads`.
+        Greatest number of threads for each block. The default is one, because Dask's workers already use all
+        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
 
     Returns
     -------
     values : dask.array.Array
-        The maxima, of the dtype of `input`. Its chunks follow those of `input`: each window is in the chunk in which it
-        begins, and chunks in which none does are left out.
+        The maxima, with the dtype of `input`. Each chunk has the windows that begin in a chunk of `input`. Chunks of
+        `input` in which no window begins have none.
     indices : dask.array.Array of int64, int32, uint8 or uint16
-        Only with `return_indices`: the place of each maximum in its plane of `input`, the whole plane, counted in
-        raster order, or in its window (see `index_format`). Computed together with `values`, it takes no second
-        pooling.
+        Only with `return_indices`: the index of each maximum in its whole plane of `input`, in raster order, or its
+        window code (see `index_format`). If both results are computed together, each block is pooled once.
 
     Raises
     ------
     TypeError
-        If `input` has another dtype, or `index_dtype` is another.
+        If the dtype of `input` or `index_dtype` is not supported.
     ValueError
         If shapes or sizes do not fit, or chunks have unknown sizes.
     OverflowError
-        If `index_dtype` cannot count the cells of a plane, or a window has or spans more than 2**60 elements.
+        If `index_dtype` is too small for a plane, or a window has or spans more than 2**60 elements.
 
     See Also
     --------
@@ -158,10 +155,10 @@ def max_pool2d(
 
     Notes
     -----
-    The result is that of `cunpool.max_pool2d` for the whole array, bit for bit, whatever the chunks.
+    The result equals `cunpool.max_pool2d` of the whole array, bit for bit, for any chunks.
 
-    In one of Dask's workers that has a process of its own, the memory that is kept for the next calls is at most an
-    eighth of what the worker may use, unless somebody has set the limit (see `cunpool.set_cache_limit`).
+    In a Dask worker with its own process, the memory kept for later calls is at most an eighth of the worker's limit,
+    unless you have set another (see `cunpool.set_cache_limit`).
 
     Examples
     --------
@@ -194,9 +191,9 @@ def max_pool3d(
     index_dtype: npt.DTypeLike | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
-    """The maxima of sliding windows over three axes of a Dask array, and where they were.
+    """Return the maxima of sliding windows over three axes of a Dask array, and their indices.
 
-    See `max_pool2d`, of which this is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
+    See `max_pool2d`. This is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
 
     Examples
     --------
@@ -228,7 +225,7 @@ def max_unpool1d(
 ) -> Array:
     """Put the maxima of a 1d pooling back where they came from, and zeros everywhere else.
 
-    See `max_unpool2d`, of which this is the case of one spatial axis: shapes are (N, C, L) or (C, L).
+    See `max_unpool2d`. This is the case of one spatial axis: shapes are (N, C, L) or (C, L).
 
     Examples
     --------
@@ -257,32 +254,31 @@ def max_unpool2d(
 ) -> Array:
     """Put the maxima of a 2d pooling back where they came from, and zeros everywhere else.
 
-    Lazy: nothing is computed here. Shape, chunks and dtype of the result are known, and what `cunpool.max_unpool2d`
-    would refuse is refused at once, but for indices that are out of bounds.
+    Nothing is computed here. Shape, chunks and dtype of the result are known. Wrong arguments raise the errors of
+    `cunpool.max_unpool2d` at once, except for indices out of bounds.
 
     Parameters
     ----------
     input : dask.array.Array
-        The pooled values, of shape (N, C, H, W) or (C, H, W), as for `cunpool.max_unpool2d`, in chunks of any sizes
-        along any axes.
+        The pooled values, of shape (N, C, H, W) or (C, H, W), as for `cunpool.max_unpool2d`, in any chunks.
     indices : dask.array.Array of integers
-        Of the shape of `input`: where each value goes, as its place in its plane of the output, the whole plane,
-        counted in raster order, or in the window (see `index_format`). Rechunked to the chunks of `input`. Where a
-        plane is in several chunks, each place has to lie in its own window (between its first and its last cell), as
-        pooling's do; where each plane is one chunk, anywhere in the plane.
+        The index of each value in its whole plane of the output, in raster order, or its window code (see
+        `index_format`). The shape is that of `input`, and chunks are changed to those of `input`. If a plane has
+        several chunks, each index must lie between the first and the last element of its window, as pooling's indices
+        do. If each plane is one chunk, it may lie anywhere in the plane.
     {window}
     output_size : sequence of int, optional
         The spatial sizes of the result, or its whole shape, as for `cunpool.max_unpool2d`.
     {dilation}
     {index_format}
     num_threads : int, optional
-        Threads to use at most, for each block. One by default, for Dask shares out the processors already, and its
-        workers would fight over them. None takes what the worker's process allows, see `cunpool.set_num_threads`.
+        Greatest number of threads for each block. The default is one, because Dask's workers already use all
+        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
 
     Returns
     -------
     dask.array.Array
-        Of the dtype of `input`. Its chunks follow those of `input`: each begins where its first window does.
+        Array with the dtype of `input`. Each chunk begins where the first window of a chunk of `input` begins.
 
     Raises
     ------
@@ -299,17 +295,16 @@ def max_unpool2d(
 
     See Also
     --------
-    max_pool2d : The pooling that gives `input` and `indices`.
+    max_pool2d : Returns `input` and `indices`.
 
     Notes
     -----
-    The result is that of `cunpool.max_unpool2d` for the whole array, bit for bit, whatever the chunks: a block is made
-    of all windows that reach into it, in raster order, so that the last of several values for one place stays.
+    The result equals `cunpool.max_unpool2d` of the whole array, bit for bit, for any chunks. A block is made from all
+    windows that reach into it, in raster order, so that the last duplicate wins.
 
-    Places that come from a pooling lie in their windows, so a block can be made of the windows near it. Whether they do
-    is checked in each block, because places from elsewhere would be lost without a word. Where they do not, the error
-    says so, and what helps: ``input.rechunk({-2: -1, -1: -1})`` gives each plane one chunk, for which a worker has to
-    have the memory. There is no argument for that, so that such a call looks like what it costs.
+    Indices from a pooling lie in their windows, so a block needs only the windows near it. Each block checks this,
+    because other indices would silently be lost. For other indices, ``input.rechunk({-2: -1, -1: -1})`` makes each
+    plane one chunk, which must fit a worker's memory. This is never done automatically, because it is expensive.
 
     Examples
     --------
@@ -343,7 +338,7 @@ def max_unpool3d(
 ) -> Array:
     """Put the maxima of a 3d pooling back where they came from, and zeros everywhere else.
 
-    See `max_unpool2d`, of which this is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
+    See `max_unpool2d`. This is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
 
     Examples
     --------
@@ -404,24 +399,24 @@ def max_pool2d_backward(
     Parameters
     ----------
     grad_output : dask.array.Array
-        The gradient with respect to the maxima, of their shape, (N, C, H, W) or (C, H, W), and of float16, bfloat16,
-        float32 or float64, in chunks of any sizes along any axes.
+        The gradient with respect to the maxima, of their shape, (N, C, H, W) or (C, H, W), in any chunks. Its dtype is
+        float16, bfloat16, float32 or float64.
     indices : dask.array.Array of integers
-        The indices that the pooling gave, of the shape of `grad_output`, as `max_unpool2d` takes them.
+        The indices from the pooling, of the shape of `grad_output`, as for `max_unpool2d`.
     input_size : sequence of int
-        The shape of the pooling's input, or its spatial sizes alone.
+        The shape of the pooling's input, or only its spatial sizes.
     {window}
     dilation : int or sequence of int
-        Step from one cell of a window to the next.
+        Step from one element of a window to the next.
     {index_format}
     num_threads : int, optional
-        Threads to use at most, for each block. One by default, for Dask shares out the processors already, and its
-        workers would fight over them. None takes what the worker's process allows, see `cunpool.set_num_threads`.
+        Greatest number of threads for each block. The default is one, because Dask's workers already use all
+        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
 
     Returns
     -------
     dask.array.Array
-        Of `input_size`; its chunks follow those of `grad_output`, each beginning where its first window does.
+        Array of `input_size`. Each chunk begins where the first window of a chunk of `grad_output` begins.
 
     Raises
     ------
@@ -430,8 +425,8 @@ def max_pool2d_backward(
 
     Notes
     -----
-    It is what `cunpool.max_pool2d_backward` gives for the whole array, bit for bit: a block has all windows that reach
-    into it, and adds what they give to one cell in raster order, whatever the chunks.
+    The result equals `cunpool.max_pool2d_backward` of the whole array, bit for bit, for any chunks. A block is made
+    from all windows that reach into it. Gradients of one element are added in raster order.
 
     Examples
     --------
@@ -524,21 +519,21 @@ def max_unpool2d_backward(
     Parameters
     ----------
     grad_output : dask.array.Array
-        The gradient with respect to the result, of its shape, (N, C, H, W) or (C, H, W), and of any dtype that
-        `max_unpool2d` takes, in chunks of any sizes along any axes.
+        The gradient with respect to the result, of its shape, (N, C, H, W) or (C, H, W), in any chunks. It may have
+        any dtype of `max_unpool2d`.
     indices : dask.array.Array of integers
-        The indices that were unpooled with, as `max_unpool2d` takes them.
+        The indices of the unpooling, as for `max_unpool2d`.
     {window}
     {dilation}
     {index_format}
     num_threads : int, optional
-        Threads to use at most, for each block. One by default, for Dask shares out the processors already, and its
-        workers would fight over them. None takes what the worker's process allows, see `cunpool.set_num_threads`.
+        Greatest number of threads for each block. The default is one, because Dask's workers already use all
+        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
 
     Returns
     -------
     dask.array.Array
-        Of the shape and the chunks of `indices`: what `grad_output` has at each index.
+        The elements of `grad_output` at the indices, with the shape and the chunks of `indices`.
 
     Raises
     ------
@@ -601,7 +596,7 @@ def take_at1d(
     index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
-    """`cunpool.take_at1d` of Dask arrays; see `take_at2d`.
+    """Call `cunpool.take_at1d` for Dask arrays; see `take_at2d`.
 
     Examples
     --------
@@ -627,61 +622,61 @@ def take_at2d(
     index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
-    """Take the elements that indices name, such as those of the maxima of another array: `cunpool.take_at2d`.
+    """Take the elements at given indices, such as the indices of the maxima of another array.
 
-    Lazy: nothing is computed here. Shape, chunks and dtype of the result are known.
+    This is `cunpool.take_at2d` for Dask arrays. Nothing is computed here. Shape, chunks and dtype of the result are
+    known.
 
     Parameters
     ----------
     input : dask.array.Array
-        Where to take from, of shape (N, C, H, W) or (C, H, W), as for `cunpool.take_at2d`, in chunks of any sizes along
-        any axes.
+        The source array, of shape (N, C, H, W) or (C, H, W), as for `cunpool.take_at2d`, in any chunks.
     indices : dask.array.Array of integers
-        With the N and C of `input`, and any spatial sizes: which element of its plane of `input` to take, the whole
-        plane, counted in raster order, or in the window (see `index_format`).
+        The index of each element to take in its whole plane of `input`, in raster order, or its window code (see
+        `index_format`). N and C must be those of `input`; the spatial sizes are free.
     kernel_size : int or sequence of int, optional
-        Size of the windows that the indices come from. Window codes need it, and so do planes of `input` in several
-        chunks where those of `indices` are in several chunks too. Each index has to lie in its own window then (between
-        its first element and its last one), so that a block reads no more of `input` than its windows reach. Without it
-        a block reads whole planes.
+        Size of the windows that the indices come from. Window codes need it. It is also needed if planes of both
+        `input` and `indices` have several chunks. Each index must then lie between the first and the last element of
+        its window, and a block reads only the part of `input` that its windows reach. Without it, a block reads whole
+        planes.
     stride : int or sequence of int, optional
-        Step from one window to the next; `kernel_size` where it is not given.
+        Step from one window to the next; the default is `kernel_size`.
     padding : int or sequence of int
         Elements of padding on both sides of each axis.
     dilation : int or sequence of int
         Step from one element of a window to the next.
     {index_format}
     num_threads : int, optional
-        Threads to use at most, for each block. One by default, for Dask shares out the processors already, and its
-        workers would fight over them. None takes what the worker's process allows, see `cunpool.set_num_threads`.
+        Greatest number of threads for each block. The default is one, because Dask's workers already use all
+        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
 
     Returns
     -------
     dask.array.Array
-        Of the shape and the chunks of `indices`, and the dtype of `input`.
+        Array with the shape and the chunks of `indices` and the dtype of `input`.
 
     Raises
     ------
     IndexError
-        When the result is computed, if an index is outside its plane, a window code names no element of the plane, or
-        an index lies outside its window where it has to lie inside. The first one of its block is named, by its
-        position in the whole array.
+        When the result is computed, if an index is outside its plane, or outside its window where it must lie inside,
+        or a window code names no element of the plane. The message names the first one of its block, by its position in
+        the whole array.
     TypeError
         If the dtype of `input` or `indices` is of the wrong kind, or `kernel_size` is missing for window codes.
     ValueError
-        If N and C differ, shapes have too many axes or too few, windows lie outside the planes, chunks have unknown
-        sizes, or `kernel_size` is missing where planes are in several chunks.
+        If N and C differ, shapes have too many axes or too few, windows lie outside the planes, or chunks have unknown
+        sizes. Also if `kernel_size` is missing and planes have several chunks.
     OverflowError
         If a size is beyond 2**60.
 
     See Also
     --------
-    max_pool2d : Gives the maxima and their indices.
+    max_pool2d : Returns the maxima and their indices.
 
     Notes
     -----
-    The result is that of `cunpool.take_at2d` for the whole array, bit for bit, whatever the chunks. Its gradient adds:
-    it is `max_pool2d_backward` with the windows of the pooling.
+    The result equals `cunpool.take_at2d` of the whole array, bit for bit, for any chunks. The gradient is
+    `max_pool2d_backward` with the windows of the pooling.
 
     Examples
     --------
@@ -710,7 +705,7 @@ def take_at3d(
     index_format: IndexFormat = "plane",
     num_threads: int | None = 1,
 ) -> Array:
-    """`cunpool.take_at3d` of Dask arrays; see `take_at2d`.
+    """Call `cunpool.take_at3d` for Dask arrays; see `take_at2d`.
 
     Examples
     --------

@@ -220,9 +220,9 @@ def max_pool1d(
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
-    """The maxima of sliding windows along one axis, and where they were.
+    """Return the maxima of sliding windows along one axis, and their indices.
 
-    See `max_pool2d`, of which this is the case of one spatial axis: shapes are (N, C, L) or (C, L).
+    See `max_pool2d`. This is the case of one spatial axis: shapes are (N, C, L) or (C, L).
 
     Examples
     --------
@@ -250,47 +250,47 @@ def max_pool2d(
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
-    """The maxima of sliding windows over two axes, and where they were.
+    """Return the maxima of sliding windows over two axes, and their indices.
 
     Parameters
     ----------
     input : array_like
-        Of shape (N, C, H, W) or (C, H, W), of integers or bool, or of float16, bfloat16, float32 or float64. N and C
-        may be 0. Any strides. Of bool, a window's maximum is whether any of it is True.
+        Array of shape (N, C, H, W) or (C, H, W), with any strides. N and C may be 0. The dtype is bool, an integer,
+        float16, bfloat16, float32 or float64. The maximum of a window of bools is True if any of them is.
     {window}
         At most half of `kernel_size`. The padding never wins.
     dilation : int or sequence of int
-        Step from one cell of a window to the next.
+        Step from one element of a window to the next.
     ceil_mode : bool
-        Whether a last window that overhangs the end is kept, as long as it starts before the end.
+        Whether to keep a last window that extends past the end, if it starts before the end.
     return_indices : bool
-        Whether to return the indices too. Without them the values of `index_format` and `index_dtype` are checked, and
-        have no effect: a window may have any number of cells.
+        Whether to return the indices too. Without them, `index_format` and `index_dtype` are checked, but not used, and
+        windows may have any number of elements.
     {index_format}
     {index_dtype}
     out : numpy.ndarray, or with `return_indices` a tuple of two, optional
-        Array for the values, of their shape and dtype, or with `return_indices` arrays for values and indices, either
-        of which may be None. Any strides, any memory; if one overlaps `input`, the result is right all the same. The
-        dtype of the array for the indices says how they are stored: int64 or int32, or as window codes uint8 or uint16.
+        Array for the values, with their shape and dtype, and any strides. With `return_indices`, a pair of arrays for
+        values and indices; either may be None. The result is correct even if an array overlaps `input`. The dtype of
+        the indices is that of their array: int64 or int32, or uint8 or uint16 for window codes.
     {num_threads}
 
     Returns
     -------
     values : numpy.ndarray
-        The maxima, of the dtype of `input`, laid out in memory as `input` is; or what was given as `out`.
+        The maxima, with the dtype and the memory layout of `input`, or the array given in `out`.
     indices : numpy.ndarray of int64, int32, uint8 or uint16
-        Only with `return_indices`: the place of each maximum in its plane of `input`, counted in raster order, or in
-        its window (see `index_format`). Of equal maxima it is the first. A NaN beats every number, and of several the
-        last one is named. The pair is a named tuple: it unpacks, and has `values` and `indices`.
+        Only with `return_indices`: the index of each maximum in its plane of `input`, in raster order, or its window
+        code (see `index_format`). Equal maxima give the first index. NaN is greater than every number, and several NaN
+        give the last index. The pair is a named tuple with the fields `values` and `indices`.
 
     Raises
     ------
     TypeError
-        If `input` has another dtype, or `index_dtype` is another or at odds with `index_format` or `out`, or `out` is
-        no array of the dtype of the result, or one array with `return_indices`.
+        If the dtype of `input` or `index_dtype` is not supported. If `index_dtype` contradicts `index_format` or `out`.
+        If `out` is not an array of the dtype of the result, or not a pair with `return_indices`.
     ValueError
-        If shapes or sizes do not fit, or a window has too many cells for a window code, or `out` is of another shape or
-        read-only, or two arrays without `return_indices`, or two that overlap in memory.
+        If shapes or sizes do not fit, or a window has too many elements for window codes. If `out` is read-only or has
+        another shape. If it is a pair without `return_indices`, or its two arrays overlap in memory.
     OverflowError
         If `indices` are to be int32 and a plane has more than 2**31 elements, or if a window has or spans more than
         2**60.
@@ -298,7 +298,7 @@ def max_pool2d(
     Warns
     -----
     LayoutWarning
-        If the channels seem to come last, where the window would reach across them.
+        If the channels seem to be the last axis, and the window would extend across them.
 
     See Also
     --------
@@ -306,9 +306,9 @@ def max_pool2d(
 
     Notes
     -----
-    The semantics are those of ``torch.nn.functional.max_pool2d`` [1]_, NaN and windows of nothing but minus infinity
-    included. Where dilation leaves a window without any cell of the input, its value is the lowest of its dtype and its
-    index is no place of the window, as in PyTorch.
+    Results match ``torch.nn.functional.max_pool2d`` [1]_, including NaN and windows that are all -inf. With dilation, a
+    window may have no element of the input. As in PyTorch, its value is then the lowest of its dtype, and its index
+    lies outside the window.
 
     References
     ----------
@@ -324,7 +324,7 @@ def max_pool2d(
     >>> indices
     array([[[[4, 7]]]])
 
-    Into arrays that are there already, and with indices of 4 bytes:
+    Into existing arrays, with indices of 4 bytes:
 
     >>> out = np.empty((1, 1, 1, 2), np.float32), np.empty((1, 1, 1, 2), np.int32)
     >>> cu.max_pool2d(x, 2, return_indices=True, out=out).indices is out[1]
@@ -352,9 +352,9 @@ def max_pool3d(
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
-    """The maxima of sliding windows over three axes, and where they were.
+    """Return the maxima of sliding windows over three axes, and their indices.
 
-    See `max_pool2d`, of which this is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
+    See `max_pool2d`. This is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
 
     Examples
     --------
@@ -416,12 +416,12 @@ def max_pool2d_backward(
         The gradient with respect to the maxima, of their shape, (N, C, H, W) or (C, H, W), and of float16, bfloat16,
         float32 or float64.
     indices : array_like of integers
-        The indices that the pooling gave, of the shape of `grad_output`.
+        The indices from the pooling, of the shape of `grad_output`.
     input_size : sequence of int
-        The shape of the pooling's input, or its spatial sizes alone.
+        The shape of the pooling's input, or only its spatial sizes.
     {window}
     dilation : int or sequence of int
-        Step from one cell of a window to the next.
+        Step from one element of a window to the next.
     {index_format}
     {out}
     {num_threads}
@@ -429,17 +429,17 @@ def max_pool2d_backward(
     Returns
     -------
     numpy.ndarray
-        Of `input_size`: the sum of what the windows that chose a cell give to it, 0 where none did. Gradients that meet
+        Array of `input_size`. Each element is the sum of the gradients of the windows whose maximum it is, or 0. They
         are added in raster order, in their own precision.
 
     Raises
     ------
     IndexError, TypeError, ValueError
-        As for `max_unpool2d`. (PyTorch's operator of this kind checks no index.)
+        As for `max_unpool2d`. PyTorch's corresponding operator does not check indices.
 
     Notes
     -----
-    It equals what PyTorch's autograd computes for ``torch.nn.functional.max_pool2d`` [1]_.
+    The result equals PyTorch's autograd for ``torch.nn.functional.max_pool2d`` [1]_.
 
     References
     ----------

@@ -149,7 +149,7 @@ def max_unpool1d(
 ) -> Array:
     """Put the maxima of a 1d pooling back where they came from, and zeros everywhere else.
 
-    See `max_unpool2d`, of which this is the case of one spatial axis: shapes are (N, C, L) or (C, L).
+    See `max_unpool2d`. This is the case of one spatial axis: shapes are (N, C, L) or (C, L).
 
     Examples
     --------
@@ -185,17 +185,17 @@ def max_unpool2d(
     Parameters
     ----------
     input : array_like
-        The pooled values, of shape (N, C, H, W) or (C, H, W) and of any dtype of 1, 2, 4, 8 or 16 bytes that is not an
-        object or a string. N and C may be 0. Any strides.
+        The pooled values, of shape (N, C, H, W) or (C, H, W), with any strides. N and C may be 0. Elements have 1, 2,
+        4, 8 or 16 bytes, and are neither objects nor strings.
     indices : array_like of integers
-        Of the shape of `input`: where each value goes, as its place in its plane of the output, counted in raster
-        order, or in the window (see `index_format`). Where several values go to one place, the last one in raster order
-        stays.
+        The index of each value in its plane of the output, in raster order, or its window code (see `index_format`).
+        The shape is that of `input`. Of duplicates, the last in raster order wins.
     {window}
     output_size : sequence of int, optional
-        The spatial sizes of the result, or its whole shape (N and C are not looked at): best always ``x.shape``, of
-        what was pooled, for several sizes pool to the same one. On every axis the size has to lie strictly within one
-        `stride` of the default, which is ``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1``.
+        The spatial sizes of the result, or its whole shape, of which N and C are ignored. Always pass the shape of the
+        pooling's input, ``x.shape``, because inputs of different sizes can pool to the same size. On each axis, the
+        size must lie strictly within one `stride` of the default,
+        ``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1``.
     {dilation}
     {index_format}
     {out}
@@ -204,7 +204,8 @@ def max_unpool2d(
     Returns
     -------
     numpy.ndarray
-        Of the dtype of `input`, its bits unchanged, and laid out in memory as `input` is; `out` if that was given.
+        Array with the dtype and the memory layout of `input`, or `out` if that was given. The bits of elements are
+        unchanged.
 
     Raises
     ------
@@ -216,23 +217,23 @@ def max_unpool2d(
     ValueError
         If shapes or sizes do not fit, or `out` cannot be written.
     ValueError, OverflowError, MemoryError
-        If the result cannot be that large: NumPy's own errors, or an `OverflowError` beyond 2**60 elements an axis.
+        If the result is too large: NumPy's own errors, or an `OverflowError` beyond 2**60 elements along an axis.
 
     Warns
     -----
     UserWarning
-        If the indices lie outside their windows in the default size, where that was noticed, and would lie inside them
-        in another that `output_size` may ask for, or as window codes, or in another format of `convert_indices`; or if
-        their dtype cannot count to the last window.
+        If indices were found outside their windows in the default size, but would lie inside them in another legal
+        `output_size`, as window codes, or in another format of `convert_indices`. Also if their dtype is too small for
+        the last window.
 
     See Also
     --------
-    max_pool2d : The pooling that gives `input` and `indices`.
+    max_pool2d : Returns `input` and `indices`.
 
     Notes
     -----
-    The semantics are those of ``torch.nn.functional.max_unpool2d`` [1]_, with a definite answer for duplicates. The
-    operation comes from the decoders of segmentation networks [2]_.
+    Results match ``torch.nn.functional.max_unpool2d`` [1]_, and are also defined for duplicate indices. The operation
+    comes from the decoders of segmentation networks [2]_.
 
     References
     ----------
@@ -272,7 +273,7 @@ def max_unpool3d(
 ) -> Array:
     """Put the maxima of a 3d pooling back where they came from, and zeros everywhere else.
 
-    See `max_unpool2d`, of which this is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
+    See `max_unpool2d`. This is the case of three spatial axes: shapes are (N, C, D, H, W) or (C, D, H, W).
 
     Examples
     --------
@@ -331,10 +332,10 @@ def max_unpool2d_backward(
     Parameters
     ----------
     grad_output : array_like
-        The gradient with respect to the result, of its shape, (N, C, H, W) or (C, H, W), and of any dtype that
-        `max_unpool2d` takes: each value is moved, none is computed with.
+        The gradient with respect to the result, of its shape, (N, C, H, W) or (C, H, W). It may have any dtype of
+        `max_unpool2d`, because elements are only moved.
     indices : array_like of integers
-        The indices that were unpooled with.
+        The indices of the unpooling.
     {window}
     {dilation}
     {index_format}
@@ -344,8 +345,8 @@ def max_unpool2d_backward(
     Returns
     -------
     numpy.ndarray
-        Of the shape of `indices`: what `grad_output` has at each index. Where several values went to one place, each of
-        them receives the gradient of that place, as in PyTorch, the ones that did not stay too.
+        The elements of `grad_output` at the indices, with the shape of `indices`. As in PyTorch, each of several
+        duplicates receives the gradient, even though only the last one was stored.
 
     Raises
     ------
@@ -354,7 +355,7 @@ def max_unpool2d_backward(
 
     Notes
     -----
-    It equals what PyTorch's autograd computes for ``torch.nn.functional.max_unpool2d`` [1]_.
+    The result equals PyTorch's autograd for ``torch.nn.functional.max_unpool2d`` [1]_.
 
     References
     ----------
