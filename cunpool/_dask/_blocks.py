@@ -1,9 +1,9 @@
-"""What a worker does with one block of an array in chunks: NumPy arrays in and out, and no Dask.
+"""Functions that a worker calls for one block of a chunked array, with NumPy arrays as arguments and results.
 
-A block has the cells that its windows see, and the public functions take it for a plane of its own. So that they need
-not know at which end of the array it lies, blocks that are unpooled are as large as the box of their windows, padding
-and all, and are cut afterwards. What is left is to count indices from the array's corner instead of the block's, and to
-find those that lead out of the array or out of their windows.
+A block has the elements that its windows cover, and the public functions treat it as a plane. An unpooled block is as
+large as the box of its windows, padding included, and is cropped afterwards, so that its position in the array does not
+matter. This module converts between indices in the block and in the array. It also finds indices outside the array or
+outside their windows.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from cunpool._dask._chunks import Axis, Range, Runs
 from cunpool._geometry import Shape
 from cunpool._kernels import memory as _memory
 
-# How many places are moved at a time, so that they stay in the caches meanwhile.
+# Number of indices that are converted at a time, so that they stay in cache. (speed)
 SLAB = 1 << 14
 
-# The share of a worker's limit that the memory kept for the next calls may take.
+# A worker may keep its memory limit divided by this for later calls.
 SHARE = 8
 
 
 class Plan(NamedTuple):
-    """An operation on a whole array: the same for all of its blocks."""
+    """An operation on a whole array, which is the same for all blocks."""
 
     function: Callable[..., Any]
     axes: tuple[Axis, ...]
     lead: tuple[Runs, ...]
-    """The chunks along N and C,"""
+    """The chunks along N and C."""
     chunks: tuple[Runs, ...]
-    """and those along the spatial axes: of the cells, or of the windows where these say what the blocks are."""
+    """The chunks along the spatial axes, of the array with the elements or of the one with the windows."""
     index_dtype: np.dtype[Any]
     codes: bool
     num_threads: int | None
     options: tuple[tuple[str, Any], ...] = ()
-    """What `function` is given besides."""
+    """More arguments of `function`."""
     where: str = "the output"
-    """The array in whose planes the indices have to lie, as messages name it."""
+    """The name in messages of the array that has the indices' planes."""
 
     def call(self, *arrays: Array, padding: int | Shape = 0, **more: Any) -> Any:
-        """`function` of a block."""
+        """Call `function` for a block."""
         bound_the_cache()
         _, _, kernel, stride, _, dilation = zip(*self.axes, strict=True)
         return self.function(
@@ -63,30 +63,30 @@ class Plan(NamedTuple):
         )
 
     def full(self) -> Shape:
-        """The sizes of a plane."""
+        """Return the sizes of a plane."""
         return tuple(axis.size for axis in self.axes)
 
     def corner(self, block_id: Shape) -> Shape:
-        """Where a block begins along N and C."""
+        """Return the first position of a block along N and C."""
         return tuple(_chunks.bounds(runs)[i][0] for runs, i in zip(self.lead, block_id, strict=False))
 
     def spans(self, find: Callable[[Axis, Runs], tuple[Any, ...]], block_id: Shape) -> list[Any]:
-        """What `find` says of the block, for each spatial axis."""
+        """Return the result of `find` for the block, for each spatial axis."""
         numbers = block_id[-len(self.axes) :]
         return [find(axis, runs)[i] for axis, runs, i in zip(self.axes, self.chunks, numbers, strict=True)]
 
 
 def bound_the_cache() -> None:
-    """Keep no more memory for the next calls than a share of what this worker may use, if it is one of Dask's.
+    """Limit the memory kept for later calls to a share of the worker's limit, if this is a Dask worker.
 
-    Only a worker with a nanny is sure to have its process for itself. A limit that a user has set stays.
+    Only a worker with a nanny certainly has its own process. A limit that the user has set stays.
     """
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return
     try:
         worker = distributed.get_worker()
-    except ValueError:  # in no worker
+    except ValueError:  # not in a worker
         return
     limit = worker.memory_manager.memory_limit
     if limit and worker.nanny is not None:
@@ -94,12 +94,12 @@ def bound_the_cache() -> None:
 
 
 def along(place: Sequence[slice]) -> Any:
-    """An index of the last axes."""
+    """Return an index for the last axes."""
     return (..., *place)
 
 
 def part(block: Array, place: tuple[slice, ...]) -> Array:
-    """A part of `block` along its last axes; a small one is copied, not to keep all of it."""
+    """Return a part of `block` along its last axes. A small part is copied, so that the block can be freed."""
     cut: Array = block[along(place)]
     return cut if 2 * cut.size >= block.size else cut.copy()
 
@@ -107,12 +107,12 @@ def part(block: Array, place: tuple[slice, ...]) -> Array:
 def join(
     shape: Shape, dtype: np.dtype[Any], places: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...], *blocks: Array
 ) -> Array:
-    """The parts of `blocks` at the second of `places`, put together: each belongs where the first one says."""
+    """Join parts of `blocks`. Each pair of `places` is the target in the result and the source in the block."""
     if len(blocks) == 1:
         return part(blocks[0], places[0][1])
     result = np.empty(shape, dtype)
     for (target, source), block in zip(places, blocks, strict=True):
-        # Dask knows of no mask where a function that it was given makes one.
+        # A function mapped over blocks may return a masked array, which Dask's metadata does not show.
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(_arrays.masked("a chunk", "chunk.filled(...)"))
         result[along(target)] = block[along(source)]
@@ -120,7 +120,7 @@ def join(
 
 
 def pool(plan: Plan, cells: Array, block_id: Shape) -> Any:
-    """The windows that belong to a block, of the cells that they see."""
+    """Pool the windows that belong to a block, given the elements that they cover."""
     spans = plan.spans(_chunks.pooling, block_id)
     result = plan.call(cells, padding=tuple(span.padding for span in spans))
     place = tuple(slice(span.skip, span.skip + span.windows[1] - span.windows[0]) for span in spans)
@@ -134,7 +134,7 @@ def pool(plan: Plan, cells: Array, block_id: Shape) -> Any:
 
 
 def _counted_in_whole(plan: Plan, indices: Array, block: Shape, corner: list[int]) -> Array:
-    """Places in the whole plane of these places in a block of it, from cell `corner` on. May change `indices`."""
+    """Convert indices in a block that begins at `corner` to indices in the whole plane. May change `indices`."""
     full = plan.full()
     n = len(full)
     if block[-n:] == full:
@@ -143,7 +143,7 @@ def _counted_in_whole(plan: Plan, indices: Array, block: Shape, corner: list[int
     for axis in reversed(range(n)):
         first += corner[axis] * step
         if axis:
-            # Each row before a cell is longer in the plane than in the block.
+            # Each earlier row is longer in the plane than in the block.
             rows = rows // block[axis - n]
             longer = (full[axis] - block[axis - n]) * step
             if longer:
@@ -154,9 +154,9 @@ def _counted_in_whole(plan: Plan, indices: Array, block: Shape, corner: list[int
 
 
 def _without_cells(plan: Plan, indices: Array, windows: list[Range]) -> Array:
-    """`indices`, and where dilation leaves a window without any cell of the array, what NumPy's functions give.
+    """Return `indices`, with the index of `cunpool.max_pool2d` for windows without an element of the array.
 
-    That is no place in a block, which could be counted in the plane.
+    Dilation can cause such windows. Their index lies outside the block, so that it cannot be converted.
     """
     if all(axis.dilation <= axis.size for axis in plan.axes):
         return indices
@@ -170,9 +170,9 @@ def _without_cells(plan: Plan, indices: Array, windows: list[Range]) -> Array:
 
 
 def unpool(plan: Plan, name: str, values: Array, indices: Array, block_id: Shape) -> Array:
-    """A block of what unpooling gives, or pooling's gradient, of the windows that reach into it.
+    """Compute a block of unpooling, or of pooling's gradient, from the windows that reach into it.
 
-    `name` is that of the argument for the size.
+    `name` is the argument for the size.
     """
     spans = plan.spans(_chunks.unpooling, block_id)
     shape = values.shape[: -len(spans)]
@@ -187,7 +187,7 @@ def unpool(plan: Plan, name: str, values: Array, indices: Array, block_id: Shape
 
 
 def unpool_backward(plan: Plan, grad: Array, indices: Array, block_id: Shape) -> Array:
-    """The gradient of a block of windows, of the cells that these see."""
+    """Compute the gradient of a block of windows from the elements that they cover."""
     if not indices.size:
         return np.empty(indices.shape, grad.dtype)
     windows = plan.spans(lambda axis, runs: _chunks.bounds(runs), block_id)
@@ -208,7 +208,7 @@ def unpool_backward(plan: Plan, grad: Array, indices: Array, block_id: Shape) ->
 
 
 def whole(plan: Plan, name: str | None, values: Array, indices: Array, block_id: Shape) -> Array:
-    """The same of a block with planes that are whole: its indices may lead anywhere in them."""
+    """Do the same for a block of whole planes, in which indices may lie anywhere."""
     size = {name: plan.full()} if name else {}
     windows = plan.spans(lambda axis, runs: _chunks.bounds(runs), block_id)
     try:
@@ -221,7 +221,7 @@ def whole(plan: Plan, name: str | None, values: Array, indices: Array, block_id:
 def _called(
     plan: Plan, values: Array, indices: Array, windows: list[Range], block_id: Shape, size: Shape, **more: Any
 ) -> Array:
-    """The function of a block of `size`, the box of its windows. No index may lead out of it, nor out of the array."""
+    """Call the function for a block of `size`, the box of its windows. Indices must lie in it and in the array."""
     given = indices if plan.codes else _counted_in_block(plan, indices, windows, block_id, size)
     try:
         result: Array = plan.call(values, given, **more)
@@ -233,7 +233,7 @@ def _called(
 
 
 def _wrong(plan: Plan, indices: Array, windows: list[Range], block_id: Shape) -> IndexError:
-    """The error for the first of a block's indices that is outside, by its position in the whole array."""
+    """Return the error for the first index of a block that is outside, with its position in the whole array."""
     at = plan.corner(block_id) + tuple(first for first, _ in windows)
     if not plan.codes:
         return _arrays.bad_index(indices, plan.full(), _format(plan, indices, at), at, plan.where)
@@ -246,7 +246,7 @@ def _wrong(plan: Plan, indices: Array, windows: list[Range], block_id: Shape) ->
 
 
 def _format(plan: Plan, indices: Array, corner: Shape) -> str:
-    """A hint for a block of indices, beginning at `corner`, that are right in a format of another library, or ""."""
+    """Return a hint for indices of a block at `corner` that are right in another library's format, or ""."""
     n = len(plan.axes)
     lead = tuple(_chunks.bounds(runs)[-1][1] for runs in plan.lead)
     sizes = _geometry.flat_sizes(n, *zip(*plan.axes, strict=True))
@@ -254,7 +254,7 @@ def _format(plan: Plan, indices: Array, corner: Shape) -> str:
 
 
 def _name_padding(plan: Plan, codes: Array, windows: list[Range]) -> bool:
-    """Whether some of these codes, all of them in their windows, name cells outside the array."""
+    """Return whether some of these valid codes name elements outside the array."""
     n = len(plan.axes)
     for number, (axis, (first, last)) in enumerate(zip(plan.axes, windows, strict=True)):
         starts = np.arange(first, last) * axis.stride - axis.padding
@@ -270,7 +270,7 @@ def _name_padding(plan: Plan, codes: Array, windows: list[Range]) -> bool:
 
 
 def _counted_in_block(plan: Plan, indices: Array, windows: list[Range], block_id: Shape, size: Shape) -> Array:
-    """Places in the block of places in the whole plane, each of which has to lie in the box of its window."""
+    """Convert indices in the whole plane to indices in the block. Each must lie in the box of its window."""
     places = _arrays.integers(indices, indices.shape)
     n = len(size)
     last = (axis.start(part[1]) for axis, part in zip(plan.axes, windows, strict=True))
@@ -290,8 +290,8 @@ def _counted_in_block(plan: Plan, indices: Array, windows: list[Range], block_id
 
 
 def _move(plan: Plan, places: Array, starts: list[Array], windows: list[Range], size: Shape, result: Array) -> bool:
-    """Write to `result` where in their block these places are; return whether some are not in their windows."""
-    # Negative numbers are large ones where there is no sign.
+    """Write the indices in the block to `result`, and return whether some lie outside their windows."""
+    # As unsigned integers, negative numbers are large.
     if (places.view(f"u{places.itemsize}") >= math.prod(plan.full())).any():
         return True
     rows, unsigned = places.astype(result.dtype), f"u{result.itemsize}"
@@ -316,7 +316,7 @@ def _move(plan: Plan, places: Array, starts: list[Array], windows: list[Range], 
 def _astray(
     plan: Plan, indices: Array, places: Array, starts: list[Array], windows: list[Range], block_id: Shape
 ) -> IndexError:
-    """The error for the first of these places that is outside the plane or its window."""
+    """Return the error for the first of these indices that is outside the plane or its window."""
     full, n = plan.full(), len(starts)
     beyond = (places < 0) | (places >= math.prod(full))
     cells = _arrays.unravel(np.where(beyond, 0, places).astype(np.int64), full)
@@ -335,7 +335,7 @@ def _astray(
     ):
         return IndexError(
             f"index {indices[at]} at position {where} is outside its window: indices of {indices.dtype} that are all "
-            "below the number of a window's cells look like window codes, which need index_format='window'"
+            "below the number of a window's elements look like window codes, which need index_format='window'"
         )
     hint = _format(plan, indices, plan.corner(block_id) + tuple(first for first, _ in windows))
     if hint:

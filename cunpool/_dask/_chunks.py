@@ -1,7 +1,7 @@
-"""Arrays in chunks: which windows belong to which chunk, and which cells they see. One axis at a time, integers alone.
+"""Chunks: the windows that belong to each chunk, and the elements that they cover, as integers along one axis.
 
-A worker is told the chunks of the whole array and the number of its block, and finds the rest here. So that this stays
-short where there are many chunks, they are told as runs of equal sizes.
+A worker receives the chunks of the whole array and the number of its block, and computes the rest here. Chunks are
+passed as runs of equal sizes, which stay short.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from operator import itemgetter
 from typing import NamedTuple
 
 Range = tuple[int, int]
-"""The first, and the one after the last."""
+"""The first, and one past the last."""
 
 Runs = tuple[Range, ...]
-"""The sizes of an axis' chunks: each size, and how many chunks in a row have it."""
+"""The chunks of an axis: each size, and the number of consecutive chunks that have it."""
 
 
 class Axis(NamedTuple):
@@ -31,32 +31,32 @@ class Axis(NamedTuple):
     dilation: int
 
     def start(self, window: int) -> int:
-        """The first cell of `window`; negative where it lies in the padding."""
+        """Return the position of the first element of `window`, which is negative in the padding."""
         return window * self.stride - self.padding
 
     @property
     def reach(self) -> int:
-        """How far a window's last cell lies from its first."""
+        """The distance between the first and the last element of a window."""
         return self.dilation * (self.kernel - 1)
 
     def box(self, windows: Range) -> Range:
-        """The cells from the first to the last of these windows', whether or not they lie in the array."""
+        """Return the range from the first to the last element of these windows, padding included."""
         return self.start(windows[0]), self.start(windows[1] - 1) + self.reach + 1
 
     def seen(self, windows: Range) -> Range:
-        """The cells of the array among those; one at least, even where there is none."""
+        """Return the part of that range inside the array, or one element if there is none."""
         first, last = self.box(windows)
         first = max(min(first, self.size - 1), 0)
         return first, max(min(last, self.size), first + 1)
 
     def lifted(self, window: int) -> int:
-        """The first cell of `window` that is not before the array: past its end, where the window has no cell in it."""
+        """Return the first element of `window` that is not before the array. It may lie past the end."""
         start = self.start(window)
         return start if start >= 0 else start % self.dilation
 
 
 class Pooled(NamedTuple):
-    """How a block is pooled along one axis: `windows` are those that remain without the first `skip`."""
+    """How a block is pooled along one axis: `windows` remain after the first `skip` are dropped."""
 
     windows: Range
     cells: Range
@@ -65,7 +65,7 @@ class Pooled(NamedTuple):
 
 
 class Unpooled(NamedTuple):
-    """The cells of a block that is unpooled, along one axis, and the windows that reach into it."""
+    """The elements of an unpooled block along one axis, and the windows that reach into it."""
 
     cells: Range
     windows: Range
@@ -77,22 +77,22 @@ def runs(chunks: Sequence[int]) -> Runs:
 
 @lru_cache(maxsize=256)
 def bounds(chunks: Runs) -> tuple[Range, ...]:
-    """Where each chunk begins and ends."""
+    """Return the first position of each chunk, and one past its last."""
     sizes = [size for size, count in chunks for _ in range(count)]
     return tuple(pairwise(accumulate(sizes, initial=0)))
 
 
 def _ranges(ends: Sequence[int], last: int) -> list[Range]:
-    """The ranges between 0, the `ends` of all but the last, and `last`: one at least, and none empty beside it."""
+    """Return the nonempty ranges between 0, `ends` and `last`, or one empty range if there are none."""
     return [(a, b) for a, b in pairwise((0, *ends, last)) if a < b] or [(0, last)]
 
 
 @lru_cache(maxsize=256)
 def pooling(axis: Axis, chunks: Runs) -> tuple[Pooled, ...]:
-    """The blocks that pooling gives of these chunks: a window belongs to the chunk in which it begins.
+    """Return the blocks after pooling these chunks. A window belongs to the chunk in which it begins.
 
-    A pooling pads both ends or none. Where windows reach past one end of the array the block is padded at both, begins
-    as far before its windows as makes them begin where they should, and the windows before are skipped.
+    A pooling pads both ends or none. If windows reach past one end of the array, both ends of the block are padded. The
+    block then begins earlier, so that its windows are aligned, and the additional windows are dropped.
     """
     begun = [-(-(end + axis.padding) // axis.stride) for _, end in bounds(chunks)[:-1] if end]
     blocks = []
@@ -107,10 +107,10 @@ def pooling(axis: Axis, chunks: Runs) -> tuple[Pooled, ...]:
 
 @lru_cache(maxsize=256)
 def unpooling(axis: Axis, chunks: Runs) -> tuple[Unpooled, ...]:
-    """The blocks that unpooling gives of these chunks of windows: each begins where its chunk's first window does.
+    """Return the blocks after unpooling these chunks of windows. Each begins where its chunk's first window begins.
 
-    A window is among those of each block that it reaches into. One without a cell in the array is among those of the
-    block that is nearest, where its index is found to be wrong.
+    A window belongs to each block that it reaches into. A window without an element in the array belongs to the nearest
+    block, which reports its index.
     """
     begun = [min(max(axis.start(end), 0), axis.size) for _, end in bounds(chunks)[:-1]]
     blocks = []
@@ -122,7 +122,7 @@ def unpooling(axis: Axis, chunks: Runs) -> tuple[Unpooled, ...]:
 
 
 def pieces(cells: Range, chunks: tuple[Range, ...]) -> Iterator[tuple[int, slice, slice]]:
-    """The chunks in which `cells` lie: each one's number, the part of it that is meant, and where that belongs."""
+    """Yield the number of each chunk that overlaps `cells`, the part of the chunk, and the part of `cells`."""
     for number in range(bisect_right(chunks, cells[0], key=itemgetter(1)), len(chunks)):
         begin, end = chunks[number]
         if begin >= cells[1]:

@@ -1,8 +1,7 @@
-"""Dask's arrays: which chunks a block is made of, and what is computed of it. No cell is seen here.
+"""Dask's task graphs: the chunks from which each block is made, and the task for it. No element is read here.
 
-Every operation goes the same way. `_chunks` says which windows belong to a block of the result, and which cells they
-see; `_gathered` makes an array whose blocks have these, out of no more chunks than they lie in; and `_blocks` has what
-a worker does with one of them.
+Every operation has three steps. `_chunks` finds the windows of a block of the result, and the elements that they cover.
+`_gathered` makes an array whose blocks have these elements. `_blocks` has the function that a worker calls for a block.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ MEMBER = "pass one of them, such as the values of a pair, or join them with dask
 
 
 def _known(name: str, value: Lazy, n: int = 0, of_some: str = PAIR) -> da.Array:
-    """`value` as a Dask array without masks, all of whose sizes are known; with `n`, one with as many spatial axes.
+    """Return `value` as a Dask array with known sizes and without masks; with `n`, check that it has `n` spatial axes.
 
-    `of_some` says what to do where `value` has several arrays.
+    `of_some` is the remedy if `value` has several arrays.
     """
     if isinstance(value, (tuple, list)) and any(isinstance(entry, da.Array) for entry in value):
         raise TypeError(f"{name} must be one array, got a {type(value).__name__} of some: {of_some}")
@@ -65,7 +64,7 @@ def _known(name: str, value: Lazy, n: int = 0, of_some: str = PAIR) -> da.Array:
 
 
 def _without_empty_chunks(array: da.Array, n: int) -> da.Array:
-    """`array` without spatial chunks of size 0, or with one alone."""
+    """Return `array` without spatial chunks of size 0, except for one chunk on an axis of size 0."""
     some = (tuple(size for size in along if size) or (0,) for along in array.chunks[-n:])
     return array.rechunk(dict(zip(range(-n, 0), some, strict=True)))
 
@@ -83,8 +82,8 @@ def _runs(chunks: Iterable[Sequence[int]]) -> tuple[_chunks.Runs, ...]:
 
 
 def _check_indices(places: da.Array, like: da.Array, name: str, earlier: Callable[[Shape], str] | None = None) -> None:
-    """Refuse indices of the wrong kind, or that do not belong to the array `like`, that of the argument `name`."""
-    # Two stand-ins: one entry of the dtype, which may be converted, and the whole shape, which takes no memory.
+    """Refuse indices of the wrong kind, or indices that do not fit the array `like`, which is the argument `name`."""
+    # Two stand-ins: one element, whose dtype can be converted, and an array of the whole shape without memory.
     entry = np.zeros(min(places.size, 1), places.dtype)
     whole, beside = (np.broadcast_to(np.zeros((), array.dtype), array.shape) for array in (places, like))
     try:
@@ -95,10 +94,10 @@ def _check_indices(places: da.Array, like: da.Array, name: str, earlier: Callabl
 
 
 def _gathered(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.Array:
-    """An array whose blocks have these cells along the last axes, where ranges may overlap or leave cells out.
+    """Return an array whose blocks have these ranges of the last axes. Ranges may overlap or have gaps.
 
-    A chunk at least half of which is wanted goes to its block as it is; of others, a task where the chunk lies cuts out
-    what is wanted, so that no more moves.
+    A chunk goes to a block unchanged if at least half of it is needed. Otherwise a task on the chunk's own worker cuts
+    out the part, so that less is moved.
     """
     n = len(ranges)
     chunks = [_chunks.bounds(runs) for runs in _runs(array.chunks[-n:])]
@@ -138,11 +137,11 @@ def _gathered(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.Array:
 
 
 def _gathered_by_axis(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.Array:
-    """The same where Dask's arrays are expressions, which take no graph from outside: one axis after the other."""
+    """Do the same for Dask's array expressions, which accept no graph from outside, one axis after the other."""
     for axis, wanted in enumerate(ranges, array.ndim - len(ranges)):
         along = (slice(None),) * axis
         slabs = [array[(*along, slice(*cells))].rechunk({axis: -1}) for cells in wanted]
-        array = da.concatenate(slabs, axis).astype(array.dtype)  # in its own byte order
+        array = da.concatenate(slabs, axis).astype(array.dtype)  # concatenate changes the byte order
     return array
 
 
@@ -151,7 +150,7 @@ def _sizes(ranges: Iterable[Iterable[Range]]) -> tuple[tuple[int, ...], ...]:
 
 
 def _per_block(function: Callable[..., Any], *arrays: da.Array, chunks: Any, dtype: Any) -> da.Array:
-    """`function` of each block; `meta` is given, or Dask would try `function` on an array without cells."""
+    """Map `function` over the blocks. `meta` is passed so that Dask does not call `function` with an empty array."""
     return da.map_blocks(function, *arrays, chunks=chunks, dtype=dtype, meta=np.empty((0,) * len(chunks), dtype))
 
 
@@ -166,7 +165,7 @@ def pool(
     index_dtype: npt.DTypeLike | None,
     num_threads: int | None,
 ) -> da.Array | tuple[da.Array, da.Array]:
-    """Pooling by `function` over `n` spatial axes."""
+    """Pool by `function` over `n` spatial axes."""
     array = _known("input", input, n, MEMBER)
     _arrays.numbers(np.empty(0, array.dtype))
     ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
@@ -192,7 +191,7 @@ def pool(
     task = partial(_blocks.pool, plan)
     if not return_indices:
         return _per_block(task, cells, chunks=pooled, dtype=array.dtype)
-    # Each block of `pairs` is a tuple, on which both results draw: pooling twice would be the simpler graph.
+    # Each block of `pairs` is a tuple, from which both results are taken, so that each block is pooled once.
     pairs = _per_block(task, cells, chunks=pooled, dtype=np.dtype(object))
     return (
         _per_block(itemgetter(0), pairs, chunks=pooled, dtype=array.dtype),
@@ -210,7 +209,7 @@ def unpool(
     index_format: str,
     num_threads: int | None,
 ) -> da.Array:
-    """Unpooling by `function` over `n` spatial axes."""
+    """Unpool by `function` over `n` spatial axes."""
     array, places = _known("input", input, n), _known("indices", indices)
     _arrays.items(np.empty(0, array.dtype))
     codes = _geometry.is_window(index_format)
@@ -236,7 +235,7 @@ def pool_backward(
     index_format: str,
     num_threads: int | None,
 ) -> da.Array:
-    """The gradient of pooling by `function` over `n` spatial axes."""
+    """Compute the gradient of pooling by `function` over `n` spatial axes."""
     array, places = _known("grad_output", grad_output, n), _known("indices", indices)
     _check_indices(places, array, "grad_output")  # before the dtype of the values, as the two may be swapped
     _arrays.reals(np.empty(0, array.dtype), "grad_output")
@@ -264,7 +263,7 @@ def _scattered(
     codes: bool,
     num_threads: int | None,
 ) -> da.Array:
-    """Values moved to their places by `function`, which knows a plane's size by `name`, where the caller `said` it."""
+    """Scatter values by `function`. Its argument `name` is the size of a plane, which the caller gave if `said`."""
     array = _without_empty_chunks(array, n)
     places = places.rechunk(array.chunks)
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
@@ -272,7 +271,7 @@ def _scattered(
     plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads)
     if array.numblocks[-n:] == (1,) * n:
         cells = array.chunks[:-n] + tuple((axis.size,) for axis in axes)
-        # Where the size is the default, the function warns of indices that are right in another.
+        # With the default size, the function warns of indices that would be right in another size.
         task = partial(_blocks.whole, plan, name if said else None)
         return _per_block(task, array, places, chunks=cells, dtype=array.dtype)
     blocks = [_chunks.unpooling(axis, runs) for axis, runs in zip(axes, chunks, strict=True)]
@@ -291,7 +290,7 @@ def unpool_backward(
     index_format: str,
     num_threads: int | None,
 ) -> da.Array:
-    """The gradient of unpooling by `function` over `n` spatial axes."""
+    """Compute the gradient of unpooling by `function` over `n` spatial axes."""
     full, places = _known("grad_output", grad_output, n), _known("indices", indices)
     _arrays.items(np.empty(0, full.dtype), "grad_output")
     codes = _geometry.is_window(index_format)
@@ -324,7 +323,7 @@ def take_at(
     index_format: str,
     num_threads: int | None,
 ) -> da.Array:
-    """Taking by `function` over `n` spatial axes."""
+    """Take elements by `function` over `n` spatial axes."""
     array, places = _known("input", input, n), _known("indices", indices)
     _arrays.items(np.empty(0, array.dtype))
     codes = _geometry.is_window(index_format)

@@ -1,4 +1,4 @@
-"""What type checkers are told of pooling Dask arrays: whether one array comes back, or two."""
+"""Types for type checkers: pooling of Dask arrays returns one array or two."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cunpool._geometry import IndexFormat, Size
 
 
 class MaxPool(Protocol):
-    """The signature of pooling: `return_indices` is left out or False, True by name, True in its place, or unknown."""
+    """The signature of pooling: `return_indices` omitted or False, True by name, True by position, or unknown."""
 
     @overload
     def __call__(
@@ -77,5 +77,5 @@ class MaxPool(Protocol):
 
 
 def typed_pool(function: Callable[..., Any]) -> MaxPool:
-    """`function` itself, which type checkers take for one of that signature."""
+    """Return `function` itself, with that signature for type checkers."""
     return cast(MaxPool, function)
