@@ -35,7 +35,7 @@ LARGEST = 2**60
 
 
 def integer(name: str, value: object) -> int:
-    """`value` as an int; a bool is refused, for it is an argument that slipped a place."""
+    """Return `value` as an int. A bool is refused, because it is usually an argument in the wrong position."""
     if type(value) is int:
         return value
     return _index(value, name, f"{name} must be an integer", value)
@@ -60,7 +60,7 @@ def entries(name: str, value: Any) -> Shape:
 
 
 def flag(name: str, value: object) -> bool:
-    """`value` as a bool; a string or a size is an argument that slipped a place."""
+    """Return `value` as a bool. A string or a size is usually an argument in the wrong position."""
     if value is True or value is False:
         return value
     if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):  # NumPy's have both names
@@ -87,7 +87,7 @@ def _index(value: object, name: str, rule: str, given: object) -> int:
     if not isinstance(value, bool):
         try:
             return index(value)  # type: ignore[arg-type]
-        except TypeError:  # what it says names neither the argument nor the value
+        except TypeError:  # its message names neither the argument nor the value
             pass
     raise TypeError(f"{rule}, got {shown(given)}{_remedies.for_a_size(name, given)}")
 
@@ -233,7 +233,7 @@ def in_both_modes(n: int, shape: Shape, window: Fixed) -> tuple[Geometry, Shape]
 
 
 def either(floored: Shape, ceiled: Shape) -> str:
-    """The shapes that a pooling may give, for a message."""
+    """Return the shapes that a pooling may give, as text for a message."""
     return shown(floored) if floored == ceiled else f"{shown(floored)}, or {shown(ceiled)} in ceil mode"
 
 

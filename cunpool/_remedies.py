@@ -1,4 +1,4 @@
-"""Remedies for sizes that are refused: the last part of the messages of `_geometry`. The standard library alone."""
+"""Remedies for refused sizes: the last part of the messages of `_geometry`. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ OTHER_BORDERS = "numpy.pad with the lowest value of the dtype makes other border
 
 
 def shown(value: object) -> str:
-    """`value` for a message, which a long one would drown."""
+    """Return `value` as text for a message, shortened if it is long."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no integer of more than some thousand digits
+    except ValueError:  # Python refuses to print integers of several thousand digits
         if isinstance(value, tuple):
             return f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"
         return f"an integer of {value.bit_length()} bits" if isinstance(value, int) else _kind(value)
@@ -31,25 +31,25 @@ def _kind(value: object) -> str:
 
 
 def type_of(value: object) -> str:
-    """The name of the type of `value` and of its library: "list", "xarray.DataArray"."""
+    """Return the name of the type of `value` with its library, such as "list" or "xarray.DataArray"."""
     library = type(value).__module__.partition(".")[0]
     return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """Alternatives: "a", "a or b", "a, b or c"."""
+    """Return alternatives as text: "a", "a or b", "a, b or c"."""
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def numbers(values: Sequence[int]) -> str:
-    """Sorted integers: "7", "7 or 8", "7 to 9", "7, 8 or 11"."""
+    """Return sorted integers as text: "7", "7 or 8", "7 to 9", "7, 8 or 11"."""
     if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
         return f"{values[0]} to {values[-1]}"
     return listed([*map(str, values)])
 
 
 def for_a_size(name: str, value: Any) -> str:
-    """For a `value` that is no size at all."""
+    """Return the remedy for a `value` that is not a size."""
     if name == "padding" and isinstance(value, str) and value.lower() == "valid":
         return "; 'valid' is padding=0"
     if name == "padding" and isinstance(value, str) and value.lower().startswith("same"):
@@ -76,18 +76,18 @@ def for_a_size(name: str, value: Any) -> str:
 
 
 def for_a_count(n: int, name: str, sizes: Shape) -> str:
-    """For a size with entries, but not one for each of `n` axes."""
+    """Return the remedy for a size whose number of entries is not `n`."""
     count = len(sizes)
     if name == "padding" and count == 2 * n:
-        if sizes[:n] == sizes[n:]:  # ONNX's: all ends before, then all behind
+        if sizes[:n] == sizes[n:]:  # ONNX's order: padding before all axes, then after all axes
             return f"; both ends of an axis share one entry: pass padding={shown(sizes[:n])}"
-        if sizes[::2] == sizes[1::2]:  # PyTorch's pad: both ends of the last axis, then of the one before
+        if sizes[::2] == sizes[1::2]:  # PyTorch's pad: both ends of the last axis, then of the previous one
             return f"; both ends of an axis share one entry: pass padding={shown(sizes[::-2])}"
         return f"; both ends of an axis have the same padding: {OTHER_BORDERS}"
     neutral = int(name != "padding")
     if count == n + 2:
         for inner, others in ((sizes[1:-1], sizes[:1] + sizes[-1:]), (sizes[2:], sizes[:2])):
-            if others == (neutral, neutral):  # TensorFlow's, with N and C
+            if others == (neutral, neutral):  # TensorFlow's sizes, with N and C
                 return f"; N and C are not pooled over: pass {name}={shown(inner)}"
     if count == 1:
         return f"; pass {shown(sizes[0])} for all axes"
@@ -95,7 +95,7 @@ def for_a_count(n: int, name: str, sizes: Shape) -> str:
 
 
 def smallest(name: str) -> str:
-    """For a size below the least that its argument may have."""
+    """Return the remedy for a size below the minimum of its argument."""
     return {
         "kernel_size": "; 1 leaves an axis as it is",
         "stride": "; without stride it is kernel_size",
@@ -105,7 +105,7 @@ def smallest(name: str) -> str:
 
 
 def for_axes(n: int, shape: Shape, name: str) -> str:
-    """For an array of `shape` that has not the axes for pooling over `n` of them."""
+    """Return the remedy for an array whose number of axes does not suit pooling over `n` axes."""
     if len(shape) == n:
         return f"; add a channel axis: {name}[None]"
     if len(shape) > n + 2:
@@ -126,12 +126,12 @@ def channels_last(n: int, shape: Shape, kernel: Shape) -> str:
 
 
 def for_other_kinds(text: str, maker: str) -> str:
-    """The `text` of a message with remedies for arrays, as remedies for what `maker` makes an array."""
+    """Return `text` with its remedies for arrays changed to convert the argument with `maker` first."""
     return text.replace("numpy.moveaxis(input,", f"numpy.moveaxis({maker}(input),")
 
 
 def for_windows_that_do_not_fit(n: int, shape: Shape, kernel: Shape, dilation: Shape) -> str:
-    """For windows that are larger than the array."""
+    """Return the remedy for windows larger than the array."""
     if not all(shape[-n:]):
         return "; an axis of the input is empty"
     hint = channels_last(n, shape, kernel)
@@ -142,7 +142,7 @@ def for_windows_that_do_not_fit(n: int, shape: Shape, kernel: Shape, dilation: S
 
 
 def for_an_output_size(default: Shape, stride: Shape, dilation: Shape) -> str:
-    """For an output size that is not within one stride of the default one."""
+    """Return the remedy for an output size that is not within one stride of the default."""
     nearest = [range(max(d - s + 1, 1), d + s) for d, s in zip(default, stride, strict=True)]
     if not all(nearest):
         return "; kernel_size, stride, padding and dilation have to be those of the pooling"
