@@ -1,8 +1,8 @@
-"""Sizes: arguments normalised to one integer per axis, and the output sizes that follow. The standard library alone.
+"""Sizes: arguments as one integer per axis, and the resulting output sizes. Imports only the standard library.
 
-Every function here is given the number `n` of spatial axes. What the kernels need of a geometry is one flat tuple of
-eighteen integers: the full size, the pooled size, the kernel, stride, padding and dilation, each for depth, height and
-width. 1d and 2d have leading axes of size 1, on which nothing happens.
+Every function receives the number `n` of spatial axes. Kernels receive a geometry as one flat tuple of eighteen
+integers: full size, pooled size, kernel, stride, padding and dilation, each for depth, height and width. 1d and 2d have
+leading axes of size 1, with windows of 1.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _all(values: Any, name: str, rule: str) -> Shape:
 
 
 def _index(value: object, name: str, rule: str, given: object) -> int:
-    """`value`, an entry of the argument `name`, which was `given`, as an int."""
+    """Return `value` as an int. It is an entry of `given`, the argument `name`."""
     if not isinstance(value, bool):
         try:
             return index(value)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def _index(value: object, name: str, rule: str, given: object) -> int:
 
 
 def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> Fixed:
-    """The arguments that say where windows lie, `hashable`."""
+    """Return the arguments that set the positions of windows, `hashable`."""
     if type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int):
         return kernel_size, stride, padding, dilation
     return (
@@ -177,7 +177,7 @@ def pooling(
     ceil_mode: bool,
     codes: bool,
 ) -> Geometry:
-    """What pooling `shape` gives."""
+    """Return the geometry of pooling `shape`."""
     full = spatial(n, shape)
     kernel = per_axis(n, "kernel_size", kernel_size, 1)
     strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
@@ -225,8 +225,8 @@ def pooling_and_layout(
 
 
 def in_both_modes(n: int, shape: Shape, window: Fixed) -> tuple[Geometry, Shape]:
-    """What pooling `shape` gives in ceil mode, and the result's shape without it, where perhaps no window fits."""
-    # Ceil mode never gives fewer windows: where they fit in no mode, it complains.
+    """Return the geometry of pooling `shape` in ceil mode, and the shape without it, which may be empty."""
+    # Ceil mode never gives fewer windows, so that it raises the error if none fits in either mode.
     geometry = pooling(n, shape, *window, True, False)
     full, _, *rest = (geometry[2][end - n : end] for end in range(3, 21, 3))
     return geometry, shape[:-n] + tuple(map(_pooled_size, full, *rest, (False,) * n))
@@ -239,7 +239,7 @@ def either(floored: Shape, ceiled: Shape) -> str:
 
 @lru_cache(maxsize=1024)
 def pooled_from(n: int, input_shape: Shape, grad_shape: Shape, window: Fixed) -> Geometry:
-    """What pooling `input_shape` gives, in whichever mode of rounding that is `grad_shape`."""
+    """Return the geometry of pooling `input_shape`, in the rounding mode that gives `grad_shape`."""
     spatial(n, grad_shape, "grad_output")
     if len(input_shape) != len(grad_shape):
         whole = f"{len(grad_shape)}, the shape of what was pooled"
@@ -265,7 +265,7 @@ def unpooling(
     output_size: Shape | None,
     name: str = "output_size",
 ) -> Geometry:
-    """What unpooling `shape` gives; messages call the size that is asked for by its `name`."""
+    """Return the geometry of unpooling `shape`; `name` is the requested size's name in messages."""
     pooled = spatial(n, shape)
     kernel = per_axis(n, "kernel_size", kernel_size, 1)
     strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
@@ -307,7 +307,7 @@ def _explicit(shape: Shape, default: Shape, stride: Shape, dilation: Shape, outp
 
 @lru_cache(maxsize=1024)
 def unpooled_to(n: int, indices_shape: Shape, grad_shape: Shape, window: Fixed) -> Geometry:
-    """What unpooling with such indices gives, which has to be `grad_shape`."""
+    """Return the geometry of unpooling with these indices, whose result must have `grad_shape`."""
     full = spatial(n, grad_shape, "grad_output")
     if len(indices_shape) != len(grad_shape) or indices_shape[:-n] != grad_shape[:-n]:
         raise ValueError(f"indices must have the N and C of grad_output, {grad_shape}, got {indices_shape}")

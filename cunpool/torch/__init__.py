@@ -1,14 +1,14 @@
-"""The same pooling and unpooling for PyTorch's tensors on a CPU, with autograd: a drop-in for ``torch.nn.functional``.
+"""Pooling and unpooling of PyTorch's CPU tensors, with autograd: a drop-in for ``torch.nn.functional``.
 
 Tensors and arrays share their memory, in both directions. Import it as ``import cunpool.torch``; `cunpool` itself never
 imports PyTorch.
 
-`_watching` decides how a call of `functional` is served, and how its gradient is (`modules` and `_forwards`, what
-`accelerate` installs, make the same calls). Where nobody watches, `_eager` calls NumPy's front ends on the memory of
-tensors (`_calls`, `_tensors`). Otherwise `_traced` calls ``torch.ops.cunpool`` (`_operators`, and their
-`_derivatives`) for compilers and traces, or PyTorch's own gather and scatter (`_composite`) for transforms. Taking at
-indices (`_taking`) has no operators: what PyTorch watches is its own gather. `_patching` lets calls of
-``torch.nn.functional`` arrive at `_eager`.
+`_watching` selects how a call of `functional`, or its gradient, is computed. `modules`, and the `_forwards` that
+`accelerate` installs, make the same calls. Eager calls use `_eager`, which passes the memory of tensors to the
+functions for NumPy arrays (`_calls`, `_tensors`). For compilers and traces, `_traced` calls ``torch.ops.cunpool``
+(`_operators` and `_derivatives`). For transforms, it calls PyTorch's gather and scatter (`_composite`). Taking at
+indices (`_taking`) has no operators, and uses PyTorch's gather instead. `_patching` makes calls of
+``torch.nn.functional`` use `_eager`.
 """
 
 try:

@@ -1,8 +1,8 @@
 """``torch.ops.cunpool``: the kernels as operators that PyTorch can trace, differentiate and batch.
 
-The number of entries of ``kernel_size`` is the number of spatial axes; all sizes have that many entries, ``input_size``
-and ``output_size`` too. Fake kernels tell what
-comes out without computing it, from sizes that may be symbols. Eager calls go past all this, for it takes its time.
+The length of ``kernel_size`` is the number of spatial axes, and all other sizes have the same length, including
+``input_size`` and ``output_size``. Fake kernels compute shapes and dtypes only, from sizes that may be symbols. Eager
+calls do not use the operators, because their dispatch takes time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What type checkers are told of pooling tensors: whether one tensor comes back, or two."""
+"""Types for type checkers: pooling of tensors returns one tensor or two."""
 
 from __future__ import annotations
 

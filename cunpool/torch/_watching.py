@@ -1,4 +1,4 @@
-"""Who watches a tensor: the one question that decides how a call, or the gradient of one, is served."""
+"""Find whether a call, or its gradient, is traced or transformed, which decides how it is computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch._C._functorch import get_dynamic_layer_stack_depth, is_legacy_batched
 from torch.compiler import is_dynamo_compiling
 
 NOBODY = 0
-"""The memory of the tensors is all that there is to them: kernels may read it."""
+"""Plain tensors: kernels may read their memory."""
 
 TRACER = 1
 """A compiler, exporter, trace, mode or subclass records or replaces operators: they receive ``torch.ops.cunpool``."""
