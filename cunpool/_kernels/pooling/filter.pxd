@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, prefetch_whole_rows
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_strided cimport copy_strided
-from cunpool._kernels.common.geometry cimport clamp, Geometry
+from cunpool._kernels.common.geometry cimport clamp, Geometry, is_last_alone_over_end
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.pooling.compare cimport end_of, first_tap, vector_of
 from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers
@@ -336,6 +336,7 @@ cdef inline bint held_known(const Job *job, const Filter *filter, const Numbers 
     cdef const Geometry *g = &job.g
     return (numbers.held and filter.unit == 1 and g.kernel[2] == 3 and g.dilation[2] == 1
             and branch_counted("windows a cell or two apart", filter.stride <= 2)
+            and branch_counted("rows with one window over their end", is_last_alone_over_end(g, 2))
             and branch_counted("windows of few rows", g.kernel[0] * g.kernel[1] <= HELD_ROWS)
             and (branch_counted("rows in raster order", job.raster_axes[2] == 2) or g.kernel[0] * g.kernel[1] == 1))
 
@@ -351,8 +352,8 @@ cdef inline int hold_layer(const Job *job, const Run *run, const Filter *filter,
     cdef Py_ssize_t ahead = 0
     cdef const char *runs[IN_TURN]
     cdef int outcome = 1, i
-    # Of windows of three only the first one begins in the padding, and only the last one ends in it.
-    assert_in_block(layer.low <= 1 and (run.count[2] == 1 or layer.low + layer.cells >= (run.count[2] - 2)
+    # The first vector of windows is masked, and the last one, which begins with a window that ends in the array.
+    assert_in_block(layer.low <= 2 and (run.count[2] == 1 or layer.low + layer.cells >= (run.count[2] - 2)
                                         * filter.stride + 3))
     # That takes beyond the caches as little as 0.6 of the time. Within them windows a cell apart take longer so.
     if next > 0 and (filter.stride == 2 or job.nontemporal):

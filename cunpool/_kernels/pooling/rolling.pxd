@@ -3,7 +3,7 @@
 from libc.stdint cimport uintptr_t
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
-from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.geometry cimport element_count, Geometry, is_last_alone_over_end
 from cunpool._kernels.common.job cimport are_all_contiguous, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
@@ -83,6 +83,8 @@ cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t ite
         return "strides other than 1 and 2, or that differ"
     if g.dilation[1] > 1 or g.dilation[2] > 1:
         return "dilation"
+    if not is_last_alone_over_end(g, 2):
+        return "rows with several windows over their end"
     if not (is_plane_contiguous(&job.full, g.full, item_size)
             and is_plane_contiguous(&job.pooled, g.pooled, item_size)
             and is_plane_contiguous(&job.indices, g.pooled, job.index_size)):
