@@ -40,24 +40,7 @@ Always pass ``output_size=x.shape`` when you unpool: inputs of different sizes c
 
 How it is built:
 
-================================ ===================================================================
-`pooling`, `unpooling`, `taking` the functions; `modules` stores their arguments
-`_geometry`                      sizes, as integers only
-`_arrays`                        dtypes, shapes, memory, and errors for bad indices
-`_threads`                       the number of threads
-`_kernels`                       the loops, in Cython and C
-`_diagnostics`, `_formats`       hints for legal indices that look wrong
-`_remedies`, `_calls`            remedies in messages; errors for missing and unknown arguments
-`_overloads`                     types for type checkers
-`_explain`                       the method that a call would use
-`indices`                        conversions between formats of indices, without a kernel
-`torch`, `dask`                  front ends for tensors and for Dask's arrays
-================================ ===================================================================
-
-Kernels assume valid arguments and check the indices. They raise nothing, and return which index was bad. No module
-imports one that stands above it. A kernel keeps no pointer to an array after its call. ``docs/built.md`` has the
-details.
-"""
+================================ ============================================================"""
 
 from cunpool import _find_build
 

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from cunpool import _arrays, _formats, _geometry, _remedies, _warn
+from cunpool import _arrays, _formats, _geometry, _padding, _remedies, _warn
 from cunpool._arrays import Array
 from cunpool._geometry import Shape, Sizes
 
@@ -85,18 +85,18 @@ def _warn_of_codes(indices: Array, n: int, sizes: Sizes) -> bool:
     return True
 
 
-def strayed(given: Array, indices: Array, n: int, sizes: Sizes, is_default: bool) -> None:
+def strayed(given: Array, indices: Array, n: int, sizes: Sizes, is_size_free: bool) -> None:
     """Warn if indices outside their windows would be inside as codes, in another size, or in another format.
 
-    `given` are the caller's indices, and `indices` those that the kernel received. `is_default` tells whether
-    the output has its default size.
+    `given` are the caller's indices, and `indices` those that the kernel received. `is_size_free` tells
+    whether other output sizes are tried: it has the default one, and both ends of an axis have the same padding.
     """
     if _warn.SILENT.get():
         return
     first = _last_window(n, sizes)
     if given[(-1,) * given.ndim] >= first and _warn_of_codes(given, n, sizes):
         return
-    if is_default:
+    if is_size_free:
         others = other_sizes(indices, n, sizes)
         if others:
             default = " x ".join(map(str, _axes(n, sizes)[0]))
@@ -130,7 +130,7 @@ def for_other_indices(n: int, shape: Shape, indices_shape: Shape, window: _geome
     return "; if input comes from another unpooling, that one needs output_size=indices.shape, of these indices"
 
 
-def for_a_bad_index(indices: Array, n: int, sizes: Sizes, name: str) -> str:
+def for_a_bad_index(indices: Array, n: int, sizes: Sizes, name: str, window: _geometry.Window) -> str:
     """Return a hint for indices outside their planes, or ""; `name` is the argument that sets the planes' size."""
     meant = counted_as(indices, n, sizes, CHECKED)
     if meant:
@@ -144,7 +144,7 @@ def for_a_bad_index(indices: Array, n: int, sizes: Sizes, name: str) -> str:
             f"; as numpy.moveaxis(indices, -1, {indices.ndim - n - 1}), channels first, they would be right as "
             f"{_formats.MEANT[moved]}: see cunpool.convert_indices(indices, {moved!r}, 'plane', ...)"
         )
-    others = other_sizes(indices, n, sizes)
+    others = other_sizes(indices, n, sizes) if has_even_padding(window) else ""
     if not others:
         return ""
     remedy = f"pass {name}, the shape of what was pooled"
@@ -216,6 +216,11 @@ def _channels_last(indices: Array, n: int, sizes: Sizes) -> _formats.Format | No
     sizes = _geometry.flat_sizes(n, full, pooled, kernel, stride, padding, dilation)
     meant = counted_as(moved, n, sizes, CHECKED)
     return meant if meant in ("tf", "tf_batch") else None
+
+
+def has_even_padding(window: _geometry.Window) -> bool:
+    """Whether both ends of an axis have the same padding, so that windows do not depend on the size of the output."""
+    return _padding.is_even(_padding.hashable(window[2]))
 
 
 def other_sizes(indices: Array, n: int, sizes: Sizes) -> str:

@@ -16,8 +16,10 @@ kernel_size : int or sequence of int
     Size of the window in elements: one for all axes, or one for each.
 stride : int or sequence of int, optional
     Step from one window to the next, in elements; the default is `kernel_size`.
-padding : int or sequence of int
-    Elements of padding on both sides of each axis.""",
+padding : int, sequence of int, sequence of pairs of int, "same" or "same_lower"
+    Elements of padding at both ends of each axis. Or a pair (before, after) for each axis, nested for a single axis
+    too: ``((1, 2),)``. Or ``"same"``, which gives ``ceil(size / stride)`` windows, with half of what they lack before
+    the axis, rounded down, and the rest behind; ``"same_lower"`` is the other way round.""",
     "index_format": """\
 index_format : {"plane", "window"}
     The meaning of `indices`. "plane": positions in a plane of the larger array, which is pooling's input and

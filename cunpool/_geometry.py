@@ -8,55 +8,33 @@ leading axes of size 1, with windows of 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Sequence
 from functools import lru_cache
-from operator import index
-from typing import Any, Literal, SupportsIndex
+from typing import Literal
 
-from cunpool import _remedies
+from cunpool import _padding, _remedies
+from cunpool._integers import LARGEST as LARGEST
+from cunpool._integers import Shape as Shape
+from cunpool._integers import Size as Size
+from cunpool._integers import entries as entries
+from cunpool._integers import hashable as hashable
+from cunpool._integers import integer as integer
+from cunpool._integers import per_axis as per_axis
+from cunpool._padding import Padding as Padding
 from cunpool._remedies import shown
 
-Size = SupportsIndex | Sequence[SupportsIndex]
-"""An integer for all axes, or one for each."""
-
-Window = tuple[Size, Size | None, Size, Size]
+Window = tuple[Size, Size | None, Padding, Size]
 """kernel_size, stride, padding and dilation."""
 
-Shape = tuple[int, ...]
+EvenWindow = tuple[Size, Size | None, Size, Size]
+"""The same where both ends of an axis have one padding."""
+
 Sizes = tuple[int, ...]
-Fixed = tuple[int | Shape, int | Shape | None, int | Shape, int | Shape]
+Fixed = tuple[int | Shape, int | Shape | None, _padding.Fixed, int | Shape]
 """A window whose entries are hashable."""
 
 Geometry = tuple[Shape, int, Sizes]
 """The result's shape, how many entries that is, and the kernels' integers."""
-
-# Products of two sizes along one axis, and sums of a few, must stay below 2**63.
-LARGEST = 2**60
-
-
-def integer(name: str, value: object) -> int:
-    """Return `value` as an int. A bool is refused, because it is usually an argument in the wrong position."""
-    if type(value) is int:
-        return value
-    return _index(value, name, f"{name} must be an integer", value)
-
-
-def hashable(name: str, value: Size) -> int | Shape:
-    """`value` as something that the caches below can hold; equal values of other types must not pass for integers."""
-    if type(value) is int or _integers_already(value):
-        return value  # type: ignore[return-value]
-    rule = f"{name} must be an integer or a sequence of integers"
-    return _all(value, name, rule) if _iterable(value) else _index(value, name, rule, value)
-
-
-def entries(name: str, value: Any) -> Shape:
-    """The integers in `value`."""
-    if _integers_already(value):
-        return value  # type: ignore[no-any-return]
-    rule = f"{name} must be a sequence of integers"
-    if not _iterable(value):
-        raise TypeError(f"{rule}, got {shown(value)}{_remedies.for_a_size(name, value)}")
-    return _all(value, name, rule)
 
 
 def flag(name: str, value: object) -> bool:
@@ -68,55 +46,16 @@ def flag(name: str, value: object) -> bool:
     raise TypeError(f"{name} must be True or False, got {shown(value)}")
 
 
-def _integers_already(value: object) -> bool:
-    return type(value) is tuple and [*map(type, value)].count(int) == len(value)
-
-
-def _iterable(value: object) -> bool:
-    """Whether `value` has entries in an order of their own. An array without axes says so, and has none."""
-    refused = isinstance(value, (str, bytes, bytearray, memoryview, Set, Mapping))
-    return isinstance(value, Iterable) and not refused and getattr(value, "ndim", 1) != 0
-
-
-def _all(values: Any, name: str, rule: str) -> Shape:
-    return tuple([value if type(value) is int else _index(value, name, rule, values) for value in values])
-
-
-def _index(value: object, name: str, rule: str, given: object) -> int:
-    """Return `value` as an int. It is an entry of `given`, the argument `name`."""
-    if not isinstance(value, bool):
-        try:
-            return index(value)  # type: ignore[arg-type]
-        except TypeError:  # its message names neither the argument nor the value
-            pass
-    raise TypeError(f"{rule}, got {shown(given)}{_remedies.for_a_size(name, given)}")
-
-
-def window(kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> Fixed:
+def window(kernel_size: Size, stride: Size | None, padding: Padding, dilation: Size) -> Fixed:
     """Return the arguments that set the positions of windows, `hashable`."""
     if type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int):
         return kernel_size, stride, padding, dilation
     return (
         hashable("kernel_size", kernel_size),
         stride if stride is None else hashable("stride", stride),
-        hashable("padding", padding),
+        _padding.hashable(padding),
         hashable("dilation", dilation),
     )
-
-
-def per_axis(n: int, name: str, value: int | Shape, least: int) -> Shape:
-    """One integer of at least `least` for each of the `n` axes."""
-    sizes = value if isinstance(value, tuple) else (value,) * n
-    if len(sizes) != n:
-        raise ValueError(
-            f"{name} must be an integer or have {n} entries, one per axis, got {shown(value)}"
-            f"{_remedies.for_a_count(n, name, sizes)}"
-        )
-    if min(sizes) < least:
-        raise ValueError(f"{name} must be at least {least} on every axis, got {shown(value)}{_remedies.smallest(name)}")
-    if max(sizes) > LARGEST:
-        raise OverflowError(f"{name} must be at most 2**60, got {shown(value)}")
-    return sizes
 
 
 def spatial(n: int, shape: Shape, name: str = "input") -> Shape:
@@ -159,11 +98,11 @@ def flat_sizes(n: int, full: Shape, pooled: Shape, *window: Shape) -> Sizes:
     return ones + full + ones + pooled + ones + kernel + ones + stride + zeros + padding + ones + dilation
 
 
-def _pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    room = size + 2 * padding - dilation * (kernel - 1) - 1
+def _pooled_size(size: int, kernel: int, stride: int, before: int, after: int, dilation: int, ceil_mode: bool) -> int:
+    room = size + before + after - dilation * (kernel - 1) - 1
     pooled = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
     # In ceil mode the last window has to start inside the input or the padding before it.
-    return pooled - 1 if ceil_mode and (pooled - 1) * stride >= size + padding else pooled
+    return pooled - 1 if ceil_mode and (pooled - 1) * stride >= size + before else pooled
 
 
 @lru_cache(maxsize=1024)
@@ -172,7 +111,7 @@ def pooling(
     shape: Shape,
     kernel_size: int | Shape,
     stride: int | Shape | None,
-    padding: int | Shape,
+    padding: _padding.Fixed,
     dilation: int | Shape,
     ceil_mode: bool,
     codes: bool,
@@ -181,14 +120,17 @@ def pooling(
     full = spatial(n, shape)
     kernel = per_axis(n, "kernel_size", kernel_size, 1)
     strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
-    pads = per_axis(n, "padding", padding, 0)
     dilations = per_axis(n, "dilation", dilation, 1)
-    if any(2 * p > k for p, k in zip(pads, kernel, strict=True)):
+    before, after = _padding.ends(n, padding, full, kernel, strides, dilations)
+    is_even = _padding.is_even(padding)
+    if is_even and any(2 * p > k for p, k in zip(before, kernel, strict=True)):
         raise ValueError(
             f"padding must be at most half of kernel_size, got padding {padding} for {kernel_size}; "
-            f"{_remedies.OTHER_BORDERS}"
+            f"{_remedies.for_much_padding(before, kernel, dilations)}"
         )
-    pooled = tuple(map(_pooled_size, full, kernel, strides, pads, dilations, (ceil_mode,) * n))
+    if ceil_mode and isinstance(padding, str):
+        raise ValueError(f"ceil_mode must be False with padding={padding!r}, which leaves no window over; leave it out")
+    pooled = tuple(map(_pooled_size, full, kernel, strides, before, after, dilations, (ceil_mode,) * n))
     if min(pooled) < 1 or min(full) < 1:
         raise ValueError(
             f"the windows do not fit: pooling {shown(full)} would give {shown(pooled)}, "
@@ -200,12 +142,12 @@ def pooling(
     span = sum(d * (k - 1) * step for d, k, step in zip(dilations, kernel, steps, strict=True))
     if codes:
         code_bytes(kernel)
-    elif span > LARGEST:
+    if span > LARGEST and not (codes and is_even):
         raise OverflowError(
             f"a window must span at most 2**60 elements of its plane in raster order, got {shown(span)}"
         )
     result = shape[:-n] + pooled
-    return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
+    return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, before, dilations)
 
 
 @lru_cache(maxsize=1024)
@@ -214,7 +156,7 @@ def pooling_and_layout(
     shape: Shape,
     kernel_size: int | Shape,
     stride: int | Shape | None,
-    padding: int | Shape,
+    padding: _padding.Fixed,
     dilation: int | Shape,
     ceil_mode: bool,
     codes: bool,
@@ -226,10 +168,14 @@ def pooling_and_layout(
 
 def in_both_modes(n: int, shape: Shape, window: Fixed) -> tuple[Geometry, Shape]:
     """Return the geometry of pooling `shape` in ceil mode, and the shape without it, which may be empty."""
+    if isinstance(window[2], str):  # a name has no ceil mode
+        geometry = pooling(n, shape, *window, False, False)
+        return geometry, geometry[0]
     # Ceil mode never gives fewer windows, so that it raises the error if none fits in either mode.
     geometry = pooling(n, shape, *window, True, False)
-    full, _, *rest = (geometry[2][end - n : end] for end in range(3, 21, 3))
-    return geometry, shape[:-n] + tuple(map(_pooled_size, full, *rest, (False,) * n))
+    full, _, kernel, stride, _, dilation = (geometry[2][end - n : end] for end in range(3, 21, 3))
+    before, after = _padding.ends(n, window[2], full, kernel, stride, dilation)
+    return geometry, shape[:-n] + tuple(map(_pooled_size, full, kernel, stride, before, after, dilation, (False,) * n))
 
 
 def either(floored: Shape, ceiled: Shape) -> str:
@@ -260,7 +206,7 @@ def unpooling(
     shape: Shape,
     kernel_size: int | Shape,
     stride: int | Shape | None,
-    padding: int | Shape,
+    padding: _padding.Fixed,
     dilation: int | Shape,
     output_size: Shape | None,
     name: str = "output_size",
@@ -269,14 +215,22 @@ def unpooling(
     pooled = spatial(n, shape)
     kernel = per_axis(n, "kernel_size", kernel_size, 1)
     strides = kernel if stride is None else per_axis(n, "stride", stride, 1)
-    pads = per_axis(n, "padding", padding, 0)
     dilations = per_axis(n, "dilation", dilation, 1)
-    full = tuple(
-        (size - 1) * s - 2 * p + d * (k - 1) + 1
-        for size, k, s, p, d in zip(pooled, kernel, strides, pads, dilations, strict=True)
-    )
+    if isinstance(padding, str):
+        full = tuple(size * s for size, s in zip(pooled, strides, strict=True))
+        legal = [range(size - s + 1, size + 1) for size, s in zip(full, strides, strict=True)]
+        rule = f"be one that padding={padding!r} and stride {strides} pool to {shown(pooled)}"
+    else:
+        both = map(sum, zip(*_padding.ends(n, padding, pooled, kernel, strides, dilations), strict=True))
+        full = tuple(
+            (size - 1) * s - p + d * (k - 1) + 1
+            for size, k, s, p, d in zip(pooled, kernel, strides, both, dilations, strict=True)
+        )
+        legal = [range(size - s + 1, size + s) for size, s in zip(full, strides, strict=True)]
+        rule = f"lie within one stride {strides} of the default size {shown(full)}, exclusive, on every axis"
     if output_size is not None:
-        full = _explicit(shape, full, strides, dilations, output_size, name)
+        is_dilation_told = not isinstance(padding, str) and max(dilations) == 1
+        full = _explicit(shape, legal, rule, is_dilation_told, output_size, name)
     least = 1 if math.prod(shape) else 0
     if min(full) < least:
         raise ValueError(
@@ -285,23 +239,23 @@ def unpooling(
         )
     if max(full) > LARGEST:
         raise OverflowError(f"the output would have size {shown(full)}, and every size must be at most 2**60")
+    before, _ = _padding.ends(n, padding, full, kernel, strides, dilations)
     result = shape[:-n] + full
-    return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, pads, dilations)
+    return result, math.prod(result), flat_sizes(n, full, pooled, kernel, strides, before, dilations)
 
 
-def _explicit(shape: Shape, default: Shape, stride: Shape, dilation: Shape, output_size: Shape, name: str) -> Shape:
-    """The caller's output size, which has to lie strictly within one stride of the default."""
-    n = len(default)
+def _explicit(
+    shape: Shape, legal: Sequence[range], rule: str, is_dilation_told: bool, output_size: Shape, name: str
+) -> Shape:
+    """The caller's output size, each axis of which has to be `legal`, by that `rule`."""
+    n = len(legal)
     if len(output_size) not in (n, n + 2, len(shape)):
         whole = f"{len(shape)}, with {'C' if len(shape) == n + 1 else 'N and C'} in front"
         raise ValueError(f"{name} must have {n} entries, the spatial ones, or {whole}, got {shown(output_size)}")
     sizes = output_size[-n:]
-    if not all(d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)):
-        remedy = _remedies.for_an_output_size(default, stride, dilation) if name == "output_size" else ""
-        raise ValueError(
-            f"{name} must lie within one stride {stride} of the default size {shown(default)}, exclusive, on every "
-            f"axis, got {shown(sizes)}{remedy}"
-        )
+    if not all(size in some for size, some in zip(sizes, legal, strict=True)):
+        remedy = _remedies.for_an_output_size(legal, is_dilation_told) if name == "output_size" else ""
+        raise ValueError(f"{name} must {rule}, got {shown(sizes)}{remedy}")
     return sizes
 
 
@@ -340,8 +294,8 @@ def taking(n: int, shape: Shape, indices_shape: Shape, window: Fixed, located: b
     pooled = indices_shape[-n:]
     kernel = per_axis(n, "kernel_size", window[0], 1)
     stride = kernel if window[1] is None else per_axis(n, "stride", window[1], 1)
-    padding = per_axis(n, "padding", window[2], 0)
     dilation = per_axis(n, "dilation", window[3], 1)
+    padding, _ = _padding.ends(n, window[2], full, kernel, stride, dilation)
     if not located:
         ones, zeros = (1,) * n, (0,) * n
         return flat_sizes(n, full, pooled, *window_between(full, pooled), zeros, ones), True

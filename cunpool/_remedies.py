@@ -10,6 +10,10 @@ Shape = tuple[int, ...]
 AXES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 """Names of the spatial axes."""
 
+ONE_PADDING = (
+    "cunpool.torch pads both ends of an axis alike: torch.nn.functional.pad with the lowest value of the dtype makes "
+    "other borders, and cunpool's functions for NumPy arrays take pairs and 'same'"
+)
 OTHER_BORDERS = "numpy.pad with the lowest value of the dtype makes other borders"
 
 
@@ -50,19 +54,14 @@ def numbers(values: Sequence[int]) -> str:
 
 def for_a_size(name: str, value: Any) -> str:
     """Return the remedy for a `value` that is not a size."""
-    if name == "padding" and isinstance(value, str) and value.lower() == "valid":
-        return "; 'valid' is padding=0"
-    if name == "padding" and isinstance(value, str) and value.lower().startswith("same"):
-        return (
-            "; 'same' is padding=kernel_size // 2 for odd windows and a stride of 1; for larger strides, with "
-            "ceil_mode=True, half of the elements that the last window lacks"
-        )
     flat = value if isinstance(value, (tuple, list)) else (value,)
-    if name == "padding" and any(isinstance(entry, (tuple, list)) for entry in flat):
-        return f"; both ends of an axis have the same padding, one integer: {OTHER_BORDERS}"
-    if any(isinstance(entry, bool) for entry in flat):
+    is_nested = any(isinstance(entry, (tuple, list)) for entry in flat)
+    inner = [one for entry in flat for one in (entry if isinstance(entry, (tuple, list)) else (entry,))]
+    if name == "padding" and (is_nested or (isinstance(value, str) and value.lower().startswith("same"))):
+        return f"; {ONE_PADDING}"
+    if any(isinstance(entry, bool) for entry in inner):
         return "; pass True and False by name, such as ceil_mode=True"
-    if any(isinstance(entry, float) for entry in flat):
+    if any(isinstance(entry, float) for entry in inner):
         return "; divide with //, or convert with int()"
     if isinstance(value, (set, frozenset, dict)):
         return "; its entries have no order: pass a tuple"
@@ -70,27 +69,56 @@ def for_a_size(name: str, value: Any) -> str:
         return "; pass an integer: 1 leaves an axis as it is" if name == "kernel_size" else "; leave it out"
     if isinstance(value, str):
         return "; convert text with int()" if value.strip().isdigit() else ""
-    if len(flat) == 1 and isinstance(flat[0], (tuple, list)) and flat[0]:
+    if name and len(flat) == 1 and is_nested and flat[0]:
         return f"; one pair of brackets is enough: pass {shown(tuple(flat[0]))}"
     return ""
 
 
-def for_a_count(n: int, name: str, sizes: Shape) -> str:
-    """Return the remedy for a size whose number of entries is not `n`."""
+def for_a_named_padding(value: str) -> str:
+    """Return the remedy for an unknown name of a padding."""
+    name = value.strip().lower()
+    if name in ("valid", "notset"):
+        return f"; {value!r} is padding=0"
+    if name.startswith("same"):
+        return f"; pass {'same_lower' if 'lower' in name else 'same'!r}"
+    return "; convert text with int()" if name.isdigit() else ""
+
+
+def for_pairs(sides: Sequence[Shape], nested: Sequence[bool]) -> str:
+    """Return the remedy for `sides` of a padding that are not all `nested` pairs."""
+    if all(nested):
+        return "; a pair has two entries, before and after"
+    pairs = tuple(side * 2 if len(side) == 1 else side for side in sides)
+    return f"; pass a pair for each axis: padding={shown(pairs)}"
+
+
+def for_much_padding(padding: Shape, kernel: Shape, dilation: Shape) -> str:
+    """Return the remedy for integers above half of the window."""
+    if all(p <= d * (k - 1) for p, k, d in zip(padding, kernel, dilation, strict=True)):
+        return f"pairs may have more: pass padding={shown(tuple((p, p) for p in padding))}"
+    return OTHER_BORDERS
+
+
+def for_a_count(n: int, name: str, sizes: tuple[Any, ...]) -> str:
+    """Return the remedy for a size whose number of entries, integers or pairs, is not `n`."""
     count = len(sizes)
-    if name == "padding" and count == 2 * n:
-        if sizes[:n] == sizes[n:]:  # ONNX's order: padding before all axes, then after all axes
-            return f"; both ends of an axis share one entry: pass padding={shown(sizes[:n])}"
-        if sizes[::2] == sizes[1::2]:  # PyTorch's pad: both ends of the last axis, then of the previous one
-            return f"; both ends of an axis share one entry: pass padding={shown(sizes[::-2])}"
-        return f"; both ends of an axis have the same padding: {OTHER_BORDERS}"
-    neutral = int(name != "padding")
+    pairs = any(isinstance(size, tuple) for size in sizes)
+    if name == "padding" and count == 2 * n and not pairs:
+        onnx = tuple(zip(sizes[:n], sizes[n:], strict=True))  # padding before all axes, then after all axes
+        torch = tuple(zip(sizes[::2], sizes[1::2], strict=True))[::-1]  # both ends of the last axis first
+        for ends in (onnx, torch):
+            if all(before == after for before, after in ends):
+                return f"; both ends of an axis share one entry: pass padding={shown(tuple(p for p, _ in ends))}"
+        if n == 1:
+            return f"; a pair (before, after) is nested: pass padding={shown(onnx)}"
+        return f"; pairs (before, after) are nested: ONNX's pads are {shown(onnx)}, and PyTorch's {shown(torch)}"
+    neutral: Any = (0, 0) if pairs else int(name != "padding")
     if count == n + 2:
         for inner, others in ((sizes[1:-1], sizes[:1] + sizes[-1:]), (sizes[2:], sizes[:2])):
             if others == (neutral, neutral):  # TensorFlow's sizes, with N and C
                 return f"; N and C are not pooled over: pass {name}={shown(inner)}"
     if count == 1:
-        return f"; pass {shown(sizes[0])} for all axes"
+        return f"; pass {shown(sizes * n) if pairs else shown(sizes[0])} for all axes"
     return f"; for {count} axes there are the functions with {count}d in their names" if count in (2, 3) else ""
 
 
@@ -141,13 +169,11 @@ def for_windows_that_do_not_fit(n: int, shape: Shape, kernel: Shape, dilation: S
     return f"; a window spans {shown(spans)} elements: take a smaller kernel_size or dilation, or padding"
 
 
-def for_an_output_size(default: Shape, stride: Shape, dilation: Shape) -> str:
-    """Return the remedy for an output size that is not within one stride of the default."""
-    nearest = [range(max(d - s + 1, 1), d + s) for d, s in zip(default, stride, strict=True)]
-    if not all(nearest):
+def for_an_output_size(legal: Sequence[range], is_dilation_told: bool) -> str:
+    """Return the remedy for an output size that is not `legal`. If `is_dilation_told`, dilation may be missing."""
+    n, positive = len(legal), [range(max(sizes.start, 1), sizes.stop) for sizes in legal]
+    if not all(positive):
         return "; kernel_size, stride, padding and dilation have to be those of the pooling"
-    legal = ", ".join(f"{name} {numbers(sizes)}" for name, sizes in zip(AXES[len(default)], nearest, strict=True))
-    undilated = (
-        f", or the dilation of that pooling (cunpool.max_unpool{len(default)}d takes it, cunpool.torch's does not)"
-    )
-    return f"; pass the shape of what was pooled: {legal}{undilated * (max(dilation) == 1)}"
+    named = ", ".join(f"{name} {numbers(sizes)}" for name, sizes in zip(AXES[n], positive, strict=True))
+    undilated = f", or the dilation of that pooling (cunpool.max_unpool{n}d takes it, cunpool.torch's does not)"
+    return f"; pass the shape of what was pooled: {named}{undilated * is_dilation_told}"

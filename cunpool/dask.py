@@ -36,7 +36,7 @@ from cunpool._dask import _graphs
 from cunpool._dask._graphs import Array, Lazy
 from cunpool._dask._overloads import typed_pool
 from cunpool._docstrings import shares
-from cunpool._geometry import IndexFormat, Size
+from cunpool._geometry import IndexFormat, Padding, Size
 
 __all__ = [
     "max_pool1d",
@@ -64,7 +64,7 @@ def max_pool1d(
     input: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
@@ -97,7 +97,7 @@ def max_pool2d(
     input: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
@@ -117,7 +117,8 @@ def max_pool2d(
         Array of shape (N, C, H, W) or (C, H, W), as for `cunpool.max_pool2d`, in any chunks. For an image or a volume
         without N and C, pass ``input[None]``.
     {window}
-        At most half of `kernel_size`. The padding never wins.
+        Integers are at most half of `kernel_size`, and each side of a pair is less than
+        ``dilation * (kernel_size - 1) + 1``. The padding never wins.
     dilation : int or sequence of int
         Step from one element of a window to the next.
     ceil_mode : bool
@@ -182,7 +183,7 @@ def max_pool3d(
     input: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
@@ -216,7 +217,7 @@ def max_unpool1d(
     indices: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
@@ -245,7 +246,7 @@ def max_unpool2d(
     indices: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
@@ -329,7 +330,7 @@ def max_unpool3d(
     indices: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
@@ -359,7 +360,7 @@ def max_pool1d_backward(
     input_size: Sequence[SupportsIndex],
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
@@ -388,7 +389,7 @@ def max_pool2d_backward(
     input_size: Sequence[SupportsIndex],
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
@@ -452,7 +453,7 @@ def max_pool3d_backward(
     input_size: Sequence[SupportsIndex],
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
@@ -480,7 +481,7 @@ def max_unpool1d_backward(
     indices: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -508,7 +509,7 @@ def max_unpool2d_backward(
     indices: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -562,7 +563,7 @@ def max_unpool3d_backward(
     indices: Lazy,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -590,7 +591,7 @@ def take_at1d(
     indices: Lazy,
     kernel_size: Size | None = None,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -616,7 +617,7 @@ def take_at2d(
     indices: Lazy,
     kernel_size: Size | None = None,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -641,8 +642,8 @@ def take_at2d(
         planes.
     stride : int or sequence of int, optional
         Step from one window to the next; the default is `kernel_size`.
-    padding : int or sequence of int
-        Elements of padding on both sides of each axis.
+    padding : int, sequence of int, sequence of pairs of int, "same" or "same_lower"
+        Elements of padding at both ends of each axis, or as `cunpool.max_pool2d` has it.
     dilation : int or sequence of int
         Step from one element of a window to the next.
     {index_format}
@@ -699,7 +700,7 @@ def take_at3d(
     indices: Lazy,
     kernel_size: Size | None = None,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",

@@ -13,7 +13,7 @@ from cunpool import _arrays, _diagnostics, _formats, _geometry
 from cunpool._arrays import Array
 from cunpool._docstrings import shares
 from cunpool._formats import Format
-from cunpool._geometry import Shape, Size
+from cunpool._geometry import Padding, Shape, Size
 from cunpool._remedies import shown
 
 __all__ = ["convert_indices"]
@@ -126,7 +126,7 @@ def convert_indices(
     input_size: Sequence[SupportsIndex],
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     index_dtype: npt.DTypeLike | None = None,
 ) -> Array:
@@ -157,7 +157,8 @@ def convert_indices(
         If all of these are integers, it is the number that gives the shape of `indices`. If several do, four axes are
         ``(N, C, H, W)``, and three axes are an error.
     {window}
-        At most half of `kernel_size`.
+        Integers are at most half of `kernel_size`, and each side of a pair is less than
+        ``dilation * (kernel_size - 1) + 1``.
     dilation : int or sequence of int
         Step from one element of a window to the next.
     {index_dtype}

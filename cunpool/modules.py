@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _calls, _geometry, pooling, unpooling
+from cunpool import _calls, _geometry, _padding, pooling, unpooling
 from cunpool._arrays import Array
 from cunpool._docstrings import complete
-from cunpool._geometry import IndexFormat, Size
+from cunpool._geometry import IndexFormat, Padding, Size
 from cunpool._overloads import Element, Indices, MaxPoolResult, Pair
 from cunpool._remedies import shown
 
@@ -26,7 +26,7 @@ class _MaxPool(Generic[Indices]):
         self,
         kernel_size: Size,
         stride: Size | None = None,
-        padding: Size = 0,
+        padding: Padding = 0,
         dilation: Size = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
@@ -111,7 +111,7 @@ class _MaxUnpool:
         self,
         kernel_size: Size,
         stride: Size | None = None,
-        padding: Size = 0,
+        padding: Padding = 0,
         *,
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
@@ -123,7 +123,7 @@ class _MaxUnpool:
             if stride is None
             else _geometry.per_axis(n, "stride", _geometry.hashable("stride", stride), 1)
         )
-        self.padding = _geometry.per_axis(n, "padding", _geometry.hashable("padding", padding), 0)
+        self.padding = _padding.checked(n, _padding.hashable(padding))
         self.dilation = _geometry.per_axis(n, "dilation", _geometry.hashable("dilation", dilation), 1)
         self.index_format = index_format
         _geometry.is_window(index_format)
@@ -172,7 +172,7 @@ class _MaxUnpool:
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding})"
+        return f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding!r})"
 
 
 _calls.told_if_missing(_MaxUnpool.__call__)
@@ -197,7 +197,7 @@ class MaxPool1d(_MaxPool[Indices]):
             self: MaxPool1d[Literal[True]],
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             *,
             return_indices: Literal[True],
@@ -210,7 +210,7 @@ class MaxPool1d(_MaxPool[Indices]):
             self: MaxPool1d[Literal[False]],
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             return_indices: Literal[False] = False,
             ceil_mode: bool = False,
@@ -223,7 +223,7 @@ class MaxPool1d(_MaxPool[Indices]):
             self,
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             return_indices: bool = False,
             ceil_mode: bool = False,
@@ -272,7 +272,7 @@ class MaxPool2d(_MaxPool[Indices]):
             self: MaxPool2d[Literal[True]],
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             *,
             return_indices: Literal[True],
@@ -285,7 +285,7 @@ class MaxPool2d(_MaxPool[Indices]):
             self: MaxPool2d[Literal[False]],
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             return_indices: Literal[False] = False,
             ceil_mode: bool = False,
@@ -298,7 +298,7 @@ class MaxPool2d(_MaxPool[Indices]):
             self,
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             return_indices: bool = False,
             ceil_mode: bool = False,
@@ -328,7 +328,7 @@ class MaxPool3d(_MaxPool[Indices]):
             self: MaxPool3d[Literal[True]],
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             *,
             return_indices: Literal[True],
@@ -341,7 +341,7 @@ class MaxPool3d(_MaxPool[Indices]):
             self: MaxPool3d[Literal[False]],
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             return_indices: Literal[False] = False,
             ceil_mode: bool = False,
@@ -354,7 +354,7 @@ class MaxPool3d(_MaxPool[Indices]):
             self,
             kernel_size: Size,
             stride: Size | None = None,
-            padding: Size = 0,
+            padding: Padding = 0,
             dilation: Size = 1,
             return_indices: bool = False,
             ceil_mode: bool = False,

@@ -13,7 +13,7 @@ from numpy import ndarray
 from cunpool import _arrays, _calls, _diagnostics, _geometry, _remedies, _threads, _warn, unpooling
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
-from cunpool._geometry import IndexFormat, Size, Window
+from cunpool._geometry import IndexFormat, Padding, Size, Window
 from cunpool._kernels import pool as _pool
 from cunpool._kernels import unpool as _unpool
 from cunpool._overloads import MaxPoolResult, Pair, typed_pool, typed_pool_backward
@@ -198,7 +198,9 @@ def _max_pool_backward(
     if not _unpool.unpool(values, places, result, sizes, n, _ADDED[kind], codes, threads):
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(indices, shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "input_size"))
+        raise _arrays.bad_index(
+            indices, shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "input_size", window)
+        )
     if swapped:
         result = result.astype(given.dtype)
     return _arrays.delivered(result, out)
@@ -210,7 +212,7 @@ def max_pool1d(
     input: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
@@ -240,7 +242,7 @@ def max_pool2d(
     input: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
@@ -258,11 +260,13 @@ def max_pool2d(
         Array of shape (N, C, H, W) or (C, H, W), with any strides. N and C may be 0. The dtype is bool, an integer,
         float16, bfloat16, float32 or float64. The maximum of a window of bools is True if any of them is.
     {window}
-        At most half of `kernel_size`. The padding never wins.
+        Integers are at most half of `kernel_size`, and each side of a pair is less than
+        ``dilation * (kernel_size - 1) + 1``. The padding never wins.
     dilation : int or sequence of int
         Step from one element of a window to the next.
     ceil_mode : bool
-        Whether to keep a last window that extends past the end, if it starts before the end.
+        Whether to keep a last window that extends past the end, if it starts before the end. It must be False if
+        `padding` is a name.
     return_indices : bool
         Whether to return the indices too. Without them, `index_format` and `index_dtype` are checked, but not used, and
         windows may have any number of elements.
@@ -342,7 +346,7 @@ def max_pool3d(
     input: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
@@ -374,7 +378,7 @@ def max_pool1d_backward(
     input_size: Sequence[SupportsIndex],
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
@@ -401,7 +405,7 @@ def max_pool2d_backward(
     input_size: Sequence[SupportsIndex],
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
@@ -466,7 +470,7 @@ def max_pool3d_backward(
     input_size: Sequence[SupportsIndex],
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cunpool import _arrays, _diagnostics, _geometry, _threads, _warn
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
-from cunpool._geometry import IndexFormat, Size
+from cunpool._geometry import IndexFormat, Padding, Size
 from cunpool._kernels import backward as _backward
 from cunpool._overloads import typed_take
 
@@ -33,7 +33,7 @@ def _take_at(
     n: int,
     input: npt.ArrayLike,
     indices: npt.ArrayLike,
-    window: tuple[Size | None, Size | None, Size, Size],
+    window: tuple[Size | None, Size | None, Padding, Size],
     index_format: str,
     out: Array | None,
     num_threads: int | None,
@@ -91,7 +91,7 @@ def take_at1d(
     indices: npt.ArrayLike,
     kernel_size: Size | None = None,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -121,7 +121,7 @@ def take_at2d(
     indices: npt.ArrayLike,
     kernel_size: Size | None = None,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -143,8 +143,8 @@ def take_at2d(
         arguments are checked, but not used.
     stride : int or sequence of int, optional
         Step from one window to the next; the default is `kernel_size`.
-    padding : int or sequence of int
-        Elements of padding on both sides of each axis.
+    padding : int, sequence of int, sequence of pairs of int, "same" or "same_lower"
+        Elements of padding at both ends of each axis, or as `max_pool2d` has it.
     dilation : int or sequence of int
         Step from one element of a window to the next.
     {index_format}
@@ -224,7 +224,7 @@ def take_at3d(
     indices: npt.ArrayLike,
     kernel_size: Size | None = None,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cunpool import _arrays, _calls, _diagnostics, _geometry, _threads
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
-from cunpool._geometry import IndexFormat, Size, Window
+from cunpool._geometry import IndexFormat, Padding, Size, Window
 from cunpool._kernels import backward as _backward
 from cunpool._kernels import unpool as _unpool
 from cunpool._overloads import typed_unpool, typed_unpool_backward
@@ -67,9 +67,12 @@ def _max_unpool(
     if not ways:
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(indices, shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "output_size"))
+        raise _arrays.bad_index(
+            indices, shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "output_size", window)
+        )
     if ways & _STRAYED and not codes:
-        _diagnostics.strayed(_arrays.array_of(indices, "indices"), places, n, sizes, output_size is None)
+        is_size_free = output_size is None and _diagnostics.has_even_padding(window)
+        _diagnostics.strayed(_arrays.array_of(indices, "indices"), places, n, sizes, is_size_free)
     return result if out is None else _arrays.delivered(result, out)
 
 
@@ -128,7 +131,9 @@ def _max_unpool_backward(
     if not _backward.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
         if codes:
             raise _arrays.bad_code(given, n, sizes)
-        raise _arrays.bad_index(given, full.shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "grad_output"))
+        raise _arrays.bad_index(
+            given, full.shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "grad_output", window)
+        )
     return _arrays.delivered(result, out)
 
 
@@ -139,7 +144,7 @@ def max_unpool1d(
     indices: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
@@ -172,7 +177,7 @@ def max_unpool2d(
     indices: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
@@ -195,7 +200,9 @@ def max_unpool2d(
         The spatial sizes of the result, or its whole shape, of which N and C are ignored. Always pass the shape of the
         pooling's input, ``x.shape``, because inputs of different sizes can pool to the same size. On each axis, the
         size must lie strictly within one `stride` of the default,
-        ``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1``.
+        ``(size - 1) * stride - before - after + dilation * (kernel_size - 1) + 1``, with the padding before and after.
+        If `padding` is a name, the default is ``size * stride``, and the size divided by `stride` and rounded up must
+        be ``size``.
     {dilation}
     {index_format}
     {out}
@@ -263,7 +270,7 @@ def max_unpool3d(
     indices: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
     dilation: Size = 1,
@@ -294,7 +301,7 @@ def max_unpool1d_backward(
     indices: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -320,7 +327,7 @@ def max_unpool2d_backward(
     indices: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
@@ -380,7 +387,7 @@ def max_unpool3d_backward(
     indices: npt.ArrayLike,
     kernel_size: Size,
     stride: Size | None = None,
-    padding: Size = 0,
+    padding: Padding = 0,
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",

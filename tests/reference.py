@@ -13,17 +13,32 @@ def planes(array: np.ndarray, n: int) -> np.ndarray:
 
 
 def each(value, n: int) -> tuple[int, ...]:
-    return tuple(value) if np.iterable(value) else (value,) * n
+    return tuple(value) if np.iterable(value) and not isinstance(value, str) else (value,) * n
+
+
+def ends(size, kernel, stride, padding, dilation):
+    """Padding before and after an axis."""
+    if isinstance(padding, str):  # the last of the windows that begin in the array, unpadded, lacks some elements
+        last = max(range(0, size, stride), default=0)
+        lacking = max(last + dilation * (kernel - 1) + 1 - size, 0)
+        return (lacking // 2, lacking - lacking // 2)[:: -1 if padding == "same_lower" else 1]
+    return padding if np.iterable(padding) else (padding, padding)
+
+
+def padding_before(full, n, kernel, stride, padding, dilation):
+    """Padding before each axis."""
+    return tuple(ends(*axis)[0] for axis in zip(full, kernel, stride, each(padding, n), dilation, strict=True))
 
 
 def pooled_size(size, kernel, stride, padding, dilation, ceil_mode):
     """How many windows fit, counted one by one."""
+    before, after = ends(size, kernel, stride, padding, dilation)
     reach = dilation * (kernel - 1)
     count = 0
     while True:
-        start = count * stride - padding
-        overhangs = start + reach >= size + padding
-        if overhangs and not (ceil_mode and start < size and (start - stride) + reach < size + padding - 1):
+        start = count * stride - before
+        overhangs = start + reach >= size + after
+        if overhangs and not (ceil_mode and start < size and (start - stride) + reach < size + after - 1):
             return count
         count += 1
 
@@ -42,9 +57,9 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
     """Values and indices, window by window, cell by cell."""
     kernel = each(kernel_size, n)
     stride = kernel if stride is None else each(stride, n)
-    padding, dilation = each(padding, n), each(dilation, n)
-    full = x.shape[-n:]
-    pooled = tuple(map(pooled_size, full, kernel, stride, padding, dilation, (ceil_mode,) * n))
+    dilation, full = each(dilation, n), x.shape[-n:]
+    pooled = tuple(map(pooled_size, full, kernel, stride, each(padding, n), dilation, (ceil_mode,) * n))
+    padding = padding_before(full, n, kernel, stride, padding, dilation)
     values = np.empty(x.shape[:-n] + pooled, x.dtype)
     indices = np.empty(values.shape, np.int64)
     for here in np.ndindex(values.shape):
@@ -58,8 +73,8 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
             if best is None or beats(cell, best):
                 best, place = cell, int(np.ravel_multi_index(at, full))
         if best is None:  # nothing but padding: PyTorch names the first position that is not before the array
-            starts = [w * s - p for w, s, p in zip(window, stride, padding, strict=True)]
-            at = [a if a >= 0 else a + -(a // d) * d for a, d in zip(starts, dilation, strict=True)]
+            at = [w * s - p for w, s, p in zip(window, stride, padding, strict=True)]
+            at = [a if a >= 0 else a + -(a // d) * d for a, d in zip(at, dilation, strict=True)]
             best, place = lowest(x.dtype), 0
             for a, size in zip(at, full, strict=True):
                 place = place * size + a
@@ -83,9 +98,10 @@ def places(at, full):
 def codes(indices, full, n, kernel_size, stride=None, padding=0, dilation=1):
     """Where in their windows these places of a plane are, counted in raster order over the kernel."""
     kernel = each(kernel_size, n)
-    stride = kernel if stride is None else each(stride, n)
+    stride, dilation = kernel if stride is None else each(stride, n), each(dilation, n)
+    padding = padding_before(full, n, kernel, stride, padding, dilation)
     result = np.zeros_like(indices)
-    for axis, (k, s, p, d) in enumerate(zip(kernel, stride, each(padding, n), each(dilation, n), strict=True)):
+    for axis, (k, s, p, d) in enumerate(zip(kernel, stride, padding, dilation, strict=True)):
         at = indices // int(np.prod(full[axis + 1 :])) % full[axis]
         start = (np.arange(indices.shape[axis - n]) * s - p).reshape((-1,) + (1,) * (n - 1 - axis))
         result = result * k + (at - start) // d
@@ -95,8 +111,10 @@ def codes(indices, full, n, kernel_size, stride=None, padding=0, dilation=1):
 def default_size(pooled, n, kernel_size, stride=None, padding=0, dilation=1):
     kernel = each(kernel_size, n)
     stride = kernel if stride is None else each(stride, n)
+    if isinstance(padding, str):
+        return tuple(size * s for size, s in zip(pooled, stride, strict=True))
     return tuple(
-        (size - 1) * s - 2 * p + d * (k - 1) + 1
+        (size - 1) * s - sum(ends(size, k, s, p, d)) + d * (k - 1) + 1
         for size, k, s, p, d in zip(pooled, kernel, stride, each(padding, n), each(dilation, n), strict=True)
     )
 
@@ -127,6 +145,7 @@ def take_at(x, indices, n, window=None):
                 index = index // size if size else 0
         else:
             kernel, stride, padding, dilation = (each(window[0] if v is None else v, n) for v in window)
+            padding = padding_before(full, n, kernel, stride, padding, dilation)
             inside, at = 0 <= index < int(np.prod(kernel)), []
             for axis in reversed(range(n)):
                 at.insert(0, here[axis - n] * stride[axis] - padding[axis] + index % kernel[axis] * dilation[axis])
@@ -141,6 +160,7 @@ def take_at(x, indices, n, window=None):
 def windows(pooled, n, kernel_size, stride, padding, dilation, full):
     """For each window in raster order, the places of its cells that lie inside the plane."""
     kernel, stride, padding, dilation = (each(v, n) for v in (kernel_size, stride, padding, dilation))
+    padding = padding_before(full, n, kernel, stride, padding, dilation)
     for window in np.ndindex(pooled):
         inside = [
             [a for t in range(k) if 0 <= (a := w * s - p + t * d) < size]

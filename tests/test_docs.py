@@ -178,22 +178,16 @@ def test_what_pages_link_to_and_run_is_there(page):
 @of_the_repository
 @pytest.mark.parametrize("stride", range(1, 6))
 def test_same_padding_is_what_the_page_on_moving_says(rng, stride):
-    """Values and indices of windows that SAME_UPPER places: the extra element of padding is at the end."""
+    """Values and indices of windows that TensorFlow places: the extra element of padding is at the end."""
     code = next(code for kind, code in blocks_of(ROOT / "docs" / "moving.md") if "def same(" in code)
     space: dict = {}
     exec(code, space)
     for size, kernel in itertools.product(range(1, 14), range(1, 7)):
         x = rng.random((1, size))
-        total = space["same"](size, kernel, stride)
-        before = total // 2
-        padded = np.pad(x[0], (before, total - before), constant_values=-np.inf)
+        before, after = space["same"](size, kernel, stride)
+        padded = np.pad(x[0], (before, after), constant_values=-np.inf)
         windows = [padded[start : start + kernel] for start in range(0, stride * -(-size // stride), stride)]
-        if stride > 1:
-            y, indices = cu.max_pool1d(x, kernel, stride, before, ceil_mode=True, return_indices=True)
-        else:
-            y, indices = cu.max_pool1d(x, kernel, 1, kernel // 2, return_indices=True)
-            if kernel % 2 == 0:
-                y, indices = y[:, 1:], indices[:, 1:]
+        y, indices = cu.max_pool1d(x, kernel, stride, "same", return_indices=True)
         assert y[0].tolist() == [window.max() for window in windows], (size, kernel)
         starts = range(-before, size, stride)
         assert indices[0].tolist() == [start + window.argmax() for start, window in zip(starts, windows, strict=False)]

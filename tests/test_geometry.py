@@ -14,13 +14,14 @@ from cunpool import _geometry
 def test_pooled_sizes_are_those_counted_one_by_one(ceil_mode):
     cases = 0
     for size, kernel, stride, dilation in itertools.product(range(1, 13), range(1, 6), range(1, 6), range(1, 4)):
-        for padding in range(kernel // 2 + 1):
-            arguments = size, kernel, stride, padding, dilation, ceil_mode
-            counted = reference.pooled_size(*arguments)
+        reach = dilation * (kernel - 1)
+        for before, after in itertools.product({0, kernel // 2, kernel - 1, reach}, repeat=2):
+            counted = reference.pooled_size(size, kernel, stride, (before, after), dilation, ceil_mode)
             if counted > 0:
+                arguments = size, kernel, stride, before, after, dilation, ceil_mode
                 assert _geometry._pooled_size(*arguments) == counted, arguments
                 cases += 1
-    assert cases > 1000
+    assert cases > 7000
 
 
 def test_unpooling_undoes_the_size_of_pooling():
@@ -51,13 +52,15 @@ def test_the_layers_import_downwards_alone():
     """What the package's docstring promises."""
     below = {
         "_remedies": set(),
-        "_geometry": {"_remedies"},
+        "_integers": {"_remedies"},
+        "_padding": {"_integers", "_remedies"},
+        "_geometry": {"_integers", "_padding", "_remedies"},
         "_arrays": {"_kernels", "_remedies"},
         "_calls": {"_remedies"},
         "_formats": {"_geometry", "_arrays"},
         "_cgroups": set(),
         "_warn": set(),
-        "_diagnostics": {"_geometry", "_arrays", "_formats", "_remedies", "_warn"},
+        "_diagnostics": {"_geometry", "_padding", "_arrays", "_formats", "_remedies", "_warn"},
         "_threads": {"_geometry", "_remedies", "_kernels", "_cgroups", "_warn", "_omp_wait"},
         "_omp_wait": set(),
         "_simd": {"_kernels", "_remedies"},

@@ -12,7 +12,7 @@ import pytest
 from cases import POOL, UNPOOL
 
 import cunpool as cu
-from cunpool import _remedies
+from cunpool import _padding, _remedies
 
 HUGE = 10**5000  # more digits than Python writes
 X = np.arange(2 * 15 * 15.0).reshape(2, 15, 15)
@@ -103,9 +103,10 @@ def test_what_is_no_integer_gets_its_remedy(name, value, remedy):
 @pytest.mark.parametrize("value", [{2, 3}, frozenset((2,)), {2: 2}, {2: 2}.keys(), b"\2\2", bytearray(b"\2\2"),
                                    memoryview(b"\2\2")])  # fmt: skip
 def test_what_has_no_order_or_is_bytes_is_no_size(value):
-    for name in ("kernel_size", "stride", "padding", "dilation"):
+    for name in ("kernel_size", "stride", "dilation"):
         said = refused(TypeError, cu.max_pool2d, X, **{"kernel_size": 4, name: value})
         assert said.startswith(f"{name} must be an integer or a sequence of integers, got ")
+    assert refused(TypeError, cu.max_pool2d, X, 4, padding=value).startswith(f"{_padding.RULE}, got ")
     said = refused(TypeError, cu.max_unpool2d, Y, INDICES, 2, output_size=value)
     assert said.startswith("output_size must be a sequence of integers, got ")
     assert ("its entries have no order: pass a tuple" in said) == isinstance(value, (set, frozenset, dict))
@@ -114,20 +115,30 @@ def test_what_has_no_order_or_is_bytes_is_no_size(value):
 @pytest.mark.parametrize(
     ("name", "value", "remedy"),
     [
-        ("padding", "same", "'same' is padding=kernel_size // 2 for odd windows and a stride of 1"),
-        ("padding", "SAME_UPPER", "for larger strides, with ceil_mode=True, half of the elements that the last"),
-        ("padding", "valid", "'valid' is padding=0"),
-        ("padding", ((1, 1), (1, 1)), "both ends of an axis have the same padding, one integer: numpy.pad with"),
+        ("padding", "SAME_UPPER", "got 'SAME_UPPER'; pass 'same'$"),
+        ("padding", "SAME_LOWER", "got 'SAME_LOWER'; pass 'same_lower'$"),
+        ("padding", "VALID", "'VALID' is padding=0"),
+        ("padding", "1", "convert text with int"),
+        ("padding", "zeros", "'same' or 'same_lower', got 'zeros'$"),
+        ("padding", (0, (1, 2)), r"pass a pair for each axis: padding=\(\(0, 0\), \(1, 2\)\)"),
+        ("padding", [(1, 2), [3]], r"a pair has two entries, before and after$"),
+        ("padding", ((1, 2.5), (0, 0)), "got .*; divide with //, or convert with int"),
+        ("padding", ((1, 2),), r"pass \(\(1, 2\), \(1, 2\)\) for all axes"),
+        ("padding", ((1, 2),) * 3, "for 3 axes there are the functions with 3d in their names"),
+        ("padding", ((0, 0), (1, 2), (2, 1), (0, 0)), r"not pooled over: pass padding=\(\(1, 2\), \(2, 1\)\)"),
+        ("padding", ((0, 0), (0, 0), (1, 2), (2, 1)), r"not pooled over: pass padding=\(\(1, 2\), \(2, 1\)\)"),
+        ("padding", ((0, -1), (0, 0)), "to crop, pass a slice of the array"),
+        ("padding", ((4, 0), (0, 0)), r"\(kernel_size - 1\) \+ 1, \(4, 4\), got .*; numpy.pad with the"),
         ("padding", (1, 0, 1, 0), r"both ends of an axis share one entry: pass padding=\(1, 0\)"),
         ("padding", (1, 1, 0, 0), r"both ends of an axis share one entry: pass padding=\(0, 1\)"),
-        ("padding", (1, 0, 0, 0), "both ends of an axis have the same padding: numpy.pad with the lowest value"),
-        ("padding", (0, 1, 1, 0), "both ends of an axis have the same padding: numpy.pad with the lowest value"),
+        ("padding", (1, 0, 0, 2), r"ONNX's pads are \(\(1, 0\), \(0, 2\)\), and PyTorch's \(\(0, 2\), \(1, 0\)\)"),
         ("padding", (1,), "pass 1 for all axes"),
         ("padding", -1, "to crop, pass a slice of the array"),
-        ("padding", 3, "numpy.pad with the lowest value of the dtype makes other borders"),
+        ("padding", 3, r"pairs may have more: pass padding=\(\(3, 3\), \(3, 3\)\)"),
+        ("padding", (0, 4), "numpy.pad with the lowest value of the dtype makes other borders"),
         ("kernel_size", (1, 2, 2, 1), r"N and C are not pooled over: pass kernel_size=\(2, 2\)"),
         ("stride", (1, 1, 2, 3), r"N and C are not pooled over: pass stride=\(2, 3\)"),
-        ("padding", (0, 2, 1, 0), r"N and C are not pooled over: pass padding=\(2, 1\)|have the same padding"),
+        ("padding", (0, 0, 0, 2, 1, 0, 0, 0), r"got \(0, 0, 0, 2, 1, 0, 0, 0\)$"),
         ("kernel_size", (2, 2, 2), "for 3 axes there are the functions with 3d in their names"),
         ("kernel_size", (2,) * 5, r"got \(2, 2, 2, 2, 2\)$"),
         ("kernel_size", (3, 2, 2, 1), r"got \(3, 2, 2, 1\)$"),

@@ -22,6 +22,8 @@ WINDOWS = [
     (3, 2, 1, 1, True),
     (3, 1, (0, 1)),
     (3, 2, (1, 0)),
+    (3, 1, ((0, 2), (2, 1))),
+    (3, 2, ((2, 1), (2, 2))),
 ]
 FORMS = [{}, {"index_dtype": np.int32}, {"index_format": "window"}]
 # Windows of a row around vectors of 4, 8, 16, 32 and 64 lanes.

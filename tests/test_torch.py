@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import doctest
 import inspect
+import itertools
 import math
 import multiprocessing
 import os
@@ -477,6 +478,33 @@ def test_pooling_meta_tensors_is_refused_as_on_the_cpu():
             with pytest.raises(ValueError, match=r"padding must be at most half|the windows do not fit"):
                 ct.max_pool2d(x, *window)
         assert ct.max_pool2d(x, 3, 2, 1, 1, True).shape == (1, 3, 3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("size", [9, 40])
+def test_padding_is_one_for_both_ends(n, size):
+    """Pairs and names are refused, directly and compiled, and no message advises them."""
+    x = torch.rand(1, 1, *(9,) * (n - 1), size)
+    y, indices = getattr(ct, f"max_pool{n}d")(x, 3, return_indices=True)
+    codes = torch.zeros(y.shape, dtype=torch.uint8)
+    pool, unpool, take = (getattr(ct, f"{name}{n}d") for name in ("max_pool", "max_unpool", "take_at"))
+    calls = (
+        lambda padding: pool(x, 3, padding=padding),
+        lambda padding: pool(x.requires_grad_(), 3, padding=padding),
+        lambda padding: torch.func.vmap(lambda image: pool(image, 3, padding=padding))(x),
+        lambda padding: getattr(ct, f"MaxPool{n}d")(3, padding=padding)(x),
+        lambda padding: unpool(y, indices, 3, padding=padding),
+        lambda padding: unpool(y.requires_grad_(), indices, 3, padding=padding),
+        lambda padding: take(x, codes, 3, padding=padding, index_format="window"),
+    )
+    for padding, call in itertools.product(("same", "same_lower", ((0, 1),) * n), calls):
+        with pytest.raises(TypeError, match=r"padding must be .*; cunpool.torch pads both ends of an axis alike: "):
+            call(padding)
+    with pytest.raises(ValueError, match=r"half of kernel_size, got padding 2 for 3; cunpool.torch pads both ends"):
+        pool(x, 3, padding=2)
+    for call in (calls[0], calls[4]):
+        with pytest.raises(ValueError, match=r"one per axis, got .*; cunpool.torch pads both ends"):
+            call((0, 1, 1, 0, 0, 1)[: 2 * n])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

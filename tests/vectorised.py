@@ -6,18 +6,19 @@ import itertools
 import math
 
 import numpy as np
-from reference import each, lowest, planes
+from reference import each, ends, lowest, padding_before, planes
 
 
-def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+def pooled_size(size: int, kernel: int, stride: int, padding, dilation: int, ceil_mode: bool) -> int:
     """How many windows fit: up to the first one that does not."""
-    if size + 2 * padding < 1:
+    before, after = ends(size, kernel, stride, padding, dilation)
+    if size + before + after < 1:
         return 0
     reach = dilation * (kernel - 1)
-    starts = np.arange((size + 2 * padding) // stride + 2) * stride - padding
-    fits = starts + reach < size + padding
+    begins = np.arange((size + before + after) // stride + 2) * stride - before
+    fits = begins + reach < size + after
     if ceil_mode:
-        fits |= (starts < size) & (starts - stride + reach < size + padding - 1)
+        fits |= (begins < size) & (begins - stride + reach < size + after - 1)
     return int(np.argmin(fits))
 
 
@@ -33,6 +34,7 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
     window = kernel, kernel if stride is None else each(stride, n), each(padding, n), each(dilation, n)
     full = x.shape[-n:]
     pooled = tuple(map(pooled_size, full, *window, (ceil_mode,) * n))
+    window = *window[:2], padding_before(full, n, *window), window[3]
     cells = planes(x, n)
     # Comparing wider numbers is the same, and every dtype knows it. Some processors complain of NaNs that signal.
     with np.errstate(invalid="ignore"):
@@ -125,6 +127,7 @@ def take_at(x, indices, n, window=None):
     if window is None:
         return max_unpool_backward(x, indices, n)
     kernel, stride, padding, dilation = (each(window[0] if v is None else v, n) for v in window)
+    padding = padding_before(x.shape[-n:], n, kernel, stride, padding, dilation)
     codes, at = indices.astype(np.int64), []
     for axis in reversed(range(n)):
         codes, tap = np.divmod(codes, kernel[axis])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cunpool import _arrays, _diagnostics, _geometry
+from cunpool import _arrays, _diagnostics, _geometry, _padding
 from cunpool._arrays import Array
 from cunpool._dask import _chunks
 from cunpool._dask._chunks import Axis, Range, Runs
@@ -45,8 +45,10 @@ class Plan(NamedTuple):
     """More arguments of `function`."""
     where: str = "the output"
     """The name in messages of the array that has the indices' planes."""
+    padding: _padding.Fixed = 0
+    """The padding of whole planes, as it was given."""
 
-    def call(self, *arrays: Array, padding: int | Shape = 0, **more: Any) -> Any:
+    def call(self, *arrays: Array, padding: _padding.Fixed = 0, **more: Any) -> Any:
         """Call `function` for a block."""
         bound_the_cache()
         _, _, kernel, stride, _, dilation = zip(*self.axes, strict=True)
@@ -123,10 +125,9 @@ def pool(plan: Plan, cells: Array, block_id: Shape) -> Any:
     """Pool the windows that belong to a block, given the elements that they cover."""
     spans = plan.spans(_chunks.pooling, block_id)
     result = plan.call(cells, padding=tuple(span.padding for span in spans))
-    place = tuple(slice(span.skip, span.skip + span.windows[1] - span.windows[0]) for span in spans)
     if not isinstance(result, tuple):
-        return part(result, place)
-    values, indices = (part(array, place) for array in result)
+        return result
+    values, indices = result
     if not plan.codes:
         indices = _counted_in_whole(plan, indices, cells.shape, [span.cells[0] for span in spans])
         indices = _without_cells(plan, indices, [span.windows for span in spans])
@@ -212,7 +213,7 @@ def whole(plan: Plan, name: str | None, values: Array, indices: Array, block_id:
     size = {name: plan.full()} if name else {}
     windows = plan.spans(lambda axis, runs: _chunks.bounds(runs), block_id)
     try:
-        result: Array = plan.call(values, indices, padding=tuple(axis.padding for axis in plan.axes), **size)
+        result: Array = plan.call(values, indices, padding=plan.padding, **size)
     except IndexError:
         raise _wrong(plan, indices, windows, block_id) from None
     return result

@@ -21,7 +21,7 @@ Runs = tuple[Range, ...]
 
 
 class Axis(NamedTuple):
-    """A pooling along one axis."""
+    """A pooling along one axis; `padding` is that before it."""
 
     size: int
     pooled: int
@@ -56,12 +56,11 @@ class Axis(NamedTuple):
 
 
 class Pooled(NamedTuple):
-    """How a block is pooled along one axis: `windows` remain after the first `skip` are dropped."""
+    """How a block is pooled along one axis: its windows, the elements that they cover, and the padding at both ends."""
 
     windows: Range
     cells: Range
-    padding: int
-    skip: int
+    padding: tuple[int, int]
 
 
 class Unpooled(NamedTuple):
@@ -89,19 +88,13 @@ def _ranges(ends: Sequence[int], last: int) -> list[Range]:
 
 @lru_cache(maxsize=256)
 def pooling(axis: Axis, chunks: Runs) -> tuple[Pooled, ...]:
-    """Return the blocks after pooling these chunks. A window belongs to the chunk in which it begins.
-
-    A pooling pads both ends or none. If windows reach past one end of the array, both ends of the block are padded. The
-    block then begins earlier, so that its windows are aligned, and the additional windows are dropped.
-    """
+    """Return the blocks after pooling these chunks. A window belongs to the chunk in which it begins."""
     begun = [-(-(end + axis.padding) // axis.stride) for _, end in bounds(chunks)[:-1] if end]
     blocks = []
     for windows in _ranges([min(count, axis.pooled) for count in begun], axis.pooled):
         first, last = axis.box(windows)
-        padding = axis.padding if first < 0 or last > axis.size else 0
-        skip = -(-padding // axis.stride) if first >= 0 else 0
-        cells = max(first + padding - skip * axis.stride, 0), min(last, axis.size)
-        blocks.append(Pooled(windows, cells, padding, skip))
+        cells = max(first, 0), min(last, axis.size)
+        blocks.append(Pooled(windows, cells, (cells[0] - first, last - cells[1])))
     return tuple(blocks)
 
 

@@ -16,11 +16,11 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _diagnostics, _geometry, _remedies, _threads, _warn, pooling, taking
+from cunpool import _arrays, _diagnostics, _geometry, _padding, _remedies, _threads, _warn, pooling, taking
 from cunpool._dask import _blocks, _chunks
 from cunpool._dask._blocks import Plan
 from cunpool._dask._chunks import Axis, Range
-from cunpool._geometry import Shape, Size, Window
+from cunpool._geometry import Padding, Shape, Size, Window
 from cunpool._remedies import type_of
 
 try:
@@ -181,7 +181,7 @@ def pool(
         _warn.warn(_remedies.for_other_kinds(layout, maker) if maker else layout, _warn.LayoutWarning)
     _threads.threads_for(0, num_threads)
     dtype = pooling.dtype_of_indices(index_dtype, None, codes, sizes, return_indices)
-    options = ("ceil_mode", ceil_mode), ("return_indices", return_indices)
+    options = (("return_indices", return_indices),)
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
     axes = _axes(n, sizes)
     plan = Plan(function, axes, lead, chunks, dtype, codes, num_threads, options)
@@ -222,7 +222,7 @@ def unpool(
     if codes:
         _geometry.code_bytes(sizes[6:9])
     _threads.threads_for(0, num_threads)
-    return _scattered(function, n, array, places, sizes, "output_size", size is not None, codes, num_threads)
+    return _scattered(function, n, array, places, sizes, fixed[2], "output_size", size is not None, codes, num_threads)
 
 
 def pool_backward(
@@ -249,7 +249,7 @@ def pool_backward(
     if codes:
         _geometry.code_bytes(sizes[6:9])
     _threads.threads_for(0, num_threads)
-    return _scattered(function, n, array, places, sizes, "input_size", True, codes, num_threads)
+    return _scattered(function, n, array, places, sizes, fixed[2], "input_size", True, codes, num_threads)
 
 
 def _scattered(
@@ -258,6 +258,7 @@ def _scattered(
     array: da.Array,
     places: da.Array,
     sizes: _geometry.Sizes,
+    padding: _padding.Fixed,
     name: str,
     said: bool,
     codes: bool,
@@ -268,7 +269,7 @@ def _scattered(
     places = places.rechunk(array.chunks)
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
     axes = _axes(n, sizes)
-    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads)
+    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads, padding=padding)
     if array.numblocks[-n:] == (1,) * n:
         cells = array.chunks[:-n] + tuple((axis.size,) for axis in axes)
         # With the default size, the function warns of indices that would be right in another size.
@@ -295,7 +296,8 @@ def unpool_backward(
     _arrays.items(np.empty(0, full.dtype), "grad_output")
     codes = _geometry.is_window(index_format)
     shape, given = _shape(places), _shape(full)
-    _, _, sizes = _geometry.unpooled_to(n, shape, given, _geometry.window(*window))
+    fixed = _geometry.window(*window)
+    _, _, sizes = _geometry.unpooled_to(n, shape, given, fixed)
     if codes:
         _geometry.code_bytes(sizes[6:9])
     _check_indices(places, places, "indices")
@@ -303,7 +305,7 @@ def unpool_backward(
     places = _without_empty_chunks(places, n)
     lead, chunks = _runs(places.chunks[:-n]), _runs(places.chunks[-n:])
     axes = _axes(n, sizes)
-    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads)
+    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads, padding=fixed[2])
     task: Callable[..., Any]
     if places.numblocks[-n:] == (1,) * n:
         task, cells = partial(_blocks.whole, plan, None), [[(0, axis.size)] for axis in axes]
@@ -319,7 +321,7 @@ def take_at(
     n: int,
     input: Lazy,
     indices: Lazy,
-    window: tuple[Size | None, Size | None, Size, Size],
+    window: tuple[Size | None, Size | None, Padding, Size],
     index_format: str,
     num_threads: int | None,
 ) -> da.Array:
@@ -356,7 +358,8 @@ def take_at(
         )
     lead, chunks = _runs(places.chunks[:-n]), _runs(places.chunks[-n:])
     axes = _axes(n, sizes)
-    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads, where="input")
+    at_both_ends = fixed[2] if codes else 0  # windows of other indices may be made up
+    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads, where="input", padding=at_both_ends)
     task: Callable[..., Any]
     if whole or not located:
         task = partial(_blocks.whole, plan, None)

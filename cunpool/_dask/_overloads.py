@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, cast, overload
 import numpy.typing as npt
 
 from cunpool._dask._graphs import Array, Lazy
-from cunpool._geometry import IndexFormat, Size
+from cunpool._geometry import IndexFormat, Padding, Size
 
 
 class MaxPool(Protocol):
@@ -20,7 +20,7 @@ class MaxPool(Protocol):
         input: Lazy,
         kernel_size: Size,
         stride: Size | None = None,
-        padding: Size = 0,
+        padding: Padding = 0,
         dilation: Size = 1,
         ceil_mode: bool = False,
         return_indices: Literal[False] = False,
@@ -35,7 +35,7 @@ class MaxPool(Protocol):
         input: Lazy,
         kernel_size: Size,
         stride: Size | None = None,
-        padding: Size = 0,
+        padding: Padding = 0,
         dilation: Size = 1,
         ceil_mode: bool = False,
         *,
@@ -50,7 +50,7 @@ class MaxPool(Protocol):
         input: Lazy,
         kernel_size: Size,
         stride: Size | None,
-        padding: Size,
+        padding: Padding,
         dilation: Size,
         ceil_mode: bool,
         return_indices: Literal[True],
@@ -65,7 +65,7 @@ class MaxPool(Protocol):
         input: Lazy,
         kernel_size: Size,
         stride: Size | None = None,
-        padding: Size = 0,
+        padding: Padding = 0,
         dilation: Size = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 import torch
 
 from cunpool import pooling, unpooling
-from cunpool._geometry import IndexFormat, Shape, Size, Window
+from cunpool._geometry import EvenWindow, IndexFormat, Shape, Size
 from cunpool.torch._tensors import BITS, array_of, format_of, num_threads, reword, tensor_of
 
 Spacing = tuple[Size, Size | None, Size]
@@ -31,7 +31,7 @@ UNPOOL_BACKWARD = {
 def max_pool(
     n: int,
     input: torch.Tensor,
-    window: Window,
+    window: EvenWindow,
     ceil_mode: bool,
     return_indices: bool,
     index_format: IndexFormat = "plane",
@@ -52,7 +52,12 @@ def max_pool(
 
 
 def max_pool_backward(
-    n: int, grad: torch.Tensor, indices: torch.Tensor, shape: Shape, window: Window, index_format: IndexFormat = "plane"
+    n: int,
+    grad: torch.Tensor,
+    indices: torch.Tensor,
+    shape: Shape,
+    window: EvenWindow,
+    index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """What the windows give back to the cells that they chose, laid out as `indices` are."""
     array, places = array_of(_like(grad, indices), "grad_output", grad.dtype), array_of(indices, "indices")
@@ -82,6 +87,9 @@ def max_unpool(
             array, places, kernel_size, stride, padding, output_size,
             dilation=dilation, index_format=index_format, num_threads=threads,
         )  # fmt: skip
+    except ValueError as error:
+        reword(error)
+        raise
     except IndexError as error:
         reword(error)
         # The functions know no dilation, so what was pooled may be larger than they take it to be.

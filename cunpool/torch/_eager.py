@@ -14,7 +14,7 @@ from torch.compiler import is_dynamo_compiling
 from torch.overrides import has_torch_function_unary, has_torch_function_variadic
 
 from cunpool import _geometry
-from cunpool._geometry import Fixed, IndexFormat, Window
+from cunpool._geometry import EvenWindow, IndexFormat
 from cunpool._kernels import runtime as _runtime
 from cunpool.torch import _calls, _operators, _traced
 from cunpool.torch._calls import Spacing
@@ -44,7 +44,7 @@ class _MaxPool(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, input: torch.Tensor, call: tuple[int, Fixed, bool, bool, IndexFormat]
+        ctx: Any, input: torch.Tensor, call: tuple[int, EvenWindow, bool, bool, IndexFormat]
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
         n, window, ceil_mode, return_indices, index_format = call  # one argument, for each takes its time
         values, indices = _calls.max_pool(n, input.detach(), window, ceil_mode, True, index_format)
@@ -77,7 +77,7 @@ class _MaxUnpool(torch.autograd.Function):
         ctx: Any,
         input: torch.Tensor,
         indices: torch.Tensor,
-        call: tuple[int, Fixed, Sequence[SupportsIndex] | None, IndexFormat],
+        call: tuple[int, EvenWindow, Sequence[SupportsIndex] | None, IndexFormat],
     ) -> torch.Tensor:
         n, window, output_size, index_format = call
         ctx.save_for_backward(indices)
@@ -109,7 +109,7 @@ def _recorded(function: Callable[..., Any], *arguments: Any) -> Any:
 def max_pool(
     n: int,
     input: torch.Tensor,
-    window: Window,
+    window: EvenWindow,
     ceil_mode: bool,
     return_indices: bool,
     index_format: IndexFormat = "plane",
@@ -209,6 +209,8 @@ def max_unpool(
         return _traced.max_unpool(n, input, indices, window, output_size, index_format)
     if _profiler._is_profiler_enabled and not recorded:
         return _recorded(max_unpool, n, input, indices, window, output_size, index_format, True)
+    if type(window[2]) is not int:
+        _geometry.hashable("padding", window[2])  # pairs and names are refused
     try:
         if getattr(input, "requires_grad", False):
             if torch.is_grad_enabled():

@@ -76,6 +76,8 @@ def _take_at(
     dtype = getattr(input, "dtype", None)
     array, places = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
     kernel_size, stride, padding, dilation = window
+    if type(padding) is not int:
+        _geometry.hashable("padding", padding)  # pairs and names are refused
     threads = num_threads(places)
     result = TAKE[n](
         array, places, kernel_size, stride, padding, dilation=dilation, index_format=index_format, num_threads=threads
@@ -94,7 +96,7 @@ def take_at_backward(
         elif (fixed := _window_between(n, shape, tuple(indices.shape))) and indices.element_size() < 4:
             indices = indices.to(torch.int64)  # no warning that a small dtype cannot count to a window made up
         if fixed and _is_pooling(n, shape, tuple(grad.shape), fixed):
-            return _calls.max_pool_backward(n, grad, indices, shape, fixed, index_format)
+            return _calls.max_pool_backward(n, grad, indices, shape, fixed, index_format)  # type: ignore[arg-type]
     return _scatter_added(grad, indices, shape, n, window, index_format)
 
 

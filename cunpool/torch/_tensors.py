@@ -10,6 +10,7 @@ import torch
 
 from cunpool import _arrays, _threads
 from cunpool._arrays import Array
+from cunpool._remedies import ONE_PADDING
 
 # Arrays of fewer bytes than this are not worth a second thread.
 SMALL = 1 << 13
@@ -73,7 +74,8 @@ def format_of(tensor: torch.Tensor) -> torch.memory_format:
 
 def reword(error: Exception) -> None:
     """Let a message about arrays name PyTorch's methods, where NumPy's functions fail on tensors."""
-    error.args = (re.sub(r"numpy\.moveaxis\((\w+), ", r"\1.movedim(", str(error)),)
+    text = re.sub(r"numpy\.moveaxis\((\w+), ", r"\1.movedim(", str(error))
+    error.args = (re.sub(r"; (a pair|pairs) .*", f"; {ONE_PADDING}", text),)
 
 
 def check_indices_shape(input: torch.Tensor, indices: torch.Tensor) -> None:

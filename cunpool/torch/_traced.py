@@ -14,7 +14,7 @@ from torch.compiler import is_dynamo_compiling
 from torch.overrides import handle_torch_function, has_torch_function
 
 from cunpool import _calls, _geometry
-from cunpool._geometry import IndexFormat, Window
+from cunpool._geometry import EvenWindow, IndexFormat
 from cunpool.torch import _composite, _operators
 from cunpool.torch._calls import Spacing
 from cunpool.torch._composite import places_of
@@ -38,7 +38,7 @@ def _is_for_onnx(index_format: str) -> bool:
 
 
 def max_pool(
-    n: int, input: torch.Tensor, window: Window, ceil_mode: bool, return_indices: bool, index_format: IndexFormat
+    n: int, input: torch.Tensor, window: EvenWindow, ceil_mode: bool, return_indices: bool, index_format: IndexFormat
 ) -> Any:
     """Pooling over `n` spatial axes, by operators."""
     if has_torch_function((input,)):

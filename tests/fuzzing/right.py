@@ -63,6 +63,8 @@ def pool_turned(rng) -> None:
     x = np.ascontiguousarray(plain.transpose(order)).transpose(np.argsort(order))
     kernel = tuple(rng.choice([1, 2, 3, 3, 3], n).tolist())
     arguments = kernel, int(rng.integers(1, 4)), tuple(k // 2 for k in kernel) if rng.random() < 0.5 else 0
+    if rng.random() < 0.2:
+        arguments = *arguments[:2], tuple((k // 2, k - 1) for k in kernel)
     expected, _ = vectorised.max_pool(plain, n, *arguments)
     same(POOL[n](x, *arguments, num_threads=threads(rng)), expected, f"max_pool alone {arguments} {dtype} in {order}")
 
@@ -106,12 +108,13 @@ def unpool_arguments(rng, item_size: int, large: bool = False):
             # Smaller planes cut windows off, larger ones have cells that belong to none.
             less = [s - 1 if rng.random() < 0.4 else 0 for s in strides]
             full = tuple(
-                int(rng.integers(max(d - back, 1), max(d + s, 2)))
+                int(rng.integers(max(d - back, 1), max(d + (1 if isinstance(w.padding, str) else s), 2)))
                 for d, back, s in zip(default, less, strides, strict=True)
             )
             size = full if rng.random() < 0.5 else (int(rng.integers(9)), 7, *full)
         # Almost a stride more on each axis can be many cells.
-        if (all(d - s < f < d + s for f, d, s in zip(full, default, strides, strict=True))
+        most = [0 if isinstance(w.padding, str) else s - 1 for s in strides]
+        if (all(d - s < f <= d + m for f, d, s, m in zip(full, default, strides, most, strict=True))
                 and np.prod(full, dtype=float) <= 9 * np.prod(w.full) + 1000):  # fmt: skip
             break
     w.full = full
@@ -190,6 +193,7 @@ def take_arguments(rng, item_size: int, large: bool = False):
         places, codes = places[part], None if codes is None else codes[part]
     if codes is not None and rng.random() < 0.6:
         if rng.random() < 0.5 and not large:
+            w.fix()
             w.full = tuple(size + int(rng.integers(9)) for size in w.full)
         return w, "window", codes
     if rng.random() < 0.4:

@@ -8,11 +8,12 @@ import numpy as np
 import reference
 import vectorised
 
-from fuzzing.arrays import repeated
+from fuzzing.arrays import one_of, repeated
 
 # What the kernels hold sizes against, and what their buffers hold: widths, rows, channels, cells of windows, planes.
 DECISIVE = (2, 3, 4, 8, 9, 10, 16, 24, 32, 40, 64, 128, 256, 512, 1024, 2048, 4096)
 MOST_CHANNELS = 3000
+NAMES = "same", "same_lower"
 # Cells that a row of windows needs, about, where pooling's buffers are full.
 BLOCK = 4096
 # Bytes of the full array of a large case, and cells: beyond some 24 MiB results go past the caches.
@@ -63,6 +64,7 @@ class Window:
         budget = float(log_uniform(rng, 3_000, 1_000_000))
         while True:
             self.draw_window(rng)
+            self.draw_ends(rng)
             self.draw_full(rng, budget / planes)
             if min(self.full) >= 1 and min(self.pooled) >= 1 and self.cost() * planes <= budget:
                 break
@@ -118,6 +120,28 @@ class Window:
             half = [k // 2 for k in reference.each(self.kernel, n)]
             self.padding = tuple(half if rng.random() < 0.4 else (int(rng.integers(0, h + 1)) for h in half))
 
+    def draw_ends(self, rng) -> None:
+        """Sometimes another padding at either end of an axis, or what "same" says."""
+        kind = rng.random()
+        if kind >= 0.25 or self.taps > 1 << 12:
+            return
+        if kind < 0.1:
+            self.padding, self.ceil = one_of(rng, NAMES), False
+            return
+        if kind > 0.22 and self.n < 3:  # several windows of a row end in the padding
+            self.kernel, self.stride, self.dilation, self.padding = 3, 1, 1, 2
+        kernel, _, given, dilation = self.axes_as_given()
+        self.padding = tuple(
+            (self.end_of(rng, k, p, d), self.end_of(rng, k, p, d))
+            for k, p, d in zip(kernel, given, dilation, strict=True)
+        )
+
+    def end_of(self, rng, kernel: int, padding: int, dilation: int) -> int:
+        """A padding that is legal as one end of an axis."""
+        reach = dilation * (kernel - 1)
+        kind = int(rng.integers(5))
+        return (0, min(padding, reach), min(kernel - 1, reach), reach, int(rng.integers(0, reach + 1)))[kind]
+
     def many_cells(self, rng) -> tuple[int, ...]:
         """A window that has about as many cells as there are codes of one byte, or of two."""
         cells = int(rng.choice([255, 256, 257, 65535, 65536, 65537, 65792]))
@@ -137,7 +161,7 @@ class Window:
             return
         long = int(rng.choice([self.n - 1, self.n - 1, int(rng.integers(self.n)), self.n]))
         full = []
-        for axis, (k, s, p, d) in enumerate(zip(*self.axes(), strict=True)):
+        for axis, (k, s, p, d) in enumerate(zip(*self.axes_as_given(), strict=True)):
             kind = rng.random()
             top = max(min(6000, most), 4) if axis == long else max(min(200, most ** (1 / self.n)), 4)
             if kind < 0.2:  # so many cells
@@ -150,19 +174,22 @@ class Window:
                 else log_uniform(rng, 1, max(top / s, 2))
             )
             slack = 0 if rng.random() < 0.5 else int(rng.integers(s))
-            full.append((pooled - 1) * s + d * (k - 1) + 1 - 2 * p + slack)
+            if isinstance(p, str):
+                full.append((pooled - 1) * s + 1 + slack)
+            else:
+                full.append((pooled - 1) * s + d * (k - 1) + 1 - sum(reference.ends(0, k, s, p, d)) + slack)
         if self.beside and rng.random() < 0.3:
             width = decisive(rng, 64) if rng.random() < 0.7 else int(rng.choice([16, 32, 48]))
             full[-1] = width * reference.each(self.kernel, self.n)[-1]
         if rng.random() < (0.6 if self.apart else 0.15):
             # Rows that fill a buffer in which the cells of so many windows, and those between them, stand by strides.
-            kernel, stride = self.axes()[:2]
+            kernel, stride = self.axes_as_given()[:2]
             full[-1] = log_uniform(rng, 0.4 * BLOCK, 4 * BLOCK) // (math.prod(kernel[:-1]) * stride[-1])
         self.full = tuple(full)
         self.settle()
 
     def settle(self) -> None:
-        self.pooled = tuple(map(vectorised.pooled_size, self.full, *self.axes(), (self.ceil,) * self.n))
+        self.pooled = tuple(map(vectorised.pooled_size, self.full, *self.axes_as_given(), (self.ceil,) * self.n))
 
     def draw_large(self, rng, item_size: int) -> None:
         """Arrays beyond the caches: of windows that do not overlap, for these have ways of their own."""
@@ -172,6 +199,7 @@ class Window:
         self.stride = 2 if self.taps < 100 and rng.random() < 0.1 else None
         self.padding = tuple(int(k > 1 and rng.random() < 0.1) for k in reference.each(self.kernel, self.n))
         self.dilation = 1
+        self.draw_ends(rng)
         planes = int(rng.choice([1, 2, 3, 40, log_uniform(rng, 1, 1000)]))
         self.shape = (planes,) if rng.random() < 0.5 else (2, max(planes // 2, 1))
         self.pooled = (0,)
@@ -184,6 +212,8 @@ class Window:
             full.append(max(left, 4))
             self.full = tuple(full if rng.random() < 0.6 else full[::-1])
             self.settle()
+            if min(self.pooled) < 1:  # so many planes leave no room for such a window
+                self.shape = tuple(max(size // 2, 1) for size in self.shape)
 
     @property
     def taps(self) -> int:
@@ -195,9 +225,20 @@ class Window:
         taps = min(self.taps, cells)
         return cells + windows + windows * taps / 4 + 20 * min(windows, taps)
 
-    def axes(self):
+    def axes_as_given(self):
+        """Kernel, stride, padding and dilation of each axis, the padding in any form."""
         stride = self.kernel if self.stride is None else self.stride
         return tuple(reference.each(v, self.n) for v in (self.kernel, stride, self.padding, self.dilation))
+
+    def axes(self):
+        """The same with the padding before each axis of a plane of size `full`."""
+        kernel, stride, padding, dilation = self.axes_as_given()
+        return kernel, stride, reference.padding_before(self.full, self.n, kernel, stride, padding, dilation), dilation
+
+    def fix(self) -> None:
+        """Make pairs of a padding that would change with the size."""
+        if isinstance(self.padding, str):
+            self.padding = tuple(map(reference.ends, self.full, *self.axes_as_given()))
 
     @property
     def keywords(self):

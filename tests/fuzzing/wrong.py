@@ -209,6 +209,9 @@ def hostile(rng) -> None:
     for name, plain in (("kernel_size", 2), ("stride", None), ("padding", 0), ("dilation", 1)):
         if rng.random() < 0.4:
             window[name] = plain
+    if rng.random() < 0.2:
+        pairs = tuple((int(rng.integers(4)), int(rng.integers(4))) for _ in range(n if rng.random() < 0.8 else 2))
+        window["padding"] = one_of(rng, ("same", "same_lower", pairs, (1, *pairs[1:]), "valid"))
     # A window of two cells, far apart and as far into the padding: few cells to go through, and all sizes are large.
     if rng.random() < 0.15:
         far = 2 ** int(rng.integers(20, 60))
@@ -216,6 +219,8 @@ def hostile(rng) -> None:
         if rng.random() < 0.5:
             window["dilation"] = (far,) + (1,) * (n - 1)
             window["padding"] = (far // 2,) + (0,) * (n - 1)
+        elif rng.random() < 0.5:  # few windows, or there would be as many as their padding has elements
+            window["stride"], window["padding"] = one_of(rng, (far, 2**60)), one_of(rng, (((far, far),) * n, "same"))
     keywords = {"num_threads": one_of(rng, (None, 1, 2)), "index_format": one_of(rng, ("plane", "window"))}
     size = one_of(rng, (None, hostile_size(rng, n), x.shape[-n:], tuple(2 * s for s in x.shape[-n:])))
     functions = [

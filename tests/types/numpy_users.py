@@ -25,6 +25,12 @@ assert_type(cu.max_pool2d_backward(values, indices, y.shape, 2), NDArray[np.floa
 assert_type(cu.take_at2d(np.zeros(y.shape, np.uint16), indices), NDArray[np.uint16])
 assert_type(cu.max_pool2d([[[1, 2], [3, 4]]], 2), NDArray[Any])
 
+# Padding.
+assert_type(cu.max_pool2d(y, 3, 2, ((0, 1), (1, 0))), NDArray[np.float32])
+assert_type(cu.max_pool1d(x, 3, 2, [[0, 1]]), NDArray[np.uint8])
+assert_type(cu.MaxPool2d(3, 2, "same")(y), NDArray[np.float32])
+assert_type(cu.max_unpool2d(values, indices, 3, 2, "same_lower", output_size=y.shape), NDArray[np.float32])
+
 # The pair of a pooling, unpacked into an unpooling. Annotated, because pyright does not infer the dtype here.
 whole: NDArray[np.float32] = cu.max_unpool2d(*cu.max_pool2d(y, 2, return_indices=True), 2, output_size=y.shape)
 pool, unpool = cu.MaxPool2d(2, return_indices=True), cu.MaxUnpool2d(2)

@@ -13,5 +13,7 @@ def tensor(value: torch.Tensor) -> None: ...
 tensor(ct.max_pool2d(x, 2, return_indices=True))  # type: ignore[arg-type]
 tensor(ct.MaxPool2d(2, return_indices=True)(x))  # type: ignore[arg-type]
 ct.max_pool2d(x, 2, index_format="onnx")  # type: ignore[call-overload]
+ct.max_pool2d(x, 3, 2, "same")  # type: ignore[arg-type]
+ct.max_pool2d(x, 3, 2, ((0, 1), (1, 0)))  # type: ignore[arg-type]
 ct.max_unpool2d(x, x, 2, index_format="onnx")  # type: ignore[arg-type]
 ct.accelerate(Exception())  # type: ignore[type-var]
