@@ -125,7 +125,7 @@ class Sub(torch.Tensor):
     pass
 
 
-INDICES = torch.arange(100 * 100).view(1, 1, 100, 100)
+INDICES = torch.arange(200 * 200).view(1, 1, 200, 200)
 DECLINED = {
     "small": lambda: F.max_pool2d(torch.ones(1, 1, 8, 8), 2),
     "small unpooling": lambda: F.max_unpool2d(torch.ones(1, 1, 8, 8), torch.arange(64).view(1, 1, 8, 8), 2),
@@ -134,8 +134,8 @@ DECLINED = {
     "empty unpooling": lambda: F.max_unpool2d(torch.rand(0, 1, 9, 9), torch.zeros(0, 1, 9, 9, dtype=torch.int64), 2),
     "meta": lambda: F.max_pool2d(torch.rand(1, 8, 100, 100, device="meta"), 2).shape,
     "subclass": lambda: F.max_pool2d(torch.ones(1, 8, 100, 100).as_subclass(Sub), 2),
-    "unpooling a subclass": lambda: F.max_unpool2d(torch.ones(1, 1, 100, 100).as_subclass(Sub), INDICES, 2),
-    "indices of a subclass": lambda: F.max_unpool2d(torch.ones(1, 1, 100, 100), INDICES.as_subclass(Sub), 2),
+    "unpooling a subclass": lambda: F.max_unpool2d(torch.ones(1, 1, 200, 200).as_subclass(Sub), INDICES, 2),
+    "indices of a subclass": lambda: F.max_unpool2d(torch.ones(1, 1, 200, 200), INDICES.as_subclass(Sub), 2),
     "out": lambda: torch._C._nn.max_pool2d_with_indices(
         torch.ones(1, 8, 200, 200), 2, out=(torch.empty(0), torch.empty(0, dtype=torch.int64))
     )[0],
@@ -144,15 +144,15 @@ DECLINED = {
     "no kernel_size": lambda: torch.max_pool2d(torch.ones(1, 8, 200, 200), []),
     "no arguments": lambda: torch.max_pool2d(),
     "no tensor": lambda: F.max_pool2d([1.0], 2),
-    "unpooling no tensor": lambda: torch._C._nn.max_unpool2d([1.0], INDICES, [200, 200]),
-    "3d, stride missing": lambda: torch._C._nn.max_unpool3d(torch.ones(1, 1, 100, 100), INDICES, [1, 200, 200]),
+    "unpooling no tensor": lambda: torch._C._nn.max_unpool2d([1.0], INDICES, [400, 400]),
+    "3d, stride missing": lambda: torch._C._nn.max_unpool3d(torch.ones(1, 1, 200, 200), INDICES, [1, 400, 400]),
     "3d, stride of 0": lambda: torch._C._nn.max_unpool3d(
-        torch.ones(1, 1, 100, 100), INDICES, [1, 200, 200], [1, 0, 2], [0, 0, 0]
+        torch.ones(1, 1, 200, 200), INDICES, [1, 400, 400], [1, 0, 2], [0, 0, 0]
     ),
-    "one size": lambda: torch._C._nn.max_unpool2d(torch.ones(1, 1, 100, 100), INDICES, 200),
-    "int32": lambda: F.max_unpool2d(torch.ones(1, 1, 100, 100), INDICES.int(), 2),
-    "too small": lambda: torch._C._nn.max_unpool2d(torch.ones(1, 1, 100, 100), INDICES, [20, 20]),
-    "a bad index": lambda: F.max_unpool2d(torch.ones(1, 1, 100, 100), INDICES + 40000, 2),
+    "one size": lambda: torch._C._nn.max_unpool2d(torch.ones(1, 1, 200, 200), INDICES, 400),
+    "int32": lambda: F.max_unpool2d(torch.ones(1, 1, 200, 200), INDICES.int(), 2),
+    "too small": lambda: torch._C._nn.max_unpool2d(torch.ones(1, 1, 200, 200), INDICES, [20, 20]),
+    "a bad index": lambda: F.max_unpool2d(torch.ones(1, 1, 200, 200), INDICES + 160000, 2),
     "a mode": lambda: _in_a_mode(),
 }
 
@@ -167,7 +167,8 @@ def outcome(call):
     try:
         return call()
     except Exception as error:
-        return type(error), str(error).partition("\nException raised")[0], error.__context__
+        text = re.sub(r"index: -?\d+", "index", str(error))  # which one, PyTorch's threads decide
+        return type(error), text.partition("\nException raised")[0], error.__context__
 
 
 @pytest.mark.parametrize("name", DECLINED)
@@ -208,8 +209,9 @@ def test_unpooling_is_pytorchs_where_algorithms_have_to_be_deterministic(served)
         torch.use_deterministic_algorithms(False)
 
 
-def test_random_calls_are_pytorchs(served):
+def test_random_calls_are_pytorchs(served, monkeypatch):
     """Sizes that fit and sizes that do not, of both operations."""
+    monkeypatch.setattr(_patching, "FEW_UNPOOLED", 0)
     generator = random.Random(0)
     for _ in range(300):
         n = generator.choice((1, 2, 3))
