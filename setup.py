@@ -31,6 +31,7 @@ SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-
 # 2 % of the wheel: short loops and chains of branches that straddle two lines took 1.2 to 1.6 times as long (Zen 4).
 SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-falign-jumps=64"]
 SMALLER += ["-fno-align-labels", "-fno-align-functions"]
+SMALLER += ["--param=max-completely-peeled-insns=100", "--param=inline-unit-growth=10"]
 # Modules with vector loops are compiled once for each instruction set. The portable ones keep their names, the others
 # lie in a folder of their set; `_simd.py` chooses among them when cunpool is imported. The flags are those that
 # `runtime.h` checks the processor for. -march=x86-64-v4 would say the same, but GCC has it only since version 11.
