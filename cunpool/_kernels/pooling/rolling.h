@@ -243,7 +243,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
     if (plan->form == ROLLING_VALUES)
         return;
     to = cunpool_rolling_plane(plan, &plan->indices, plane) + line * index_row;
-    if (block->indices == scratch + at->indices)
+    if (!plan->tile_pitch && block->indices == scratch + at->indices)
         memcpy(to, block->indices, (size_t) (block->count * index_row));
     if (!plan->tile_pitch)
         return;
