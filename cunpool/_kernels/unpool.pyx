@@ -310,8 +310,8 @@ cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
     """Spread serves all other adjacent windows: by codes, of narrow dtypes, in short rows, in any order of the axes."""
     cdef const char *why = fill_why_not(job, &plan.fill_plan)
     if why == NULL:
-        plan.job = job[0]
-        plan.job.plan = &plan.fill_plan
+        plan.job = job[0]  # unreached: compiled together with the next two lines
+        plan.job.plan = &plan.fill_plan  # unreached: compiled together with the next line
         plan.job.tasks = min(plan.fill_plan.blocks, 1 if job.threads == 1 else <Py_ssize_t> 4 * job.threads)
         plan.ways = SPREAD_TAKEN + STREAMED_TAKEN * job.nontemporal
     return why
@@ -323,7 +323,7 @@ cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
     plan.ways = SCATTERED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + ALL_LANES_TAKEN * (
         job.interleaved_planes > 1)
     if job.code_size:
-        plan.job.decoder = &plan.decoder
+        plan.job.decoder = &plan.decoder  # unreached: compiled together with the next line
         plan_decoder(&plan.job, &plan.decoder)
         plan.job.wide_indices = plan.decoder.is_wide
     return NULL

@@ -251,9 +251,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
     for (i = 0; i < block->count; i++) {
         const char *code = block->indices + i * plan->tile_pitch;
         first = ((line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
-        if (plan->form == ROLLING_CODES)
-            memcpy(to, code, (size_t) index_row);
-        else if (plan->form == ROLLING_INDICES4)
+        if (plan->form == ROLLING_INDICES4)
             cunpool_rolling_decode4(&decoder, (const uint8_t *) code, first, plan->stride, plan->windows, to);
         else
             cunpool_rolling_decode8(&decoder, (const uint8_t *) code, first, plan->stride, plan->windows, to);

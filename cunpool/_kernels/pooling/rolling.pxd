@@ -92,7 +92,7 @@ cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t ite
     if element_count(g.pooled) < (MIN_WINDOWS if item_size >= 4 else MIN_NARROW_WINDOWS):
         return "planes of few windows"
     if element_count(g.full) > 0x7FFFFFFF:
-        return "planes of more than 2**31 elements"
+        return "planes of more than 2**31 elements"  # unreached: 2 GB for a test
     return NULL
 
 

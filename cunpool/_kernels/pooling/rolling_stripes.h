@@ -78,7 +78,7 @@ static CUNPOOL_INLINE void OF(compare)(const cunpool_rolling *plan, int with_cod
     if (with_codes)
         OF(take)(best, code, later, later_code);
     else
-        *best = OF(max)(*best, later);
+        *best = OF(max)(*best, later);  // unreached: values alone are served by other methods
 }
 
 /* Reduce a row along the width. */

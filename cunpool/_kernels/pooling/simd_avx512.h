@@ -53,7 +53,7 @@ SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_
 }
 SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x) { return note_pair_float4(odd, x, x); }
 SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; return odd != 0; }
-SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm512_max_ps(later, best); }
+SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm512_max_ps(later, best); }  // unreached: for values alone
 SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) { return _mm512_min_ps(limit, x); }
 SIMD_INLINE mask_float4 greater_float4(vector_float4 later, vector_float4 best) {
     return _mm512_cmp_ps_mask(later, best, _CMP_GT_OQ);
@@ -115,7 +115,7 @@ SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
 SIMD_INLINE odd_item1 note_item1(odd_item1 odd, vector_item1 x) { (void) x; return odd; }
 SIMD_INLINE odd_item1 note_pair_item1(odd_item1 odd, vector_item1 x, vector_item1 y) { (void) x; (void) y; return odd; }
 SIMD_INLINE int is_odd_item1(odd_item1 odd, int infinity) { (void) infinity; return odd; }
-SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }
+SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }  // unreached: for values alone
 SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm512_min_epu8(limit, x); }
 SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
     const mask_item1 beaten = _mm512_cmpgt_epu8_mask(later, *best);
@@ -160,7 +160,7 @@ SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
     return (_mm512_cmpgt_epi16_mask(odd.largest, _mm512_set1_epi16((short) infinity))
             | _mm512_cmpeq_epi16_mask(odd.lowest, _mm512_set1_epi16(INT16_MIN))) != 0;
 }
-SIMD_INLINE vector_half max_half(vector_half best, vector_half later) { return _mm512_max_epi16(best, later); }
+SIMD_INLINE vector_half max_half(vector_half best, vector_half later) { return _mm512_max_epi16(best, later); }  // unreached: for values alone
 SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) { return _mm512_min_epi16(limit, x); }
 SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) {
     return _mm512_cmpgt_epi16_mask(_mm512_xor_si512(x, _mm512_srai_epi16(x, 15)), _mm512_set1_epi16((short) infinity));
