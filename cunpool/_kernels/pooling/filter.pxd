@@ -4,8 +4,8 @@
 # are channels.
 #
 # In whatever order numbers are compared, the highest is the same, but for NaN, and for zeros of either sign: blocks
-# that have a NaN or a negative zero are reached instead, in raster order (`_reach.pxd`). Floats in windows of 3 are
-# held against each other in that order at once (`_threes.pxd`), and reached only where there may be a NaN.
+# that have a NaN or a negative zero are reached instead, in raster order (`reach.pxd`). Floats in windows of 3 are
+# held against each other in that order at once (`threes.pxd`), and reached only where there may be a NaN.
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, prefetch_whole_rows

@@ -1,4 +1,4 @@
-# What filtering (`_filter.pxd`), and windows in all channels without indices (`_across.pxd`), do with the numbers
+# What filtering (`filter.pxd`), and windows in all channels without indices (`across.pxd`), do with the numbers
 # themselves, compiled for each kind of them.
 from libc.string cimport memcpy
 

@@ -1,4 +1,4 @@
-# Packing: a block of cells brought into one run, in memory's own order. `_reach.pxd` says what for.
+# Packing: a block of cells brought into one run, in memory's own order. `reach.pxd` says what for.
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 

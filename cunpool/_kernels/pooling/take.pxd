@@ -1,4 +1,4 @@
-# Taking: what was reached is written out, every stride-th cell of a block's run. `_reach.pxd` says what for.
+# Taking: what was reached is written out, every stride-th cell of a block's run. `reach.pxd` says what for.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
