@@ -1,4 +1,4 @@
-"""Whole networks: their pooling and unpooling modules handed to cunpool, and taken back."""
+"""Whole networks: let cunpool compute their pooling and unpooling modules, and undo that."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     model : torch.nn.Module
         Changed in place: every ``torch.nn.MaxPool1d``, ``2d``, ``3d`` and ``torch.nn.MaxUnpool1d``, ``2d``, ``3d`` in
         it, and itself if it is one, computes with cunpool. Subclasses of these stay as they are, and so do calls of
-        functions, scripted modules, and modules with a `kernel_size` and such that cunpool does not take.
+        functions, scripted modules, and modules whose arguments cunpool refuses.
     index_format : {"plane", "window"}
-        With ``"window"``, indices take one byte each instead of eight (two in windows of more than 256 cells), on their
-        way from the network's pooling modules straight to its unpooling modules. They are no tensors then: whatever
-        else the network does with them is an error, and so is an unpooling with other windows, or to another size,
-        than those of the pooling. Give ``output_size``, the shape of what was pooled, where sizes are not multiples of
-        the stride.
+        With ``"window"``, indices take one byte each instead of eight, or two in windows of more than 256 elements.
+        Such indices are no tensors: they can only go from the network's pooling modules straight to its unpooling
+        modules. Any other use is an error. The unpooling must have the windows and the size of the pooling. Pass
+        ``output_size``, the shape of the pooling's input, where sizes are not multiples of the stride.
     verbose : bool
-        Whether to print what was replaced, and what was left and why.
+        Whether to print which modules were replaced, and why others were not.
 
     Returns
     -------
@@ -48,14 +47,14 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     Raises
     ------
     TypeError
-        If `model` is no module: a class of one, for example.
+        If `model` is no module, such as a module's class.
     ValueError
         If `index_format` is neither.
 
     Warns
     -----
     UserWarning
-        If cunpool computes nothing of the network afterwards, with the reason.
+        If no module of the network computes with cunpool afterwards. The message has the reason.
 
     See Also
     --------
@@ -64,16 +63,16 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
 
     Notes
     -----
-    Modules keep their identity, their class, their hooks and all of their state, and the network its names, its state
-    dict, its results and its gradients: only the ``forward`` of the instances is replaced. So libraries that choose
-    rules by the class of a module (Captum, SHAP) find the same ones. ``print(net)`` says ``by cunpool``.
+    Only the ``forward`` of the instances is replaced. Modules keep their identity, class, hooks and state. The network
+    keeps its names, state dict, results and gradients. Libraries that choose rules by the class of a module (Captum,
+    SHAP) choose the same rules. ``print(net)`` shows ``by cunpool``.
 
-    ``torch.compile``, ``torch.export``, ``torch.jit.trace``, ``torch.fx`` and ``torch.func`` take the network as they
-    take the original; ``torch.jit.script`` refuses it. Tensors on other devices than the CPU are PyTorch's.
+    ``torch.compile``, ``torch.export``, ``torch.jit.trace``, ``torch.fx`` and ``torch.func`` accept the network as
+    they accept the original. ``torch.jit.script`` refuses it. PyTorch computes tensors on other devices than the CPU.
 
-    A pickle of the whole network (``torch.save(model)``, not of its state dict) names cunpool's functions, so it needs
-    cunpool where it is loaded: `restore` the network first where that is not wanted. A module that is copied by
-    ``copy.copy`` alone, not ``copy.deepcopy``, computes with the arguments of the one that it was copied from.
+    A pickle of the whole network (``torch.save(model)``) names cunpool's functions, so loading it needs cunpool. To
+    avoid this, `restore` the network first, or save its state dict. A copy of a module by ``copy.copy`` computes with
+    the arguments of the original. A copy by ``copy.deepcopy`` has its own.
 
     Examples
     --------
@@ -102,7 +101,7 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
 
 
 def hand_over(model: torch.nn.Module, index_format: IndexFormat = "plane") -> tuple[Counter[str], list[str]]:
-    """Replace what can be replaced; return how many of each class, and what was left and why."""
+    """Replace the modules that can be replaced. Return their number for each class, and the reasons of the others."""
     codes = _geometry.is_window(index_format)
     replaced: Counter[str] = Counter()
     left = []
@@ -127,7 +126,7 @@ def hand_over(model: torch.nn.Module, index_format: IndexFormat = "plane") -> tu
 
 
 def _forward(n: int, module: torch.nn.Module, codes: bool) -> _forwards.Forward:
-    """What `module` is to compute."""
+    """The `forward` that `module` gets."""
     codes = codes and math.prod(_operators.lists(n, module.kernel_size, None, 0, 1)[0]) <= 1 << 16
     if hasattr(module, "return_indices"):
         return (_forwards.PoolToCodes if codes else _forwards.Pool)(n, module)
@@ -135,7 +134,7 @@ def _forward(n: int, module: torch.nn.Module, codes: bool) -> _forwards.Forward:
 
 
 def _refusal(n: int, module: torch.nn.Module) -> str:
-    """Why cunpool cannot do what `module` does; empty if it can."""
+    """Why cunpool cannot compute `module`; empty if it can."""
     if "forward" in vars(module) and not _is_accelerated(module):
         return "somebody else has replaced its forward"
     try:
@@ -146,7 +145,7 @@ def _refusal(n: int, module: torch.nn.Module) -> str:
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is no module."""
+    """Raise a TypeError unless `model` is a module."""
     if isinstance(model, type):
         raise TypeError(f"model must be a module, got the class {model.__name__}: pass an instance, {model.__name__}()")
     if not isinstance(model, torch.nn.Module):
@@ -168,7 +167,7 @@ def _report(replaced: Counter[str], left: list[str]) -> None:
 
 
 def _reasons(model: torch.nn.Module) -> Iterator[str]:
-    """What `accelerate` cannot reach in a network: one sentence for each class of modules."""
+    """One sentence for each class of modules with calls that `accelerate` cannot replace."""
     told = set()
     for module in model.modules():
         kind = type(module)
@@ -186,7 +185,7 @@ def _reasons(model: torch.nn.Module) -> Iterator[str]:
 
 
 def _called(code: Any, names: dict[str, Any]) -> set[str]:
-    """PyTorch's functions of pooling that some code calls; `names` are those of its file."""
+    """PyTorch's pooling functions that `code` calls; `names` are the globals of its module."""
     if code is None or any(getattr(names.get(name), "__name__", "").startswith("cunpool") for name in code.co_names):
         return set()
     inner = (_called(constant, names) for constant in code.co_consts if type(constant) is type(code))
@@ -200,9 +199,9 @@ def restore(model: Model, *, verbose: bool = False) -> Model:
     ----------
     model : torch.nn.Module
         Changed in place: every accelerated module in it, and itself if it is one, computes with PyTorch again. A module
-        of cunpool's becomes PyTorch's of the same name.
+        of cunpool becomes PyTorch's module of the same name.
     verbose : bool
-        Whether to print what was restored.
+        Whether to print the number of restored modules.
 
     Returns
     -------
@@ -231,7 +230,7 @@ def restore(model: Model, *, verbose: bool = False) -> Model:
             restored[type(module).__name__] += 1
             _take_back(module)
             module.__class__ = _OURS.get(type(module), type(module))
-            vars(module).pop("index_format", None)  # PyTorch's know one alone
+            vars(module).pop("index_format", None)  # PyTorch's modules have one format
     if verbose:
         print("restored:", ", ".join(f"{count} {name}" for name, count in sorted(restored.items())) or "nothing")
     return model

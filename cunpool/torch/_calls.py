@@ -1,4 +1,4 @@
-"""The kernels on the memory of tensors: what NumPy's front ends do, without a word to autograd."""
+"""The kernels on the memory of tensors, through the functions for NumPy arrays; autograd records nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cunpool._geometry import EvenWindow, IndexFormat, Shape, Size
 from cunpool.torch._tensors import BITS, array_of, format_of, num_threads, reword, tensor_of
 
 Spacing = tuple[Size, Size | None, Size]
-"""kernel_size, stride and padding: unpooling in PyTorch knows no dilation."""
+"""kernel_size, stride and padding: PyTorch's unpooling has no dilation."""
 
 _AFTER_DILATION = (
     "; after a pooling with dilation, pass dilation * (kernel_size - 1) + 1 as kernel_size, and the stride of the "
@@ -35,12 +35,12 @@ def max_pool(
     ceil_mode: bool,
     return_indices: bool,
     index_format: IndexFormat = "plane",
-) -> Any:  # a tensor, or two: `return_indices` says
-    """The maxima, and where they were."""
+) -> Any:  # a tensor, or two with `return_indices`
+    """The maxima, and their indices with `return_indices`."""
     dtype = getattr(input, "dtype", None)
     array = array_of(input, "input", dtype)
-    # Past the public function, for small calls: neither a dtype of indices nor a result is given.
-    options = index_format, None, None, num_threads(array), False  # of tensors the layout is a promise
+    # The private function is faster on small calls. Neither index_dtype nor out is given. (speed)
+    options = index_format, None, None, num_threads(array), False  # no warnings about the layout of tensors
     try:
         result: Any = pooling._max_pool(n, array, window, ceil_mode, return_indices, *options)
     except ValueError as error:
@@ -59,7 +59,7 @@ def max_pool_backward(
     window: EvenWindow,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
-    """What the windows give back to the cells that they chose, laid out as `indices` are."""
+    """Pooling's gradient, in the memory format of `indices`."""
     array, places = array_of(_like(grad, indices), "grad_output", grad.dtype), array_of(indices, "indices")
     threads = num_threads(array)
     result = POOL_BACKWARD[n](array, places, shape, *window, index_format=index_format, num_threads=threads)
@@ -75,7 +75,7 @@ def max_unpool(
     index_format: IndexFormat = "plane",
     dilation: Size = 1,
 ) -> torch.Tensor:
-    """The values at their places."""
+    """Zeros, with the values written at their indices."""
     dtype = getattr(input, "dtype", None)
     array, places = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
     if output_size is not None and type(output_size) is torch.Size:
@@ -92,7 +92,7 @@ def max_unpool(
         raise
     except IndexError as error:
         reword(error)
-        # The functions know no dilation, so what was pooled may be larger than they take it to be.
+        # The functions have no dilation, so the pooling's input may be larger than their default size.
         if dilation == 1 and index_format == "plane" and output_size is None and ";" not in str(error):
             error.args = (f"{error}{_AFTER_DILATION}",)
         raise
@@ -107,7 +107,7 @@ def max_unpool_backward(
     index_format: IndexFormat = "plane",
     dilation: Size = 1,
 ) -> torch.Tensor:
-    """What `grad` has at each place, laid out as `indices` are."""
+    """The elements of `grad` at `indices`, in the memory format of `indices`."""
     array, places = array_of(_like(grad, indices), "grad_output", grad.dtype, BITS), array_of(indices, "indices")
     threads = num_threads(array)
     result = UNPOOL_BACKWARD[n](
@@ -117,5 +117,5 @@ def max_unpool_backward(
 
 
 def _like(grad: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
-    """A gradient in the layout of the indices, whatever layout it came in, or none."""
+    """A gradient, converted to the memory format of the indices."""
     return grad.contiguous(memory_format=format_of(indices))

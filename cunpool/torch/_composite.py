@@ -1,6 +1,6 @@
-"""Pooling, unpooling and their gradients from PyTorch's own gather and scatter, which every transform can derive.
+"""Pooling, unpooling and their gradients by PyTorch's own gather and scatter, which every transform supports.
 
-They only use what legacy batches (``is_grads_batched=True``) have rules for: ``reshape`` and not ``flatten``.
+Legacy batches (``is_grads_batched=True``) have rules for few methods: for ``reshape``, but not for ``flatten``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Ints = Sequence[int]
 
 
 def places_of(indices: torch.Tensor, size: Ints, window: Sequence[Ints], index_format: str) -> torch.Tensor:
-    """Indices of either format as int64 indices into a plane of `size`."""
-    indices = indices.to(torch.int64)  # holds indices and the products below
+    """Plane indices in int64, from indices of either format, for planes of `size`."""
+    indices = indices.to(torch.int64)  # large enough for the products below
     if index_format == "plane":
         return indices
     kernel_size, stride, padding, dilation = window
@@ -31,7 +31,7 @@ def places_of(indices: torch.Tensor, size: Ints, window: Sequence[Ints], index_f
 
 
 def flat(n: int, tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` with its last `n` axes, the plane, as one."""
+    """`tensor` with its last `n` axes, the plane, merged into one axis."""
     return tensor.reshape(*tensor.shape[:-n], math.prod(tensor.shape[-n:]))
 
 
@@ -41,7 +41,7 @@ def gather(n: int, planes: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
 
 
 def gather_maxima(n: int, input: torch.Tensor, values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """The elements of `input` at `places`; a window outside the input keeps its value, and has no derivative."""
+    """The elements of `input` at `places`. A window outside the input keeps its value and has no derivative."""
     last = math.prod(input.shape[-n:]) - 1
     chosen = gather(n, input, places.clamp(0, last))
     return torch.where(chosen.isnan() | (chosen == values), chosen, values)

@@ -1,7 +1,7 @@
-"""Derivatives of the operators, and batches of them; importing this registers both.
+"""Derivatives and batching rules of the operators; importing this module registers both.
 
-Gradients are operators too, so that second derivatives work. Forward mode is refused: `_traced` calls PyTorch's own
-gather and scatter there, and no operator.
+Gradients are operators too, so that second derivatives work. The operators refuse forward mode: `_traced` calls
+PyTorch's own gather and scatter there.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _pool_with_indices_gradient(ctx: Any, grad: torch.Tensor, _: object) -> tupl
 def pool_gradient(
     grad: torch.Tensor, indices: torch.Tensor, size: Ints, window: Sequence[Ints], index_format: IndexFormat
 ) -> torch.Tensor:
-    """Pooling's gradient, which can be differentiated again, whoever watches it."""
+    """Pooling's gradient, which can be differentiated, traced and transformed."""
     n = len(size)
     if watcher(grad, indices) == TRANSFORM:
         return _composite.scatter_add(n, grad, places_of(indices, size, window, index_format), size)
@@ -64,7 +64,7 @@ def pool_gradient(
 def unpool_gradient(
     grad: torch.Tensor, indices: torch.Tensor, window: Sequence[Ints], index_format: IndexFormat
 ) -> torch.Tensor:
-    """Unpooling's gradient, which can be differentiated again, whoever watches it."""
+    """Unpooling's gradient, which can be differentiated, traced and transformed."""
     n = len(window[0])
     if watcher(grad, indices) == TRANSFORM:
         return _composite.gather(n, grad, places_of(indices, grad.shape[-n:], window, index_format))
@@ -83,19 +83,19 @@ def _unpool_gradient(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None,
 
 
 def _gather(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """The gradient of pooling's gradient, a sum of elements: each of them receives the gradient of the sum."""
+    """The gradient of pooling's gradient. The latter adds elements, so each receives the gradient of the sum."""
     _, *window, index_format = ctx.arguments
     return unpool_gradient(grad, ctx.saved_tensors[0], window, index_format), *(None,) * 7
 
 
 def _scatter_add(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """The gradient of unpooling's gradient, which may read an element more than once: gradients add up there."""
+    """The gradient of unpooling's gradient. The latter may read an element twice, so gradients are added."""
     (indices,) = ctx.saved_tensors
     *window, index_format = ctx.arguments
     n = len(window[0])
     size = ctx.shape[-n:]
     result = _composite.scatter_add(n, grad, places_of(indices, size, window, index_format), size)
-    if watcher(grad, indices) != TRANSFORM:  # batches know one layout alone
+    if watcher(grad, indices) != TRANSFORM:  # batches have one layout
         result = result.contiguous(memory_format=format_of(indices))
     return result, *(None,) * 6
 
@@ -107,7 +107,7 @@ max_unpool.register_autograd(_unpool_gradient, setup_context=_keep_indices)
 max_unpool_backward.register_autograd(_scatter_add, setup_context=_keep_indices)
 
 
-# Batches of calls, which are calls of larger batches.
+# Batching rules: a batch of calls is one call with a larger N.
 
 
 def _batched(operator: Any, n_tensors: int) -> Callable[..., Any]:
@@ -117,7 +117,7 @@ def _batched(operator: Any, n_tensors: int) -> Callable[..., Any]:
             tensors.append(tensor.expand(info.batch_size, *tensor.shape) if axis is None else tensor.movedim(axis, 0))
         n = len(arguments[n_tensors])
         lead = tensors[0].shape[: tensors[0].ndim - n - 1]
-        if len(lead) == 2:  # (N, C, *spatial), many times
+        if len(lead) == 2:  # a batch of (N, C, *spatial)
             tensors = [tensor.flatten(0, 1) for tensor in tensors]
         results = operator(*tensors, *arguments[n_tensors:])
         several = isinstance(results, tuple)
@@ -128,7 +128,7 @@ def _batched(operator: Any, n_tensors: int) -> Callable[..., Any]:
 
 
 def _without_forward_mode(operator: Any) -> Callable[..., Any]:
-    """The operator's autograd kernel; PyTorch's own gives zero for tangents, which would be silently wrong."""
+    """The operator's autograd kernel, with an error for tangents: PyTorch would silently return zero tangents."""
     kernel = make_autograd_impl(operator._opoverload, operator)
 
     def checked(keyset: Any, *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The direct way: kernels on a tensor's memory, gradients for autograd, and what PyTorch's own operators do faster."""
+"""Eager calls: kernels on a tensor's memory, gradients for autograd, and PyTorch's own operators where faster."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from cunpool.torch._derivatives import pool_gradient, unpool_gradient
 from cunpool.torch._tensors import format_of
 from cunpool.torch._watching import watcher
 
-# Below so many elements PyTorch's own pooling is faster, which has no arguments to take apart and no arrays to wrap:
-# for one thread and for more, by whether the input is channels-last and whether autograd takes part. Measured.
+# PyTorch's own pooling is faster on inputs with fewer elements, because it does not wrap arrays.
+# Keys: whether the input is channels-last, and whether autograd records. Values: one thread, several. (speed; measured)
 FEW = {
     (False, False): (1 << 12, 1 << 15),
     (False, True): (1 << 14, 1 << 16),
     (True, False): (1 << 15, 1 << 17),
     (True, True): (1 << 18, 1 << 18),
 }
-LEAST = 1 << 12  # few for any kind
+LEAST = 1 << 12  # the smallest entry of FEW
 THEIRS = {
     1: torch.max_pool1d_with_indices,
     2: torch._C._nn.max_pool2d_with_indices,
@@ -46,7 +46,7 @@ class _MaxPool(torch.autograd.Function):
     def forward(
         ctx: Any, input: torch.Tensor, call: tuple[int, EvenWindow, bool, bool, IndexFormat]
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        n, window, ceil_mode, return_indices, index_format = call  # one argument, for each takes its time
+        n, window, ceil_mode, return_indices, index_format = call  # one tuple: each argument takes time
         values, indices = _calls.max_pool(n, input.detach(), window, ceil_mode, True, index_format)
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
@@ -99,7 +99,7 @@ class _MaxUnpool(torch.autograd.Function):
 
 
 def _recorded(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a call; profilers see it by the name of the operator that does the same."""
+    """The result of a call, which profilers show under the name of the equivalent operator."""
     if not _profiler._is_profiler_enabled:
         return function(*arguments)
     with torch.profiler.record_function(f"cunpool::{function.__name__}"):
@@ -115,8 +115,8 @@ def max_pool(
     index_format: IndexFormat = "plane",
     recorded: bool = False,
 ) -> Any:
-    """Pooling over `n` spatial axes, the direct way unless somebody watches; for profilers it is `recorded`."""
-    # Speed: of a plain tensor these are all of `watcher`'s questions that matter to PyTorch's own pooling, and cheaper.
+    """Pooling over `n` spatial axes, by kernels unless it is traced. `recorded`: profilers already record it."""
+    # Speed: for plain tensors these checks replace `watcher`, whose other checks PyTorch's own pooling does not need.
     # While PyTorch traces, sizes are tensors.
     plain = type(input) is _TENSOR and not has_torch_function_unary(input)
     count = input.numel() if plain else -1
@@ -139,14 +139,14 @@ def max_pool(
         ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
     if return_indices is not False and return_indices is not True:
         return_indices = _geometry.flag("return_indices", return_indices)
-    # Windows that are dilated may have no cell, and PyTorch would write their gradients to places that there are not.
+    # A dilated window may have no element of the input: PyTorch would then write its gradient out of bounds.
     theirs = dilation == 1
     if not (type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int)):
         kernel_size = _size(n, "kernel_size", kernel_size)
         stride = stride if stride is None else _size(n, "stride", stride)
         padding, dilation = _size(n, "padding", padding), _size(n, "dilation", dilation)
         window = kernel_size, stride, padding, dilation
-        # PyTorch alone knows what to do with fewer sizes than axes.
+        # PyTorch accepts fewer sizes than axes, which the messages below refuse.
         theirs = dilation == 1 and all(type(size) is not tuple or len(size) == n for size in window)
     if index_format != "plane" and _geometry.is_window(index_format) and return_indices:
         theirs = False
@@ -154,16 +154,16 @@ def max_pool(
         theirs
         and plain
         and input.is_cpu
-        and not _runtime.forked()  # PyTorch's threads do not survive a fork, and it waits for them
+        and not _runtime.forked()  # after a fork, PyTorch would hang on threads that are gone
     ):
         try:
-            # As if it were 2d, PyTorch takes some 1d for channels-last; in 3d that has faults of its own, and gradients
-            # without a batch are refused in some layouts.
+            # PyTorch handles some 1d inputs as channels-last. In 3d, channels-last has faults, and PyTorch refuses
+            # gradients without a batch axis in some layouts. (correctness)
             if (count < LEAST or _are_few(input, count)) and (n == 2 or (input.is_contiguous() and input.ndim != 4)):
                 step = kernel_size if stride is None else stride
                 if ceil_mode:
                     results = THEIRS[n](input, kernel_size, step, padding, 1, True)
-                elif padding:  # each argument takes its time
+                elif padding:  # each argument takes time
                     results = THEIRS[n](input, kernel_size, step, padding)
                 else:
                     results = THEIRS[n](input, kernel_size, step)
@@ -180,17 +180,17 @@ def max_pool(
 
 
 def _size(n: int, name: str, size: Any) -> Any:
-    """A size, read once, for whoever computes; one for all axes where they have the same, for PyTorch is quicker."""
+    """A size, read once: one integer if all axes have the same, because PyTorch is faster then."""
     if type(size) is tuple and size == size[:1] * n and [*map(type, size)].count(int) == n:
         return size[0]
     return _geometry.hashable(name, size)
 
 
 def _are_few(input: torch.Tensor, count: int) -> bool:
-    """Whether PyTorch's own pooling of `count` elements, of this kind, is faster."""
+    """Whether PyTorch's own pooling is faster on `count` elements with this layout and gradient."""
     last = not input.is_contiguous() and format_of(input) is not torch.contiguous_format
     grad = input.requires_grad and torch.is_grad_enabled()
-    # Half-precision gradients of all channels at once are added one by one here.
+    # cunpool adds channels-last float16 gradients one element at a time. (speed)
     few = count < FEW[last, grad][torch.get_num_threads() > 1]
     return few or (last and grad and input.dtype is torch.float16)
 
@@ -204,7 +204,7 @@ def max_unpool(
     index_format: IndexFormat = "plane",
     recorded: bool = False,
 ) -> torch.Tensor:
-    """Unpooling over `n` spatial axes, the direct way unless somebody watches; for profilers it is `recorded`."""
+    """Unpooling over `n` spatial axes, by kernels unless it is traced. `recorded`: profilers already record it."""
     if has_torch_function_variadic(input, indices) or watcher(input, indices):
         return _traced.max_unpool(n, input, indices, window, output_size, index_format)
     if _profiler._is_profiler_enabled and not recorded:

@@ -1,4 +1,4 @@
-"""What `accelerate` puts into the ``forward`` of a module, whose class stays PyTorch's.
+"""Objects that `accelerate` stores as the ``forward`` of a module, whose class stays PyTorch's.
 
 Captum, SHAP and others choose rules by ``type(module)``, so the class has to stay. The ``forward`` of the instance is
 an object here: it is copied, pickled and replicated with the module, and removing it restores the module.
@@ -27,7 +27,7 @@ REFUSAL = (
 
 
 ATTRIBUTES = ("forward", "extra_repr", "__prepare_scriptable__")
-"""Of an accelerated module: what it computes, how it is printed, and what ``torch.jit.script`` calls first."""
+"""Replaced attributes of an accelerated module: its computation, its description, its hook for ``torch.jit.script``."""
 
 
 def refuse_to_be_scripted() -> NoReturn:
@@ -38,7 +38,7 @@ def refuse_to_be_scripted() -> NoReturn:
 
 
 class WindowIndices:
-    """Window codes, the window they belong to, and the size of the planes that were pooled."""
+    """Window codes, their window, and the size of the pooling's input planes."""
 
     def __init__(self, codes: torch.Tensor, window: list[list[int]], size: torch.Size) -> None:
         self.codes, self.window, self.size = codes, window, size
@@ -59,15 +59,15 @@ class Forward:
 
     @property
     def __code__(self) -> CodeType:
-        """Where it is defined, which ``torch.export`` reads of any ``forward``."""
+        """The code object, which ``torch.export`` reads from any ``forward``."""
         return type(self).__call__.__code__
 
     def install(self) -> None:
-        """Replace what the module computes, its description, and what ``torch.jit.script`` asks it for."""
+        """Replace the module's computation, its description and its hook for ``torch.jit.script``."""
         vars(self.module).update(zip(ATTRIBUTES, (self, self.describe, self.refuse_to_be_scripted), strict=True))
 
     def describe(self) -> str:
-        if is_dynamo_compiling():  # which cannot trace PyTorch's; `torch.vmap` asks for a name there
+        if is_dynamo_compiling():  # it cannot trace PyTorch's extra_repr, which `torch.vmap` calls
             return "by cunpool"
         return f"{type(self.module).extra_repr(self.module)}, by cunpool"
 
@@ -75,12 +75,12 @@ class Forward:
         refuse_to_be_scripted()
 
     def __call__(self, *arguments: Any) -> Any:
-        """PyTorch's own."""
+        """Call PyTorch's own ``forward``."""
         return type(self.module).forward(self.module, *arguments)
 
 
 class Pool(Forward):
-    """Pooling; tensors that are elsewhere than on the CPU are PyTorch's."""
+    """Pooling; PyTorch computes tensors on other devices than the CPU."""
 
     def __call__(self, input: torch.Tensor) -> Any:
         if _is_elsewhere(input):
@@ -91,7 +91,7 @@ class Pool(Forward):
 
 
 class Unpool(Forward):
-    """Unpooling; tensors that are elsewhere than on the CPU are PyTorch's."""
+    """Unpooling; PyTorch computes tensors on other devices than the CPU."""
 
     def __call__(
         self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
@@ -105,7 +105,7 @@ class Unpool(Forward):
 
 
 class PoolToCodes(Pool):
-    """Pooling that hands window codes to unpooling."""
+    """Pooling that returns window codes as its indices."""
 
     def describe(self) -> str:
         return f"{super().describe()}, index_format='window'"
@@ -120,7 +120,7 @@ class PoolToCodes(Pool):
 
 
 class UnpoolFromCodes(Unpool):
-    """Unpooling that opens the window codes of such a pooling."""
+    """Unpooling that reads the window codes of `PoolToCodes`."""
 
     def describe(self) -> str:
         return f"{super().describe()}, index_format='window'"
@@ -128,7 +128,7 @@ class UnpoolFromCodes(Unpool):
     def __call__(
         self, input: torch.Tensor, indices: Any, output_size: Sequence[SupportsIndex] | None = None
     ) -> torch.Tensor:
-        if not isinstance(indices, WindowIndices):  # from elsewhere: they are indices into the plane
+        if not isinstance(indices, WindowIndices):  # plane indices, not from PoolToCodes
             return super().__call__(input, indices, output_size)
         module = self.module
         window = module.kernel_size, module.stride, module.padding
@@ -143,11 +143,11 @@ class UnpoolFromCodes(Unpool):
         return _eager.max_unpool(self.n, input, indices.codes, window, output_size, "window")
 
     def _check_size(self, input: torch.Tensor, window: list[list[int]], before: torch.Size, output_size: Any) -> None:
-        """Refuse to unpool to another size than that `before` pooling, where both are known."""
+        """Refuse to unpool to another size than the one `before` pooling, if both are known."""
         if output_size is None:
             axes = zip(input.shape[-self.n :], *window[:3], strict=True)
             output_size = [(pooled - 1) * stride - 2 * padding + kernel for pooled, kernel, stride, padding in axes]
-        elif not watcher(input):  # then sizes may be of NumPy's or PyTorch's numbers
+        elif not watcher(input):  # sizes may be NumPy's or PyTorch's integers
             output_size = _geometry.entries("output_size", output_size)
         size, full = [*before], [*output_size][-self.n :]
         # Sizes may be symbols while PyTorch traces or exports; a code names the element of its window at any size.

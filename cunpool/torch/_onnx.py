@@ -1,8 +1,8 @@
 """ONNX files with one ``MaxPool`` for each pooling and one ``MaxUnpool`` for each unpooling.
 
-PyTorch counts indices within a plane, ONNX through the whole tensor. A pooling's indices are translated to PyTorch's by
-a remainder; an unpooling to the size that was pooled takes what is in front of that, so in most networks the remainders
-lead nowhere and are dropped by the exporter.
+PyTorch counts indices within a plane, ONNX through the whole tensor. A remainder translates a pooling's indices to
+PyTorch's. An unpooling to the size of the pooling's input uses ONNX's indices directly, from before the remainder. So
+in most networks the remainders are unused, and the exporter drops them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 from cunpool.torch import _accelerate, _traced
 
-# Where a value of PyTorch's indices keeps what ONNX counted, and the size of the plane that was pooled.
+# Key in the metadata of a value with PyTorch's indices: ONNX's indices, and the size of the pooling's plane.
 _ORIGIN = "cunpool.origin"
 
 Ints = Sequence[int]
@@ -26,24 +26,24 @@ Ints = Sequence[int]
 def export_onnx(
     model: torch.nn.Module, args: tuple[Any, ...], path: str | os.PathLike[str] | None = None, **options: Any
 ) -> torch.onnx.ONNXProgram | None:
-    """Write a network as an ONNX file that has its max pooling and unpooling as what they are.
+    """Write a network as an ONNX file with one node for each max pooling and unpooling.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Stays as it is: a copy of it is accelerated and exported.
+        The network, which stays unchanged: a copy is accelerated and exported.
     args : tuple
         Example inputs.
     path : str or path-like, optional
         Where to write the file.
     **options
-        Of ``torch.onnx.export`` [1]_: ``dynamic_shapes``, ``input_names``, ``external_data`` and the like. A
+        Options of ``torch.onnx.export`` [1]_, such as ``dynamic_shapes``, ``input_names`` and ``external_data``. A
         ``custom_translation_table`` is added to `onnx_translation_table`.
 
     Returns
     -------
     torch.onnx.ONNXProgram
-        What ``torch.onnx.export`` returns.
+        The result of ``torch.onnx.export``.
 
     Raises
     ------
@@ -52,15 +52,15 @@ def export_onnx(
     TypeError
         If `model` is no module, or a scripted or traced one.
     ValueError
-        With ``dynamo=False``, and if ONNX cannot say it: window codes, dilation in unpooling, and `ceil_mode` with
-        dynamic spatial sizes where strides and padding are larger than the windows. The layer is named.
+        With ``dynamo=False``. Also for operations that ONNX lacks: window codes, dilation in unpooling, and `ceil_mode`
+        with dynamic spatial sizes if stride plus padding is larger than the window. The message names the layer.
 
     Notes
     -----
-    ``torch.onnx.export`` takes an accelerated network too, and writes what it writes for PyTorch's own modules.
+    ``torch.onnx.export`` accepts an accelerated network too, and writes the same nodes as for PyTorch's own modules.
 
-    ONNX Runtime unpools float32 alone. The reference evaluator of the onnx package differs from ONNX Runtime where
-    ``output_shape`` is not the default size; ONNX Runtime gives PyTorch's numbers.
+    ONNX Runtime unpools only float32. The reference evaluator of the onnx package differs from ONNX Runtime if
+    ``output_shape`` is not the default size. ONNX Runtime gives PyTorch's numbers.
 
     References
     ----------
@@ -100,11 +100,11 @@ def export_onnx(
 
 
 class _Unsayable(ValueError):
-    """What ONNX has no words for."""
+    """An operation that ONNX cannot express."""
 
 
 def _layer(error: BaseException) -> str:
-    """The node that the exporter was at."""
+    """Name of the node that the exporter could not translate."""
     cause: BaseException | None = error
     while cause is not None:
         text = str(cause)
@@ -115,12 +115,12 @@ def _layer(error: BaseException) -> str:
 
 
 def onnx_translation_table() -> dict[Any, Callable[..., Any]]:
-    """Return what `export_onnx` gives to ``torch.onnx.export`` as its ``custom_translation_table``.
+    """Return the ``custom_translation_table`` that `export_onnx` passes to ``torch.onnx.export``.
 
     Returns
     -------
     dict
-        The operators of ``torch.ops.cunpool``, and PyTorch's own of the same kind, with their translations.
+        Translations of the operators of ``torch.ops.cunpool`` and of PyTorch's pooling and unpooling operators.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _pool(
     known = all(isinstance(size, int) for size in spatial)
     unbatched = len(input.shape) == n + 1
     after = [*padding]
-    if ceil_mode and known:  # padding behind says the same, where ONNX's rule keeps windows that start behind the input
+    if ceil_mode and known:  # as padding: ONNX's ceil_mode keeps windows that start past the end
         sizes = zip(spatial, kernel_size, stride, padding, dilation, strict=True)
         after = [_overhang(*axis) for axis in sizes]
     elif ceil_mode:
@@ -187,7 +187,7 @@ def _pool(
 
 
 def _overhang(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """How far behind an axis its last window reaches in ceil mode."""
+    """Number of elements by which the last window extends past the end of an axis in ceil mode."""
     reach = dilation * (kernel - 1) + 1
     windows = (size + 2 * padding - reach + stride - 1) // stride + 1
     windows = min(windows, (size + padding + stride - 1) // stride)
@@ -225,11 +225,11 @@ def _unpool(
         output = op.Add(op.Mul(op.Shape(input, start=-n), _ints(*stride)), rest)
     elif known:
         output = [*output_size]
-        # ONNX Runtime refuses a size below the one that follows from these, so that one is made to follow.
+        # ONNX Runtime refuses a size below the default, so larger padding reduces the default. (correctness)
         over = [(m - 1) * s + k - size for m, s, k, size in zip(pooled, stride, kernel_size, output, strict=True)]
         pads = [max(o, 0) // 2 for o in over] + [max(o, 0) - max(o, 0) // 2 for o in over]
     else:
-        pads = [*padding, *(p + s - 1 for p, s in zip(padding, stride, strict=True))]  # the least that may be asked for
+        pads = [*padding, *(p + s - 1 for p, s in zip(padding, stride, strict=True))]  # for the smallest legal size
         one = _ints(1)
         output = op.Concat(*(_ints(s) if isinstance(s, int) else op.Reshape(s, one) for s in output_size), axis=0)
     size = _ints(*output) if known else output
@@ -241,7 +241,7 @@ def _unpool(
 
 
 def _through_the_tensor(n: int, indices: Any, lead: Any, size: Any) -> Any:
-    """PyTorch's indices as ONNX counts them: through all planes of `size`."""
+    """PyTorch's indices converted to ONNX's, which count through all planes of `size`."""
     from onnxscript import opset18 as op
 
     planes = op.ReduceProd(lead, keepdims=0)
@@ -259,14 +259,14 @@ def _their_pool(
     dilation: Ints = (1,),
     ceil_mode: bool = False,
 ) -> tuple[Any, Any]:
-    """PyTorch's own pooling, whose lists may have one entry for all axes, or none for the strides."""
+    """PyTorch's own pooling: a list may have one entry for all axes, and the list of strides may be empty."""
     window = kernel_size, stride or kernel_size, padding, dilation
     kernel_size, stride, padding, dilation = ([*sizes] * n if len(sizes) == 1 else [*sizes] for sizes in window)
     return _pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def _their_unpool(input: Any, indices: Any, output_size: Sequence[Any], *_: Any) -> Any:
-    """PyTorch's own unpooling, which knows of no windows: here they have one cell."""
+    """PyTorch's own unpooling, which has no windows: here they have one element."""
     ones = (1,) * len(output_size)
     return _unpool(input, indices, ones, ones, (0,) * len(ones), ones, output_size)
 

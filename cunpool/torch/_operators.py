@@ -25,7 +25,7 @@ Ints = Sequence[int]
 
 
 def lists(n: int, kernel_size: Size, stride: Size | None, padding: Size, dilation: Size) -> list[list[int]]:
-    """A window as the operators take it: one entry for each axis."""
+    """The window arguments of the operators: lists with one entry for each axis."""
     stride = kernel_size if stride is None else stride
     named = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
     return [
@@ -35,7 +35,7 @@ def lists(n: int, kernel_size: Size, stride: Size | None, padding: Size, dilatio
 
 
 def _integers(name: str, value: Any) -> int | tuple[int, ...]:
-    """A size, or some; the plainest forms in the plainest words, for the compiler reads this too."""
+    """An integer or a tuple of integers. The first test is simple code that the compiler can trace."""
     if type(value) in (tuple, list) and all(type(size) is int for size in value):
         return tuple(value)
     return _geometry.hashable(name, value)
@@ -123,15 +123,15 @@ def max_unpool_backward(
 
 
 def _exactly(tensor: torch.Tensor, memory_format: torch.memory_format) -> torch.Tensor:
-    """In the format that the fake kernels promise."""
+    """Convert to the memory format that the fake kernels return."""
     return tensor.contiguous(memory_format=memory_format)
 
 
-# What comes out: shapes, dtypes and layouts, where sizes may be symbols.
+# Fake kernels compute shapes, dtypes and layouts. Sizes may be symbols.
 
 
 def _are_numbers(*shapes: Ints) -> bool:
-    """Whether no size is a symbol: the rules for arrays can be checked then, and in the real call otherwise."""
+    """Whether no size is a symbol, so that the fake kernel can check shapes. Otherwise the real call checks them."""
     return all(type(size) is int for shape in shapes for size in shape)
 
 
@@ -150,7 +150,7 @@ def _spatial(tensor: torch.Tensor, kernel_size: Ints) -> Ints:
 def _pooled(
     input: torch.Tensor, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> torch.Tensor:
-    if _are_numbers(input.shape):  # refuses what does not fit
+    if _are_numbers(input.shape):  # raises an error if the windows do not fit
         window = map(tuple, (kernel_size, stride, padding, dilation))
         try:
             _geometry.pooling(len(kernel_size), tuple(input.shape), *window, ceil_mode, False)
@@ -160,7 +160,7 @@ def _pooled(
     sizes = []
     for size, k, s, p, d in zip(_spatial(input, kernel_size), kernel_size, stride, padding, dilation, strict=True):
         pooled = (size + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
-        if ceil_mode:  # windows that start behind the input are not kept
+        if ceil_mode:  # windows that start past the end of the input are dropped
             pooled = torch.sym_min(pooled, (size + p + s - 1) // s)
         torch._check(pooled >= 1, lambda: "the windows do not fit")
         sizes.append(pooled)

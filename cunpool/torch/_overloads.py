@@ -11,7 +11,7 @@ from cunpool._geometry import IndexFormat, Size
 
 
 class MaxPool(Protocol):
-    """The signature of pooling: `return_indices` is left out or False, True by name, True in its place, or unknown."""
+    """The signature of pooling: `return_indices` is omitted or False, True by name, True by position, or unknown."""
 
     @overload
     def __call__(
@@ -68,5 +68,5 @@ class MaxPool(Protocol):
 
 
 def typed_pool(function: Callable[..., Any]) -> MaxPool:
-    """`function` itself, which type checkers take for one of that signature."""
+    """`function` itself, to which type checkers give that signature."""
     return cast(MaxPool, function)

@@ -1,8 +1,8 @@
-"""Calls of ``torch.nn.functional`` served by cunpool: what they look up in PyTorch is replaced while a scope is open.
+"""Calls of ``torch.nn.functional`` served by cunpool: names in PyTorch are replaced while a scope is open.
 
 ``torch.nn.functional.max_pool2d`` looks up ``torch.max_pool2d`` at each call, and the other functions and the modules
-do the same. So a name that was bound early is reached, and other operators cost nothing. PyTorch serves whatever the
-functions here decline, so that its errors keep their type and text.
+do the same. So functions imported before the scope are served too, and other operators cost nothing. PyTorch serves
+each call that the functions here decline, so that its errors keep their type and text.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ FEW_UNPOOLED = 1 << 14
 
 _depth: ContextVar[int] = ContextVar("cunpool.torch.patched", default=0)
 _lock = threading.Lock()
-# A forked child may have this lock's memory, but not the thread that held it.
+# A forked child has a copy of this lock, but not the thread that held it. (correctness)
 getattr(os, "register_at_fork", lambda **_: None)(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
 )
 
 
 class _Counts:
-    """How many scopes of all threads are open, and how many of them are `patch`'s, which hold for every thread."""
+    """Numbers of open scopes: of all threads, and of `patch`, whose scopes hold for every thread."""
 
     scopes = 0
     process = 0
 
 
 def _is_ours(*tensors: Any) -> bool:
-    """Whether the tensors are plain floats on the CPU, and PyTorch has to see none of them."""
+    """Whether the tensors are plain floats on the CPU, and PyTorch records or transforms none of them."""
     for tensor in tensors:
         if type(tensor) not in _PLAIN or not tensor.is_cpu or tensor.layout is not torch.strided:
             return False
@@ -59,12 +59,12 @@ def _is_ours(*tensors: Any) -> bool:
 
 
 def _is_cast(tensor: torch.Tensor) -> bool:
-    """Whether autocast may compute in another dtype: it does for unpooling and for pooling in 3d."""
+    """Whether autocast may compute in another dtype, as it does for unpooling and for 3d pooling."""
     return tensor.dtype in _HALVES and torch.is_autocast_enabled("cpu")
 
 
 def _sizes(n: int, value: Any) -> Any:
-    """A size as both libraries understand it: one integer, or one for each axis; an empty one is None."""
+    """A size in a form that both libraries accept: one integer, or one for each axis. An empty size becomes None."""
     if type(value) is int:
         return value
     if isinstance(value, (tuple, list)) and len(value) in (0, 1, n) and all(type(size) is int for size in value):
@@ -73,7 +73,7 @@ def _sizes(n: int, value: Any) -> Any:
 
 
 def _pooling(n: int, has_indices: bool) -> Callable[..., Any]:
-    """A function with the arguments of PyTorch's pooling, which returns None for a call that PyTorch has to serve."""
+    """A function with the arguments of PyTorch's pooling; it returns None for a call that PyTorch has to serve."""
 
     def serve(
         input: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False
@@ -92,7 +92,7 @@ def _pooling(n: int, has_indices: bool) -> Callable[..., Any]:
 
 
 def _unpooling(n: int) -> Callable[..., torch.Tensor | None]:
-    """A function with the arguments of PyTorch's unpooling, which returns None for a call that PyTorch has to serve."""
+    """A function with the arguments of PyTorch's unpooling; it returns None for a call that PyTorch has to serve."""
 
     def serve(input: Any, indices: Any, output_size: Any, *spacing: Any) -> torch.Tensor | None:
         if type(input) not in _PLAIN or type(count := input.numel()) is not int:  # while PyTorch traces
@@ -102,12 +102,12 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor | None]:
             return None
         if indices.dtype is not torch.int64 or _is_cast(input) or torch.are_deterministic_algorithms_enabled():
             return None
-        # The stride and padding of 3d PyTorch checks and does not use.
+        # In 3d, PyTorch checks the stride and padding but does not use them.
         size, *others = (_sizes(n, value) for value in (output_size, *spacing))
         if {*map(type, (size, *others))} != {tuple} or len(others) != (n == 3) * 2 or (others and min(others[0]) < 1):
             return None
         windows = [_window_between(*sizes) for sizes in zip(input.shape[-n:], size, strict=True)]
-        # Integers, where all axes agree, take less time to check.
+        # One integer for all axes takes less time to check. (speed)
         window: Any = windows[0] if windows.count(windows[0]) == n else tuple(zip(*windows, strict=True))
         token = _warn.SILENT.set(True)  # PyTorch's unpooling has no warnings
         try:
@@ -121,8 +121,8 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor | None]:
 def _window_between(pooled: int, full: int) -> tuple[int, int, int]:
     """Return a kernel_size, stride and padding that unpool `pooled` windows to `full` elements.
 
-    PyTorch hands on the size alone. Windows side by side are the fastest, and the most frequent. Indices outside their
-    windows are put where they belong all the same.
+    PyTorch passes only the size. Windows without gap or overlap are the fastest and the most frequent. An index outside
+    its window is still written to its element.
     """
     if full == pooled - 1:
         return 2, 1, 1
@@ -132,13 +132,13 @@ def _window_between(pooled: int, full: int) -> tuple[int, int, int]:
 
 
 def _replacement(original: Callable[..., Any], serve: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in `original`'s place while a scope is open."""
+    """The function that replaces `original` while a scope is open."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         if _Counts.process or _depth.get() > 0:
             try:
                 result = serve(*arguments, **keywords)
-            except _REFUSALS:  # PyTorch says what is wrong with the call
+            except _REFUSALS:  # PyTorch raises its own error for the call
                 result = None
             if result is not None:
                 return result
@@ -146,7 +146,7 @@ def _replacement(original: Callable[..., Any], serve: Callable[..., Any]) -> Cal
 
     call.__name__ = call.__qualname__ = original.__name__
     call.__module__, call.__doc__ = original.__module__, original.__doc__
-    call._torchdynamo_inline = original  # type: ignore[attr-defined]  # by which the compiler takes it for the original
+    call._torchdynamo_inline = original  # type: ignore[attr-defined]  # torch.compile inlines the original
     return call
 
 
@@ -165,7 +165,7 @@ _REPLACEMENTS = [_replacement(original, each[2]) for original, each in zip(_ORIG
 
 
 def _exchange(before: list[Any], after: list[Any]) -> None:
-    """Put `after` where `before` are; a name that somebody else has replaced stays theirs."""
+    """Replace the functions `before` by `after`, except under names that other code has replaced."""
     for (owner, name, _), expected, new in zip(_NAMES, before, after, strict=True):
         if getattr(owner, name) is expected:
             setattr(owner, name, new)
@@ -176,7 +176,7 @@ def _open(process: bool) -> None:
 
     with _lock:
         if not _Counts.scopes:
-            # Builds the compiler's table of builtins, before it could list the replacements instead.
+            # Build the compiler's table of builtins now: later it would list the replacements. (correctness)
             for replacement, original in zip(_REPLACEMENTS, _ORIGINALS, strict=True):
                 _builtins._register_builtin(replacement, _builtins._find_builtin(original))
             _exchange(_ORIGINALS, _REPLACEMENTS)
@@ -197,8 +197,8 @@ def _close(process: bool) -> None:
 class patched(ContextDecorator):  # a context manager, named as `torch.no_grad` is
     """Let cunpool serve the max pooling and unpooling of ``torch.nn.functional`` in one thread.
 
-    A context manager, and a decorator of functions, as ``torch.no_grad``. It holds for the thread that enters it, and
-    for code of other libraries that this thread calls.
+    Use it as a context manager or as a decorator of functions, like ``torch.no_grad``. It holds for the thread that
+    enters it, and for code of other libraries that this thread calls.
 
     See Also
     --------
@@ -207,14 +207,15 @@ class patched(ContextDecorator):  # a context manager, named as `torch.no_grad` 
 
     Notes
     -----
-    Served are ``max_pool1d``, ``2d``, ``3d`` and ``max_unpool1d``, ``2d``, ``3d`` of ``torch.nn.functional``, under
-    names bound before too, the modules that call them, and ``torch.max_pool1d``, ``2d``, ``3d``. The tensors are dense
-    ones of float16, bfloat16, float32 or float64 on the CPU. Gradients flow as in `max_pool2d`.
+    Cunpool serves ``max_pool1d``, ``2d``, ``3d`` and ``max_unpool1d``, ``2d``, ``3d`` of ``torch.nn.functional``.
+    Names imported before the scope are served too, and so are the modules that call these functions. The functions
+    ``torch.max_pool1d``, ``2d``, ``3d`` are served as well. Tensors must be dense, on the CPU, and of float16,
+    bfloat16, float32 or float64. Gradients flow as in `max_pool2d`.
 
-    PyTorch serves everything else: small inputs, on which it is faster, other devices, dtypes and subclasses, calls
-    that are compiled, exported, traced or transformed, and calls that cunpool refuses, so that errors are PyTorch's.
-    Not reached are ``torch.ops.aten``, scripted code, and ``torch.max_pool2d`` bound before by
-    ``from torch import max_pool2d``.
+    PyTorch serves everything else: other devices, dtypes and subclasses, and small inputs, on which it is faster. It
+    also serves calls that are compiled, exported, traced or transformed. Calls that cunpool refuses raise PyTorch's
+    errors. ``torch.ops.aten``, scripted code, and ``torch.max_pool2d`` imported earlier by
+    ``from torch import max_pool2d`` always run in PyTorch.
 
     Examples
     --------
@@ -238,12 +239,11 @@ class patched(ContextDecorator):  # a context manager, named as `torch.no_grad` 
 def patch() -> None:
     """Let cunpool serve the max pooling and unpooling of ``torch.nn.functional`` in every thread, until `unpatch`.
 
-    Calls are counted: each needs an `unpatch` of its own. A process that is forked has it too, one that is spawned has
-    not.
+    Calls are counted: each needs an `unpatch` of its own. A forked process inherits the patch, a spawned one does not.
 
     See Also
     --------
-    patched : The same for one thread and one block; says what is served.
+    patched : The same for one thread and one block, with a list of the functions.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def patch() -> None:
 
 
 def unpatch() -> None:
-    """Undo one call of `patch`; does nothing if all of them are undone.
+    """Undo one call of `patch`. Without an open call, nothing happens.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Elements at indices: NumPy's kernel on the memory of tensors, and PyTorch's own gather where it watches.
+"""Elements at indices: a kernel on the memory of tensors, or PyTorch's own gather in traced and transformed calls.
 
-Both need no operator of their own: what PyTorch compiles, exports or transforms is a gather that it derives itself.
+No operator is registered for this, because PyTorch compiles, exports and differentiates its own gather.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Given = tuple[Size | None, Size | None, Size, Size]
 
 
 class _TakeAt(torch.autograd.Function):
-    """Taking whose gradient adds."""
+    """Taking elements. The gradient adds where an element is taken more than once."""
 
     @staticmethod
     def forward(
@@ -42,7 +42,7 @@ class _TakeAt(torch.autograd.Function):
             return None, None, None
         (indices,) = ctx.saved_tensors
         shape, call = ctx.geometry
-        if torch.is_grad_enabled() or watcher(grad, indices):  # for a second derivative, or several at once
+        if torch.is_grad_enabled() or watcher(grad, indices):  # a second derivative, or a batch of gradients
             return _scatter_added(grad, indices, shape, *call), None, None
         return _eager._recorded(take_at_backward, grad, indices, shape, *call), None, None
 
@@ -55,7 +55,7 @@ def take_at(
     index_format: IndexFormat,
     recorded: bool = False,
 ) -> torch.Tensor:
-    """Taking over `n` spatial axes; for profilers it is `recorded`."""
+    """Taking over `n` spatial axes. `recorded`: whether profilers record it already."""
     if has_torch_function((input, indices)):
         function, rest = _traced.PUBLIC[f"take_at{n}d"], {"dilation": window[3], "index_format": index_format}
         return handle_torch_function(function, (input, indices), input, indices, *window[:3], **rest)
@@ -88,20 +88,20 @@ def _take_at(
 def take_at_backward(
     grad: torch.Tensor, indices: torch.Tensor, shape: Shape, n: int, window: Given, index_format: IndexFormat
 ) -> torch.Tensor:
-    """The sums of what `grad` gives back to each element, by pooling's gradient where that takes such sizes."""
+    """The sum of `grad` at each element, by pooling's gradient if that supports the sizes."""
     if grad.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         fixed: Fixed | None
         if index_format == "window":
             fixed = _geometry.window(*window)  # type: ignore[arg-type]
         elif (fixed := _window_between(n, shape, tuple(indices.shape))) and indices.element_size() < 4:
-            indices = indices.to(torch.int64)  # no warning that a small dtype cannot count to a window made up
+            indices = indices.to(torch.int64)  # no warning about small dtypes: the window is made up
         if fixed and _is_pooling(n, shape, tuple(grad.shape), fixed):
             return _calls.max_pool_backward(n, grad, indices, shape, fixed, index_format)  # type: ignore[arg-type]
     return _scatter_added(grad, indices, shape, n, window, index_format)
 
 
 def _window_between(n: int, shape: Shape, pooled: Shape) -> Fixed | None:
-    """Windows by which pooling `shape` would give `pooled`; None where there are none."""
+    """Windows with which pooling `shape` gives `pooled`, or None."""
     if any(count > size for count, size in zip(pooled[-n:], shape[-n:], strict=True)):
         return None
     return *_geometry.window_between(shape[-n:], pooled[-n:]), 0, 1
@@ -135,7 +135,7 @@ def _scatter_added(
 def _places(
     indices: torch.Tensor, shape: torch.Size | Shape, n: int, window: Given, index_format: IndexFormat
 ) -> torch.Tensor:
-    """Indices in the plane, as PyTorch takes them; one behind the plane for a code that names none of its elements."""
+    """Plane indices in int64. A code without an element of the plane becomes the index just past the plane's end."""
     if len(shape) not in (n + 1, n + 2):
         raise ValueError(f"input must have {n + 1} or {n + 2} axes, (C, *spatial) or (N, C, *spatial), got {shape}")
     if indices.ndim != len(shape) or indices.shape[:-n] != shape[:-n]:

@@ -1,4 +1,4 @@
-"""Tensors and arrays: the same memory in both directions, and how tensors are laid out."""
+"""Arrays on the memory of tensors, tensors on the memory of arrays, and memory formats."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cunpool import _arrays, _threads
 from cunpool._arrays import Array
 from cunpool._remedies import ONE_PADDING
 
-# Arrays of fewer bytes than this are not worth a second thread.
+# Arrays of fewer bytes than this use one thread. (speed)
 SMALL = 1 << 13
-# Bits are all that unpooling needs of a bfloat16.
+# Unpooling copies the bits of bfloat16, so it uses a dtype of the same size.
 BITS = np.dtype(np.int16)
 
 _BFLOAT16 = torch.bfloat16
@@ -23,9 +23,9 @@ _BFLOAT16 = torch.bfloat16
 def array_of(
     tensor: torch.Tensor, name: str, dtype: torch.dtype | None = None, bfloat16: np.dtype[Any] = _arrays.BFLOAT16
 ) -> Array:
-    """The array that is `tensor`'s memory; NumPy has no bfloat16, so that is viewed as the dtype `bfloat16`.
+    """An array on `tensor`'s memory. NumPy has no bfloat16, so such a tensor is viewed as the dtype `bfloat16`.
 
-    The `dtype` is what the caller has read, where it may be bfloat16.
+    The caller passes the tensor's `dtype` if it may be bfloat16.
     """
     try:
         if dtype is _BFLOAT16:
@@ -38,7 +38,7 @@ def array_of(
 def _unusual(
     tensor: torch.Tensor, name: str, dtype: torch.dtype | None, bfloat16: np.dtype[Any], error: Exception
 ) -> Array:
-    """What to do with what has no memory that NumPy can share: mostly, to say so."""
+    """An array for a tensor that NumPy cannot share directly, or an error that names the reason."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
     if tensor.device.type != "cpu":
@@ -46,19 +46,19 @@ def _unusual(
     if tensor.layout is not torch.strided or tensor.is_quantized:
         kind = "a quantized tensor" if tensor.is_quantized else f"one with the layout {tensor.layout}"
         raise ValueError(f"{name} must be a dense tensor, got {kind} on the device {tensor.device}")
-    if tensor.requires_grad:  # as indices never should: there will be a message about their dtype
+    if tensor.requires_grad:  # indices of floats: their dtype is refused later
         return array_of(tensor.detach(), name, dtype, bfloat16)
-    if tensor.is_conj() or tensor.is_neg():  # the memory holds something else than the tensor says
+    if tensor.is_conj() or tensor.is_neg():  # the memory has no conjugation or negation yet
         return array_of(tensor.resolve_conj().resolve_neg(), name, dtype, bfloat16)
     if tensor._is_zerotensor():  # PyTorch's zeros without memory
         return array_of(torch.zeros_like(tensor), name, dtype, bfloat16)
-    if tensor.dtype is _BFLOAT16:  # which NumPy does not know by name
+    if tensor.dtype is _BFLOAT16:  # NumPy has no such dtype
         raise TypeError(f"{name} must be of integers, got {tensor.dtype}") from None
     raise TypeError(f"{name} must be a tensor that NumPy can read, got one of {tensor.dtype}: {error}") from None
 
 
 def tensor_of(array: Array, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """The tensor that is `array`'s memory, or a copy: contiguous or channels-last, as PyTorch's results are."""
+    """A tensor on `array`'s memory, or a copy: contiguous or channels-last, like PyTorch's results."""
     tensor = torch.from_numpy(array.view(np.int16)).view(dtype) if dtype is _BFLOAT16 else torch.from_numpy(array)
     return tensor if tensor.is_contiguous() else tensor.contiguous(memory_format=format_of(tensor))
 
@@ -73,26 +73,26 @@ def format_of(tensor: torch.Tensor) -> torch.memory_format:
 
 
 def reword(error: Exception) -> None:
-    """Let a message about arrays name PyTorch's methods, where NumPy's functions fail on tensors."""
+    """Replace NumPy's functions in an error message by PyTorch's methods."""
     text = re.sub(r"numpy\.moveaxis\((\w+), ", r"\1.movedim(", str(error))
     error.args = (re.sub(r"; (a pair|pairs) .*", f"; {ONE_PADDING}", text),)
 
 
 def check_indices_shape(input: torch.Tensor, indices: torch.Tensor) -> None:
-    """Refuse indices of unpooling that have another shape than the values."""
+    """Raise a ValueError if the indices of unpooling have another shape than the values."""
     if indices.shape != input.shape:
         raise ValueError(f"indices must have the shape of input, {tuple(input.shape)}, got {tuple(indices.shape)}")
 
 
 def check_indices_dtype(indices: torch.Tensor) -> None:
-    """Refuse indices that are no integers."""
+    """Raise a TypeError if the indices are no integers."""
     if indices.is_floating_point() or indices.is_complex() or indices.dtype is torch.bool:
         raise TypeError(f"indices must be of integers, got {indices.dtype}")
 
 
 def num_threads(array: Array) -> int:
-    """How many threads the work on `array` may use: as many as PyTorch may, and no more than cunpool may."""
-    # To ask takes a system call, too long where one thread will do.
+    """The number of threads for a call on `array`: the smaller one of PyTorch's and cunpool's numbers."""
+    # PyTorch's number takes a system call, so small arrays do without it. (speed)
     if array.nbytes < SMALL or (threads := torch.get_num_threads()) == 1:
         return 1
     return _threads.Ceiling(min(threads, _threads.get_num_threads()))

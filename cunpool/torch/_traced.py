@@ -1,4 +1,4 @@
-"""Calls that PyTorch watches: compiled, exported, traced or transformed. They take the same way at every size."""
+"""Calls that are compiled, exported, traced or transformed. Their operators do not depend on sizes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from cunpool.torch._composite import places_of
 from cunpool.torch._tensors import check_indices_dtype, check_indices_shape
 from cunpool.torch._watching import TRANSFORM, watcher
 
-# By name, the public functions: what modes and subclasses are told of.
+# The public functions by name, which modes and subclasses receive.
 PUBLIC: dict[str, Callable[..., Any]] = {}
 
-# Whether `export_onnx` exports, which translates cunpool's operators; ``torch.onnx.export`` refuses them.
+# Whether `export_onnx` is running. It translates cunpool's operators, which ``torch.onnx.export`` alone refuses.
 TRANSLATED = ContextVar("TRANSLATED", default=False)
 
 
@@ -44,7 +44,7 @@ def max_pool(
     if has_torch_function((input,)):
         function, rest = PUBLIC[f"max_pool{n}d"], (*window, ceil_mode, return_indices)
         return handle_torch_function(function, (input,), input, *rest, index_format=index_format)
-    _geometry.is_window(index_format)  # refuses formats that there are not
+    _geometry.is_window(index_format)  # raises an error for an unknown format
     ceil_mode, return_indices = _geometry.flag("ceil_mode", ceil_mode), _geometry.flag("return_indices", return_indices)
     lists = _operators.lists(n, *window)
     if watcher(input) == TRANSFORM:
@@ -52,7 +52,7 @@ def max_pool(
         values = _composite.gather_maxima(n, input, values, places_of(indices, input.shape[-n:], lists, index_format))
     elif _is_for_onnx(index_format):
         return getattr(F, f"max_pool{n}d")(input, *lists, ceil_mode, return_indices)
-    # The compiler sees whether there will be a gradient, which then need not look for the places again.
+    # While compiling it is known whether a gradient follows. It then uses these indices instead of a second pooling.
     elif return_indices or (is_dynamo_compiling() and input.requires_grad and torch.is_grad_enabled()):
         values, indices = _operators.max_pool_with_indices(input, *lists, ceil_mode, index_format)
     else:
@@ -81,7 +81,7 @@ def max_unpool(
         if len(output_size) not in (n, n + 2, input.ndim):
             raise ValueError(f"output_size must have {n} or {input.ndim} entries, got {len(output_size)}")
         output_size = [*output_size][-n:]
-        if any(isinstance(size, torch.Tensor) for size in output_size):  # as ``torch.jit.trace`` hands out sizes
+        if any(isinstance(size, torch.Tensor) for size in output_size):  # sizes under ``torch.jit.trace``
             return _scripted()(
                 input,
                 indices,
@@ -95,19 +95,19 @@ def max_unpool(
         return _operators.max_unpool(input, indices, *lists, output_size, index_format)
     check_indices_shape(input, indices)
     check_indices_dtype(indices)
-    # The operator refuses what does not fit, and says how large the output is.
+    # The operator raises errors for sizes that do not fit, and its result has the output's size.
     size = _operators.max_unpool(input.detach(), indices, *lists, output_size, index_format).shape[-n:]
     return _composite.scatter(n, input, places_of(indices, size, lists, index_format), size)
 
 
 def refuse_missing(n: int, input: Any, indices: Any, window: Spacing) -> None:
-    """Refuse a call of unpooling that lacks an argument."""
+    """Raise an error if a call of unpooling lacks an argument."""
     if window[0] is _calls.MISSING or indices is _calls.MISSING:
         raise _calls.without_kernel_size(f"max_unpool{n}d", input, indices) from None
 
 
 def refuse_dilation(name: str) -> NoReturn:
-    """Refuse a dilation of unpooling, which the function or module `name` takes as little as PyTorch's."""
+    """Raise an error for a dilation of unpooling, which the function or module `name` does not have."""
     raise TypeError(
         f"{name} takes no dilation, as in PyTorch: pass dilation * (kernel_size - 1) + 1 as kernel_size, and the "
         "stride of the pooling; cunpool's functions for arrays take dilation, with window codes too"
@@ -116,9 +116,9 @@ def refuse_dilation(name: str) -> NoReturn:
 
 @lru_cache(maxsize=1)
 def _scripted() -> Any:
-    """Unpooling to sizes that are tensors, so that a trace follows them: a list would be a constant of it."""
+    """Unpooling to sizes that are tensors, which a trace records. A list would become a constant of the trace."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # and so is the tracing that needs it
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit.script; tracing is deprecated too
         return torch.jit.script(_max_unpool_to)
 
 

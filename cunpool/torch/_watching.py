@@ -1,4 +1,4 @@
-"""Find whether a call, or its gradient, is traced or transformed, which decides how it is computed."""
+"""Find whether a call or its gradient is traced or transformed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRACER = 1
 """A compiler, exporter, trace, mode or subclass records or replaces operators: they receive ``torch.ops.cunpool``."""
 
 TRANSFORM = 2
-"""Forward mode, ``torch.func`` or a batch, which derive what is called: they receive PyTorch's gather and scatter."""
+"""Forward mode, ``torch.func`` or a batch transforms operators: it receives PyTorch's gather and scatter."""
 
 _PLAIN = torch.Tensor
 _NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
@@ -26,9 +26,9 @@ _NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
 def watcher(*tensors: Any) -> int:
     """Return who has to receive a call on `tensors`: `NOBODY`, `TRACER` or `TRANSFORM`.
 
-    The same for calls and for gradients, which receive tensors that nobody could expect when the graph was built. Under
-    a compiler too: transforms inside of what it compiles are recorded from here. Functions and modes that override
-    ``torch.nn.functional``'s functions are another matter: those receive the public function before this is asked.
+    Gradients are checked again, because they may receive other kinds of tensors than the call. Transforms are checked
+    before compilers, so that a transform inside a compiled function is recorded. Subclasses and modes that override
+    ``torch.nn.functional``'s functions are not found here: they receive the public function earlier.
     """
     if get_dynamic_layer_stack_depth() or _forward_ad._current_level >= 0:
         return TRANSFORM
@@ -37,7 +37,7 @@ def watcher(*tensors: Any) -> int:
     result, metas = NOBODY, 0
     for tensor in tensors:
         if type(tensor) is _PLAIN:
-            if is_legacy_batchedtensor(tensor):  # as ``torch.autograd.grad(..., is_grads_batched=True)`` makes them
+            if is_legacy_batchedtensor(tensor):  # from ``torch.autograd.grad(..., is_grads_batched=True)``
                 return TRANSFORM
         elif getattr(tensor, "__torch_dispatch__", _NO_DISPATCH) is not _NO_DISPATCH:
             result = TRACER

@@ -192,9 +192,9 @@ def max_unpool2d(
 
     Notes
     -----
-    As for `max_pool2d`. Where several values go to one place, the last one in raster order stays, and each of them
-    receives the gradient of that place, as in PyTorch; under ``torch.func``, ``torch.vmap`` and forward-mode
-    differentiation PyTorch scatters, which does not say who stays.
+    As for `max_pool2d`. If several values have the same index, the last one in raster order is stored. Each of them
+    receives the gradient of that element, as in PyTorch. Under ``torch.func``, ``torch.vmap`` and forward-mode
+    differentiation PyTorch scatters, and any of the values may be stored.
 
     References
     ----------
@@ -267,7 +267,7 @@ def take_at2d(
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
-    """Take the elements that indices name, such as those of the maxima of another tensor: `cunpool.take_at2d`.
+    """Take the elements at indices, such as the indices of another tensor's maxima: `cunpool.take_at2d`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``torch.nn``'s max pooling and unpooling, by cunpool."""
+"""The max pooling and unpooling modules of ``torch.nn``, computed by cunpool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cunpool.torch import _eager, _forwards, _traced
 
 
 class _Formatted(torch.nn.Module):
-    """What the modules share: how indices are written, an attribute of those that were told alone."""
+    """Base of the modules. Only instances with another format than the default store `index_format`."""
 
     index_format: IndexFormat = "plane"
 
