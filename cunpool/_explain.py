@@ -1,4 +1,4 @@
-"""How a call would be done: which method, why not another, with how many threads."""
+"""The plan of a call: its method, the reasons against other methods, its number of threads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ KERNELS = "cunpool/_kernels/"
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` returns; printed, it is a report of a few lines."""
+    """The result of `explain`; printed, it is a report of a few lines."""
 
     function: str
     """Name of the function or module."""
     method: str | None
-    """Name of the method, or None where there is nothing to compute."""
+    """Name of the method, or None if there is nothing to compute."""
     file: str | None
     """Source file of the method's loop."""
     symbol: str | None
@@ -27,21 +27,21 @@ class Explanation:
     rejected: Sequence[tuple[str, str]]
     """The methods before it in the table, each with the reason why it does not serve this call."""
     details: Sequence[str]
-    """What else the plan does, such as taking another axis for the width."""
+    """Other steps of the plan, such as using another axis as the width."""
     fallback: str | None
-    """What happens to data that the loop does not expect, or None."""
+    """How data that the loop does not support are handled, or None."""
     tasks: int
-    """Parts of the call that threads take one by one."""
+    """Number of tasks that the threads share."""
     blocks: Mapping[str, int]
-    """The size of a block along each axis, where a task has several."""
+    """The size of a block along each axis, if a task has several blocks."""
     scratch_bytes: int
-    """Memory that the call works in, beside its arrays."""
+    """Bytes of memory that the call allocates besides its arrays."""
     instruction_set: str
     """The instruction set that the kernels use."""
     threads: int
-    """Threads that the call would use now."""
+    """Number of threads that the call would use now."""
     threads_cause: str
-    """Why so many."""
+    """Reason for the number of threads."""
 
     def __str__(self) -> str:
         if self.method is None:
@@ -61,29 +61,30 @@ class Explanation:
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
-    """Explain how a call would be done, without doing it.
+    """Explain how a call would be computed, without computing it.
 
     Parameters
     ----------
     function : callable
-        A function of cunpool that pools, unpools, computes a gradient or takes elements; or a module, such as
+        A function of cunpool that pools, unpools, computes a gradient or takes elements. Or a module, such as
         ``cunpool.MaxPool2d(3)``.
     *args, **kwargs
-        The arguments of the call. They are checked as in the call. Neither their elements nor those of `out` are read
-        or written.
+        The arguments of the call. They are checked as in the call. No element of them or of `out` is read or
+        written.
 
     Returns
     -------
     Explanation
-        Printed, it shows the method, the file and the function of its loop, why the methods before it do not serve the
-        call, what depends on data, and the tasks, blocks, scratch memory and threads. Each of these is an attribute.
+        Printed, it shows the method with the file and the function of its loop, and why earlier methods do not serve
+        the call. It also shows the effects of data, the tasks, blocks, scratch memory and threads. Each of these is an
+        attribute.
 
     Raises
     ------
     TypeError
         If `function` computes nothing in a kernel of cunpool.
     Exception
-        What the call itself would raise for its arguments, apart from errors in the values of indices.
+        Any error that the call itself raises for its arguments, except errors in the values of indices.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``cunpool explain``: how a call with arrays of this shape would be done."""
+"""``cunpool explain``: how a call with arrays of a given shape would be computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAYOUTS = ("C", "F", "last", "interleaved")
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    """Integers between commas."""
+    """Integers separated by commas."""
     return tuple(int(size) for size in text.split(","))
 
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def laid_out(shape: tuple[int, ...], dtype: Any, layout: str, n: int) -> np.ndarray[Any, Any]:
-    """Zeros in this layout, whose memory is never touched."""
+    """An array of zeros in this layout. Its memory is never read or written."""
     if layout in ("last", "interleaved"):
         channel = len(shape) - n - 1
         return np.moveaxis(np.zeros((*shape[:channel], *shape[channel + 1 :], shape[channel]), dtype), -1, channel)
