@@ -43,7 +43,7 @@ def _max_pool(
     num_threads: int | None,
     is_layout_told: bool = True,
 ) -> Array | MaxPoolResult:
-    """Pooling over `n` spatial axes; `is_layout_told` says whether channels that look misplaced are warned about."""
+    """Pooling over `n` spatial axes. With `is_layout_told`, channels on an unlikely axis cause a warning."""
     given = input if type(input) is ndarray else _arrays.array_of(input, "input", n, "pass its values")
     cells, kind = _arrays.numbers(given)
     codes = index_format != "plane" and _geometry.is_window(index_format) and return_indices is not False
@@ -76,7 +76,7 @@ def _max_pool(
         indices = None if dtype is None else _arrays.new(cells, shape, dtype)
     else:
         values, indices = _into(pair, given, cells, shape, dtype)
-    threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # comparing takes longer than moving
+    threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
         _pool.pool(cells, values, indices, sizes, n, _KINDS[kind], codes, threads)
     if given is not cells:  # in another byte order
@@ -89,7 +89,7 @@ def _max_pool(
 
 
 def _pair(out: object, return_indices: bool) -> Pair:
-    """The arrays for values and indices, either of which may be None; whether they will do is not looked at."""
+    """The arrays for values and indices. Either may be None. Their shapes are not checked here."""
     if not return_indices:
         if isinstance(out, tuple):
             raise ValueError("out must be one array without return_indices, got a tuple")
@@ -111,14 +111,14 @@ def _pair(out: object, return_indices: bool) -> Pair:
 
 
 def _is_of_reals(dtype: np.dtype[Any]) -> bool:
-    """Whether indices of this `dtype` are values instead."""
+    """Whether `dtype` is of real numbers, so that an array for indices is really one for values."""
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
 def dtype_of_indices(
     asked: npt.DTypeLike | None, given: Array | None, codes: bool, sizes: _geometry.Sizes, return_indices: bool
 ) -> np.dtype[Any]:
-    """How indices are stored: as `asked`, or as a `given` array has them."""
+    """The dtype of indices: the `asked` one, or the dtype of a `given` array."""
     stored = given.dtype if isinstance(given, np.ndarray) else None
     if codes:
         if asked is not None:
@@ -134,7 +134,7 @@ def dtype_of_indices(
 def _into(
     pair: Pair, given: Array, cells: Array, shape: _geometry.Shape, dtype: np.dtype[Any] | None
 ) -> tuple[Array, Array | None]:
-    """Where to put values and, unless their `dtype` is None, indices: in these arrays, or in new ones."""
+    """Arrays for values and, unless their `dtype` is None, for indices: the ones in `pair`, or new ones."""
     into, beside = pair
     name = "out" if dtype is None else "out[0]"
     if given is not cells and into is not None:
@@ -151,8 +151,8 @@ def _into(
 
 
 def _overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays share a byte; they may lie in turn, as the fields of one array do."""
-    a, b = np.asarray(a), np.asarray(b)  # a subclass may have functions of its own
+    """Whether two arrays share a byte. They may be interleaved, like the fields of a structured array."""
+    a, b = np.asarray(a), np.asarray(b)  # a subclass may override NumPy's functions
     return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_arrays.SEARCHED)  # type: ignore[arg-type]
 
 
@@ -166,7 +166,7 @@ def _max_pool_backward(
     out: Array | None,
     num_threads: int | None,
 ) -> Array:
-    """The gradient of pooling over `n` spatial axes: unpooling, but that values that meet are added."""
+    """The gradient of pooling over `n` spatial axes: unpooling that adds values with the same index."""
     given = _arrays.array_of(grad_output, "grad_output", n)
     try:
         values, kind = _arrays.reals(given, "grad_output")

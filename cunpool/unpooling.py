@@ -84,7 +84,7 @@ def _better_error(
     values: Array,
     window: Window,
 ) -> TypeError | ValueError:
-    """The error to raise for `error`: of what is missing, or of the shapes, if one of these is to blame."""
+    """The error to raise for `error`: one about a missing argument or about shapes, if that is the cause."""
     if window[0] is _calls.MISSING or indices is _calls.MISSING or _calls.is_size(indices):
         return _calls.without_kernel_size(f"max_unpool{n}d", input, indices)
     return _arrays.better_error(
@@ -95,14 +95,14 @@ def _better_error(
 def places_of(
     indices: npt.ArrayLike, shape: _geometry.Shape, codes: bool, n: int, sizes: _geometry.Sizes, name: str
 ) -> Array:
-    """The indices as the kernels take them."""
+    """The indices in a dtype that the kernels support."""
     if codes:
         small = _arrays.codes(indices, shape, _geometry.code_bytes(sizes[6:9]), name)
         if small is None:
             raise _arrays.bad_code(indices, n, sizes)
         return small
     places = _arrays.integers(indices, shape, name)
-    # Of another dtype, perhaps of few bits; or the kernels read as many bits as there are, which may be too few.
+    # A converted dtype may have too few bits. The kernels read int32 directly: too few for planes over 2**31 elements.
     if places is not indices or (places.itemsize == 4 and math.prod(sizes[:3]) > 1 << 31):
         _diagnostics.narrow(_arrays.array_of(indices, "indices"), n, sizes)
     return places
