@@ -25,21 +25,21 @@ INSTALL = {
     ),
 }
 OPENMP_PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
-# GCC would make a wheel of twice the size of loops for what is left of a vector; the kernels see to that themselves.
+# GCC's extra loops for the ends of vectors would double the wheel's size. The kernels handle these ends themselves.
 SMALLER = ["--param=vect-epilogues-nomask=0", "-fno-peel-loops", "-fno-unswitch-loops", "-fno-ipa-cp-clone"]
-# Nothing unwinds these frames, and most loops need not begin where a cache line does. What is only jumped to does, for
-# 2 % of the wheel: short loops and chains of branches that straddle two lines took 1.2 to 1.6 times as long (Zen 4).
+# No code unwinds these frames, and most loops need no alignment to a cache line. Code that is reached only by jumps is
+# aligned, for 2 % of the wheel's size: short loops and branches across two lines took 1.2 to 1.6 times as long (Zen 4).
 SMALLER += ["-fno-asynchronous-unwind-tables", "-fno-align-loops", "-falign-jumps=64"]
 SMALLER += ["-fno-align-labels", "-fno-align-functions"]
 SMALLER += ["--param=max-completely-peeled-insns=100", "--param=inline-unit-growth=10"]
 # Modules with vector loops are compiled once for each instruction set. The portable ones keep their names, the others
-# lie in a folder of their set; `_simd.py` chooses among them when cunpool is imported. The flags are those that
-# `runtime.h` checks the processor for. -march=x86-64-v4 would say the same, but GCC has it only since version 11.
+# are in a folder named after their set. `_simd.py` chooses a set when cunpool is imported. `runtime.h` checks the
+# processor for the same flags. -march=x86-64-v4 is equivalent, but needs GCC 11.
 VECTORISED = ("cunpool._kernels.pool", "cunpool._kernels.unpool", "cunpool._kernels.backward")
 AVX2 = ["-mavx2", "-mbmi", "-mbmi2", "-mf16c"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512cd", "-mavx512dq", "-mavx512vl"]
 SETS = {"avx512": AVX512, "avx2": AVX2, "portable": []}
-# GCC's vectors are narrow, unless `CUNPOOL_WIDE` (types.h) asks for wide ones: most rows are short.
+# GCC uses 128-bit vectors, except in functions with `CUNPOOL_WIDE` (types.h), because most rows are short. (speed)
 NARROW = ["-mprefer-vector-width=128"]
 # GCC does not align Windows' stack for such vectors.
 SET_PROBE = """
@@ -49,7 +49,7 @@ SET_PROBE = """
 #include <immintrin.h>
 int main(void) { return 0; }
 """
-# Compiled for the machine that builds: whether it has AVX2, and AVX-512.
+# Compiles if the build machine has AVX2, and AVX-512 with -DAVX512.
 MACHINE_PROBE = """
 #if !defined(__AVX2__) || !defined(__BMI__) || !defined(__BMI2__) || !defined(__F16C__)
 #error "no AVX2"
@@ -59,26 +59,26 @@ MACHINE_PROBE = """
 #error "no AVX-512"
 #endif
 """
-# What some modules have besides. The shortest loops begin where a cache line does: where they lie badly, scattering
-# and gathering take 1.1 to 1.3 times as long. No loop of the last two is worth the bytes that it takes in the wheel.
+# Additional flags of some modules. Aligned to cache lines, the short loops of scattering and gathering are 1.1 to 1.3
+# times faster. The last two modules are optimised for size, because none of their loops matters for speed.
 BESIDES = {
     "cunpool._kernels.unpool": ["-falign-loops=64"],
     "cunpool._kernels.backward": ["-falign-loops=64"],
     "cunpool._kernels.memory": ["-Os"],
     "cunpool._kernels.runtime": ["-Os"],
 }
-# In the order of the source what is alike lies close together, and a wheel's compression sees 32 KB at a time.
+# Source order keeps similar functions close together. A wheel's compression has a window of 32 KB. (size)
 SMALLER += ["-fno-toplevel-reorder", "-ffunction-sections"]
-# Without these Clang looks at few pairs of arrays whether they overlap, and does not vectorise loops over more: pooling
-# with indices takes four times as long then.
+# By default Clang checks few pairs of arrays for overlap, and does not vectorise loops that need more checks. With this
+# flag, pooling with indices is 4 times faster. (speed)
 CLANG = ["-mllvm", "-runtime-memory-check-threshold=128"]
 STRIPPED = ["-Wl,--strip-all", "-Wl,--gc-sections"]
 # NEP 49's allocation hooks appeared in NumPy 1.22.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
 
-# -fwrapv, here and below, is a second line of defence for signed sums that overflow. No kernel relies on it, since MSVC
-# has no such flag: what may wrap is computed with unsigned integers.
-# For tests that need no speed: compiles in a third of the time.
+# -fwrapv, here and below, is a second line of defence for signed sums that overflow. No kernel relies on it, because
+# MSVC has no such flag: sums that may wrap are computed with unsigned integers.
+# For tests that need no speed: compiles 3 times faster.
 QUICK = ["-O1", "-g0", "-fwrapv"]
 
 # For .ci/checked: gcov counts the lines of the Cython files and headers, which the C files name.
@@ -100,7 +100,7 @@ CHECKED = ["-DCUNPOOL_CHECKED", "-O1", "-g", "-fwrapv"]
 # For .ci/checked, beside CHECKED: small inputs take every method of unpooling and gradients (common/thresholds.h).
 LOW_THRESHOLDS = ["-DCUNPOOL_LOW_THRESHOLDS"]
 
-# For .ci/races: Clang's, whose OpenMP tells ThreadSanitizer what its threads wait for.
+# For .ci/races, with Clang, whose OpenMP reports its synchronisation to ThreadSanitizer.
 RACES = ["-fsanitize=thread", "-fno-omit-frame-pointer", "-O1", "-g", "-fwrapv"]
 
 # The variable that asks for a special build, and its flags. Such a build has one instruction set.
@@ -120,7 +120,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "autotestdict": False,
-    "freethreading_compatible": True,  # what calls share has a lock, see memory.pyx, or is never changed
+    "freethreading_compatible": True,  # shared data have a lock (memory.pyx) or never change
 }
 
 
@@ -131,16 +131,16 @@ def flags(compiler_type: str) -> tuple[list[str], list[list[str]]]:
     openmp = [["-fopenmp"]]
     if sys.platform == "darwin":
         openmp.append(["-Xpreprocessor", "-fopenmp"])
-    # Huge sizes that have no effect are multiplied all the same: then they wrap, as under Python's own flags.
+    # Products of huge sizes without effect may overflow: they wrap, as with Python's own flags.
     return ["-O3", "-g0", "-fwrapv"], openmp
 
 
 class BuildExt(build_ext):
-    """Build with OpenMP where the compiler has it, and again whenever a flag has changed."""
+    """Build with OpenMP if the compiler has it, and rebuild whenever a flag has changed."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        self.parallel = self.parallel or True  # as many compilers at once as there are processors
+        self.parallel = self.parallel or True  # one compiler process for each processor
 
     def build_extensions(self) -> None:
         compile_args, candidates = flags(self.compiler.compiler_type)
@@ -149,7 +149,7 @@ class BuildExt(build_ext):
         if checks:
             compile_args = checks
         if self.compiler.compiler_type != "msvc":
-            compile_args = [*compile_args, "-ffp-contract=off"]  # the same sums in every instruction set
+            compile_args = [*compile_args, "-ffp-contract=off"]  # equal sums in every instruction set
         self.leave_out_sets(one=bool(checks))
         link_args = self.link_args(openmp or []) + checks
         ordinary = not checks and self.compiler.compiler_type != "msvc"
@@ -171,13 +171,13 @@ class BuildExt(build_ext):
         super().build_extensions()
 
     def build_extension(self, extension: Extension) -> None:
-        """Several come from the same C file, some at the same time: the object files of each set have a folder."""
+        """Build into a folder for each set, because several extensions are built from one C file at the same time."""
         one = copy.copy(self)
         one.build_temp = str(Path(self.build_temp, plain(extension.name)[1]))
         super(BuildExt, one).build_extension(extension)
 
     def copy_extensions_to_source(self) -> None:
-        """Beside the sources, where no set of an earlier build stays either."""
+        """Copy extensions next to the sources, and delete the omitted sets of an earlier build there."""
         for extension in self.extensions:
             Path(self.get_ext_filename(extension.name)).parent.mkdir(exist_ok=True)
         for extension in self.left_out:
@@ -194,11 +194,11 @@ class BuildExt(build_ext):
             sets &= {wish or self.set_of_this_machine()}
         self.left_out = [e for e in self.extensions if plain(e.name)[0] in VECTORISED and plain(e.name)[1] not in sets]
         self.extensions = [extension for extension in self.extensions if extension not in self.left_out]
-        for extension in self.left_out:  # of an earlier build
+        for extension in self.left_out:  # from an earlier build
             Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
 
     def set_of_this_machine(self) -> str:
-        """The widest that the machine that builds has, as its compiler says; a cross compiler has no such machine."""
+        """The widest set of the build machine, according to its compiler; portable with a cross compiler."""
         for name, flags in (("avx512", ["-DAVX512"]), ("avx2", [])):
             if self.links(["-march=native", *flags], [], MACHINE_PROBE + SET_PROBE):
                 return name
@@ -221,7 +221,7 @@ class BuildExt(build_ext):
         return None
 
     def links(self, compile_args: list[str], link_args: "list[str] | None" = None, program: str = PROBE) -> bool:
-        """Whether `program` compiles and links with these; it is never run, so cross builds work."""
+        """Whether `program` compiles and links with these flags. It is never run, so cross builds work."""
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "probe.c")
             source.write_text(program)
@@ -242,7 +242,7 @@ class BuildExt(build_ext):
         ]
 
     def flags_changed(self) -> bool:
-        """Remember this build's flags; setuptools itself compares the ages of sources alone."""
+        """Whether flags differ from the last build's; stores them. Setuptools compares only the ages of sources."""
         now = repr(
             [
                 (
@@ -264,10 +264,10 @@ class BuildExt(build_ext):
 
 
 def need_compiler() -> None:
-    """End with one line, before anything else is said, where a build has no C compiler."""
+    """Exit with a message of one line, before any other output, if a build has no C compiler."""
     if not {"build_ext", "bdist_wheel", "editable_wheel", "build", "install", "develop"} & set(sys.argv):
         return
-    from distutils import ccompiler, sysconfig  # setuptools' own, in every version of Python
+    from distutils import ccompiler, sysconfig  # from setuptools, in every version of Python
 
     compiler = ccompiler.new_compiler()
     with tempfile.TemporaryDirectory() as folder:
@@ -296,7 +296,7 @@ def readme() -> str:
 
 
 def headers_of(source: str) -> list[str]:
-    """The package's headers that a module includes, directly or through others; Cython follows `.pxd` files itself."""
+    """The package's headers that a module includes, directly or indirectly. Cython itself follows `.pxd` files."""
     headers: set[Path] = set()
     files = [Path(file) for file in create_dependency_tree().all_dependencies(source)]
     while files:
@@ -309,7 +309,7 @@ def headers_of(source: str) -> list[str]:
 
 
 def extensions() -> list[Extension]:
-    """One for each `.pyx` file, the largest first: the compilers that run at the same time end together."""
+    """One extension for each `.pyx` file, the largest first, so that parallel compilers finish together."""
     return [
         Extension(
             ".".join(source.with_suffix("").parts),
@@ -323,7 +323,7 @@ def extensions() -> list[Extension]:
 
 
 def in_each_set(extension: Extension) -> list[Extension]:
-    """The extension, once for each instruction set if it is vectorised, from the same C file."""
+    """Copies of the extension from the same C file: one for each instruction set if it is vectorised."""
     if extension.name not in VECTORISED:
         return [extension]
     package, _, module = extension.name.rpartition(".")
@@ -336,7 +336,7 @@ def in_each_set(extension: Extension) -> list[Extension]:
 
 
 def plain(name: str) -> tuple[str, str]:
-    """The name of an extension without its instruction set, and that set."""
+    """An extension's name without its instruction set, and the set's name."""
     folder, _, module = name.rpartition(".")
     package, _, simd = folder.rpartition(".")
     return (f"{package}.{module}", simd) if simd in SETS else (name, "portable")
