@@ -102,7 +102,7 @@ def places_of(
             raise _arrays.bad_code(indices, n, sizes)
         return small
     places = _arrays.integers(indices, shape, name)
-    # A converted dtype may have too few bits. The kernels read int32 directly: too few for planes over 2**31 elements.
+    # A converted dtype may have too few bits. The kernels read int32, too small above 2**31 elements.
     if places is not indices or (places.itemsize == 4 and math.prod(sizes[:3]) > 1 << 31):
         _diagnostics.narrow(_arrays.array_of(indices, "indices"), n, sizes)
     return places

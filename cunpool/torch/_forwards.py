@@ -67,7 +67,7 @@ class Forward:
         vars(self.module).update(zip(ATTRIBUTES, (self, self.describe, self.refuse_to_be_scripted), strict=True))
 
     def describe(self) -> str:
-        if is_dynamo_compiling():  # it cannot trace PyTorch's extra_repr, which `torch.vmap` calls
+        if is_dynamo_compiling():  # the compiler cannot trace PyTorch's, which `torch.vmap` calls
             return "by cunpool"
         return f"{type(self.module).extra_repr(self.module)}, by cunpool"
 

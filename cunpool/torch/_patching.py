@@ -207,7 +207,7 @@ class patched(ContextDecorator):  # a context manager, named as `torch.no_grad` 
 
     Notes
     -----
-    Cunpool serves ``max_pool1d``, ``2d``, ``3d`` and ``max_unpool1d``, ``2d``, ``3d`` of ``torch.nn.functional``.
+    The functions are ``max_pool1d``, ``2d``, ``3d`` and ``max_unpool1d``, ``2d``, ``3d`` of ``torch.nn.functional``.
     Names imported before the scope are served too, and so are the modules that call these functions. The functions
     ``torch.max_pool1d``, ``2d``, ``3d`` are served as well. Tensors must be dense, on the CPU, and of float16,
     bfloat16, float32 or float64. Gradients flow as in `max_pool2d`.
