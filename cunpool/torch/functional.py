@@ -74,18 +74,19 @@ def max_pool2d(
 
     Notes
     -----
-    Gradients flow, second ones too. A call uses at most ``torch.get_num_threads()`` threads, and no more than
-    `cunpool.get_num_threads` allows. Autocast is not looked at: the dtype stays. Where PyTorch's own operator is faster
-    and known to answer the same it is called, with PyTorch's threads: for few elements, some thousands of a contiguous
-    input and more of a channels-last one, without dilation, and not in a forked child.
+    First and second gradients are supported. A call uses at most ``torch.get_num_threads()`` threads, and no more than
+    `cunpool.get_num_threads` allows. Autocast has no effect: the dtype stays.
 
-    Profilers see a call as ``cunpool::max_pool``, and its gradient as ``cunpool::max_pool_backward``.
+    Small inputs without dilation are pooled by PyTorch's own operator where it is faster and gives the same result. The
+    limit is some thousands of elements, and higher for channels-last inputs. A forked child never calls that operator.
 
-    Results lie in NumPy's memory, so they cannot be resized: not by ``resize_``, nor as ``out=`` of another size.
+    Profilers show a call as ``cunpool::max_pool``, and its gradient as ``cunpool::max_pool_backward``.
+
+    Results use NumPy's memory, so they cannot be resized: not by ``resize_``, nor as ``out=`` of another size.
 
     ``torch.compile``, ``torch.export`` and ``torch.jit.trace`` receive the operators of ``torch.ops.cunpool``, and
-    ``torch.onnx.export`` PyTorch's. ``torch.func``, ``torch.vmap``, forward-mode differentiation and gradients that are
-    batched or have tangents receive PyTorch's ``gather`` at the indices, or ``scatter`` to them.
+    ``torch.onnx.export`` receives PyTorch's. ``torch.func``, ``torch.vmap`` and forward-mode differentiation receive
+    PyTorch's ``gather`` or ``scatter`` at the indices. So do gradients that are batched or have tangents.
 
     References
     ----------
@@ -177,7 +178,7 @@ def max_unpool2d(
     kernel_size, stride, padding, output_size, index_format
         As for `cunpool.max_unpool2d`.
     dilation : None
-        Nothing else, as in PyTorch. After a pooling with dilation, pass ``dilation * (kernel_size - 1) + 1`` as
+        Only None, as in PyTorch. After a pooling with dilation, pass ``dilation * (kernel_size - 1) + 1`` as
         `kernel_size`, and the stride of the pooling. Window codes need `cunpool.max_unpool2d` then.
 
     Returns

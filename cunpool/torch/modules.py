@@ -58,7 +58,7 @@ class _Pool(_Formatted, Generic[Indices]):
 
 
 class _Unpool(_Formatted):
-    if TYPE_CHECKING:  # of what PyTorch's own modules return it knows nothing
+    if TYPE_CHECKING:  # the types of results, which PyTorch's modules lack
 
         def __call__(
             self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
@@ -112,7 +112,7 @@ class MaxPool1d(_Pool[Indices], torch.nn.MaxPool1d):
 
     forward = _pooling(1)
 
-    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
 
         @overload
         def __init__(
@@ -154,7 +154,7 @@ class MaxPool1d(_Pool[Indices], torch.nn.MaxPool1d):
 
 
 class MaxPool2d(_Pool[Indices], torch.nn.MaxPool2d):
-    """``torch.nn.MaxPool2d`` in every respect, but that cunpool computes it, and `index_format`: see `max_pool2d`.
+    """``torch.nn.MaxPool2d``, computed by cunpool, with `index_format`; see `max_pool2d`.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class MaxPool2d(_Pool[Indices], torch.nn.MaxPool2d):
 
     forward = _pooling(2)
 
-    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
 
         @overload
         def __init__(
@@ -221,7 +221,7 @@ class MaxPool3d(_Pool[Indices], torch.nn.MaxPool3d):
 
     forward = _pooling(3)
 
-    if TYPE_CHECKING:  # in each class anew: what `self` is does not pass from a base to its subclasses
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
 
         @overload
         def __init__(
@@ -276,7 +276,7 @@ class MaxUnpool1d(_Unpool, torch.nn.MaxUnpool1d):
 
 
 class MaxUnpool2d(_Unpool, torch.nn.MaxUnpool2d):
-    """``torch.nn.MaxUnpool2d`` in every respect, but that cunpool computes it, and `index_format`: see `max_unpool2d`.
+    """``torch.nn.MaxUnpool2d``, computed by cunpool, with `index_format`; see `max_unpool2d`.
 
     Examples
     --------
