@@ -21,6 +21,7 @@ from cunpool._kernels import memory as _memory
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
 lazy = importlib.import_module("cunpool.dask")
+_blocks = importlib.import_module("cunpool._dask._blocks")
 fuzz_dask = importlib.import_module("fuzz_dask")
 
 LAZY_POOL = {n: getattr(lazy, f"max_pool{n}d") for n in (1, 2, 3)}
@@ -833,3 +834,11 @@ def test_an_image_is_told_how_to_move_its_channels():
         assert re.search(remedy, refused(ValueError, lazy.max_pool2d, value, 5))
     moved = np.moveaxis(da.asarray(image.tolist()), -1, 0)
     assert lazy.max_pool2d(moved, 2).compute().shape == (3, 17, 25)
+
+
+def test_a_masked_chunk_is_not_joined_with_others():
+    halves = ((slice(0, 2),), (slice(0, 2),)), ((slice(2, 4),), (slice(0, 2),))
+    values = np.arange(2.0)
+    assert _blocks.join((4,), values.dtype, halves, values, values).tolist() == [0, 1, 0, 1]
+    with pytest.raises(TypeError, match="a chunk must not be a masked array"):
+        _blocks.join((4,), values.dtype, halves, values, np.ma.masked_greater(values, 0))
