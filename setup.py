@@ -97,7 +97,7 @@ SANITIZE = [
 # For .ci/checked: every block that the kernels write is compared with its buffer, and conditions are counted.
 CHECKED = ["-DCUNPOOL_CHECKED", "-O1", "-g", "-fwrapv"]
 
-# For .ci/checked, beside CHECKED: small inputs take every method of unpooling and gradients (common/thresholds.h).
+# Lower thresholds, with which small inputs take every method of unpooling and gradients (common/thresholds.h).
 LOW_THRESHOLDS = ["-DCUNPOOL_LOW_THRESHOLDS"]
 
 # For .ci/races, with Clang, whose OpenMP reports its synchronisation to ThreadSanitizer.
