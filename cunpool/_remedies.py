@@ -175,5 +175,5 @@ def for_an_output_size(legal: Sequence[range], is_dilation_told: bool) -> str:
     if not all(positive):
         return "; kernel_size, stride, padding and dilation have to be those of the pooling"
     named = ", ".join(f"{name} {numbers(sizes)}" for name, sizes in zip(AXES[n], positive, strict=True))
-    undilated = f", or the dilation of that pooling (cunpool.max_unpool{n}d takes it, cunpool.torch's does not)"
-    return f"; pass the shape of what was pooled: {named}{undilated * is_dilation_told}"
+    dilated = ", or the dilation of that pooling" if is_dilation_told else ""
+    return f"; pass the shape of what was pooled: {named}{dilated}"

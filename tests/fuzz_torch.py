@@ -205,12 +205,13 @@ def unpooling(rng, case: Case, y, indices) -> None:
     size = one_of(rng, (full, case.shape, torch.Size(full), np.array(full)))
     given = indices.to(one_of(rng, (torch.int64, torch.int32)))
     arguments = formed(rng, case.kernel), formed(rng, stride), formed(rng, case.padding)
+    dilation = formed(rng, case.dilation)
     train = y.is_floating_point() and rng.random() < 0.5
     mine = leaf(y, train)
     try:
-        z = unpool(mine, given, *arguments, size)
+        z = unpool(mine, given, *arguments, size, dilation=dilation)
     except ValueError:
-        met["unpooling refused"] += 1  # dilation, or a size that does not fit
+        met["unpooling refused"] += 1  # a size that does not fit
         return
     met["unpooled"] += 1
     flat = torch.zeros(*y.shape[:-n], math.prod(full), dtype=y.dtype)
@@ -238,9 +239,9 @@ def coded(rng) -> None:
         results.append([y, *(torch.autograd.grad(y.float().sum(), x, retain_graph=True) if train else ())])
         try:
             size = case.kernel, case.stride, case.padding, case.shape[-n:]
-            results[-1].append(unpool(y, indices, *size, index_format=index_format))
+            results[-1].append(unpool(y, indices, *size, dilation=case.dilation, index_format=index_format))
         except ValueError:
-            met["codes refused"] += 1  # dilation, or a size that does not fit
+            met["codes refused"] += 1  # a size that does not fit
     hold(indices.dtype in (torch.uint8, torch.uint16), f"codes: {what}")
     hold([*map(bits, results[0])] == [*map(bits, results[1])], f"codes beside places: {what}")
     met["codes"] += len(results[0]) > 1 + train

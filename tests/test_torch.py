@@ -381,23 +381,58 @@ def test_what_is_refused(error, message, call):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_unpooling_after_dilation(n):
-    (pool, _), (unpool, _), module = both(f"max_pool{n}d"), both(f"max_unpool{n}d"), getattr(ct, f"MaxUnpool{n}d")
+    (pool, _), (unpool, _) = both(f"max_pool{n}d"), both(f"max_unpool{n}d")
     x = torch.rand(1, 2, *(9,) * n)
     y, indices = pool(x, 3, 1, dilation=2, return_indices=True)
-    remedy = r"pass dilation \* \(kernel_size - 1\) \+ 1 as kernel_size, and the stride of the pooling"
-    with pytest.raises(TypeError, match=rf"^max_unpool{n}d takes no dilation, as in PyTorch: {remedy}; "):
-        unpool(y, indices, 3, 1, dilation=2)
-    with pytest.raises(TypeError, match=rf"^MaxUnpool{n}d takes no dilation, as in PyTorch: {remedy}; "):
-        module(3, 1, dilation=2)
-    indices.view(-1)[0] = 9**n - 1
-    with pytest.raises(IndexError, match=rf"^index {9**n - 1} .*; after a pooling with dilation, {remedy}$"):
-        unpool(y, indices, 3, 1)
-    with pytest.raises(IndexError, match="is outside the output") as said:
-        unpool(y, indices, 3, 1, output_size=(7,) * n)
-    assert "dilation" not in str(said.value)
+    _, codes = pool(x, 3, 1, dilation=2, return_indices=True, index_format="window")
     expected = getattr(cu, f"max_unpool{n}d")(y.numpy(), indices.numpy(), 3, 1, dilation=2)
     assert np.array_equal(unpool(y, indices, 5, 1), expected)
-    assert np.array_equal(module(5, 1)(y, indices), expected)
+    assert np.array_equal(unpool(y, indices, 3, 1, dilation=2), expected)
+    assert np.array_equal(unpool(y, codes, 3, 1, dilation=[2] * n, index_format="window"), expected)
+    assert np.array_equal(unpool(y, codes, 3, 1, 0, (9,) * n, dilation=2, index_format="window"), expected)
+    weights = torch.rand(1, 2, *(9,) * n, requires_grad=True)
+    grads = []
+    for given, kernel_size, options in (
+        (indices, 5, {}),
+        (indices, 3, {"dilation": 2}),
+        (codes, 3, {"dilation": 2, "index_format": "window"}),
+    ):
+        leaf = y.clone().requires_grad_()
+        loss = (unpool(leaf, given, kernel_size, 1, **options) * weights).sum()
+        (single,) = torch.autograd.grad(loss, leaf, retain_graph=True)
+        (grad,) = torch.autograd.grad(loss, leaf, create_graph=True)
+        assert torch.equal(grad, single)
+        grads.append((grad, *torch.autograd.grad(grad.square().sum(), weights)))
+    for pair in grads[1:]:
+        assert torch.equal(grads[0][0], pair[0])
+        assert torch.allclose(grads[0][1], pair[1])
+    with pytest.raises(IndexError, match=r"^index .* is outside the output"):
+        unpool(y, indices, 3, 1)
+    with pytest.raises(ValueError, match=r"^dilation must be an integer or have "):
+        unpool(y, indices, 3, 1, dilation=(2,) * (n + 1))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_modules_of_unpooling_with_dilation(n):
+    pool, unpool = (getattr(ct, f"Max{kind}{n}d") for kind in ("Pool", "Unpool"))
+    x = torch.rand(1, 2, *(9,) * n)
+    module = unpool(3, 1, dilation=2)
+    y, indices = pool(3, 1, dilation=2, return_indices=True)(x)
+    expected = getattr(F, f"max_unpool{n}d")(y, indices, 5, 1)
+    assert torch.equal(module(y, indices), expected)
+    assert repr(module).endswith("padding=(" + ", ".join("0" * n) + (",)" if n == 1 else ")") + ", dilation=2)")
+    assert "dilation" not in repr(unpool(3, 1))
+    assert torch.equal(pickle.loads(pickle.dumps(module))(y, indices), expected)
+    net = torch.nn.ModuleList([pool(3, 1, dilation=2, return_indices=True), module])
+    ct.accelerate(net, index_format="window")  # window codes, which need the dilation
+    assert "index_format='window'" in repr(module)
+    assert torch.equal(module(*net[0](x)), expected)
+    assert torch.equal(module(*net[0](x), x.shape), expected)
+    ct.restore(net)
+    assert type(module) is getattr(torch.nn, f"MaxUnpool{n}d")
+    assert module.kernel_size == (5,) * n
+    assert "dilation" not in vars(module)
+    assert torch.equal(module(*net[0](x)), expected)
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])

@@ -123,6 +123,32 @@ def test_a_dynamic_batch_needs_no_conversion(tmp_path):
         assert torch.equal(torch.from_numpy(result), net(x))
 
 
+@pytest.mark.parametrize("sized", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_dilation(tmp_path, n, sized):
+    class Dilated(nn.Module):
+        def forward(self, x):
+            y, indices = getattr(ct, f"max_pool{n}d")(x, 2, 2, dilation=3, return_indices=True)
+            size = x.shape[-n:] if sized else None
+            return getattr(ct, f"max_unpool{n}d")(y, indices, 2, 2, output_size=size, dilation=3)
+
+    net, x = Dilated(), torch.randn(2, 3, *(11 if sized else 10,) * n)
+    nodes, session = exported(net, x, tmp_path)
+    assert nodes["MaxPool"] == nodes["MaxUnpool"] == 1
+    check(lambda x: (net(x),), session, x)
+
+
+def test_pytorchs_exporter_takes_dilation():
+    class Dilated(nn.Module):
+        def forward(self, x):
+            y, indices = ct.max_pool2d(x, 2, 1, dilation=2, return_indices=True)
+            return ct.max_unpool2d(y, indices, 2, 1, dilation=2)
+
+    x = torch.randn(1, 2, 6, 6)
+    program = torch.onnx.export(Dilated(), (x,), dynamo=True, verbose=False)
+    assert torch.equal(torch.from_numpy(program(x)[0].numpy()), Dilated()(x))
+
+
 @pytest.mark.parametrize("n", [2, 3])
 def test_calls_of_functions(tmp_path, n):
     net = Net(n, (2,), True, functions=True).eval()
@@ -134,23 +160,13 @@ def test_calls_of_functions(tmp_path, n):
 
 def test_what_onnx_cannot_say_is_one_clear_error():
     class Coded(nn.Module):
-        def __init__(self, index_format, dilation):
-            super().__init__()
-            self.arguments = index_format, dilation
-
         def forward(self, x):
-            index_format, dilation = self.arguments
-            window = [2, 2], [2, 2], [0, 0], dilation
-            y, codes = torch.ops.cunpool.max_pool_with_indices(x, *window, False, index_format)
-            return torch.ops.cunpool.max_unpool(y, codes, *window, None, index_format)
+            y, codes = ct.max_pool2d(x, 2, return_indices=True, index_format="window")
+            return ct.max_unpool2d(y, codes, 2, index_format="window")
 
     x = torch.randn(1, 1, 8, 8)
-    for arguments, message in (
-        (("window", [1, 1]), r"no window codes.* \(in max_pool"),
-        (("plane", [2, 2]), r"no dilation.* \(in max_unpool"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ct.export_onnx(Coded(*arguments), (x,), verbose=False)
+    with pytest.raises(ValueError, match=r"no window codes.* \(in max_pool"):
+        ct.export_onnx(Coded(), (x,), verbose=False)
     auto = torch.export.Dim.AUTO
     with pytest.raises(ValueError, match=r"must not be dynamic \(in max_pool"):
         ct.export_onnx(nn.MaxPool1d(2, 3, ceil_mode=True), (torch.randn(1, 1, 9),), dynamic_shapes=((1, 1, auto),))

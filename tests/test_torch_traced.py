@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import io
 import warnings
 
@@ -255,8 +256,9 @@ def test_compiled_calls_are_eager_ones(n, last, dynamic):
     first, window = arguments(n, last)
 
     def both(x):
-        y, indices = pool(x, *window[:3], return_indices=True)
-        return unpool(y, indices, *window[:3], x.shape), indices, pool(x, *window, ceil_mode=True)
+        y, indices = pool(x, *window, return_indices=True)
+        z = unpool(y, indices, *window[:3], x.shape, dilation=window[3])
+        return z, indices, pool(x, *window, ceil_mode=True)
 
     compiled = torch.compile(both, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     for x in (first, torch.randn(3, *first.shape[1:]), torch.randn(2, 3, *(12, 11, 10)[:n])):
@@ -351,12 +353,14 @@ def test_other_sizes_of_what_was_pooled_are_refused_by_the_compiler_too():
         torch.compile(net, fullgraph=True, backend="aot_eager")(torch.randn(1, 3, 25, 24))
 
 
+@pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_window_codes_under_transforms(n):
+def test_window_codes_under_transforms(n, dilation):
     x = torch.randn(3, 2, 4, *(9,) * n).double()
     pool, unpool = getattr(ct, f"max_pool{n}d"), getattr(ct, f"max_unpool{n}d")
     window, size = (3, 2, 1), (9,) * n
     codes = {"index_format": "window"}
+    pool, unpool = functools.partial(pool, dilation=dilation), functools.partial(unpool, dilation=dilation)
 
     def both(x, **options):
         y, indices = pool(x, *window, return_indices=True, **options)
@@ -393,4 +397,6 @@ def test_subclasses_are_told_of_index_format():
     assert indices.dtype is torch.uint8
     z = ct.max_unpool2d(y, indices, 2, index_format="window")
     assert type(z) is Mine
+    far, codes = ct.max_pool2d(x.as_subclass(Mine), 2, 1, dilation=2, return_indices=True, index_format="window")
+    assert ct.max_unpool2d(far, codes, 2, 1, dilation=2, index_format="window").shape == x.shape
     assert torch.equal(z.as_subclass(torch.Tensor), F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2))

@@ -199,7 +199,8 @@ def restore(model: Model, *, verbose: bool = False) -> Model:
     ----------
     model : torch.nn.Module
         Changed in place: every accelerated module in it, and itself if it is one, computes with PyTorch again. A module
-        of cunpool becomes PyTorch's module of the same name.
+        of cunpool becomes PyTorch's module of the same name. PyTorch's unpooling has no dilation, and gets the
+        `kernel_size` that spans the same elements.
     verbose : bool
         Whether to print the number of restored modules.
 
@@ -229,6 +230,11 @@ def restore(model: Model, *, verbose: bool = False) -> Model:
         if _is_ours(module):
             restored[type(module).__name__] += 1
             _take_back(module)
+            if isinstance(module, modules._Unpool) and module.dilation != 1:  # PyTorch's unpooling has none
+                n = _THEIRS[_OURS[type(module)]]
+                kernel_size, *_, dilation = _operators.lists(n, module.kernel_size, None, 0, module.dilation)
+                module.kernel_size = tuple(d * (k - 1) + 1 for k, d in zip(kernel_size, dilation, strict=True))
+                del module.dilation
             module.__class__ = _OURS.get(type(module), type(module))
             vars(module).pop("index_format", None)  # PyTorch's modules have one format
     if verbose:

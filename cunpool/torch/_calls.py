@@ -8,16 +8,8 @@ from typing import Any, SupportsIndex
 import torch
 
 from cunpool import pooling, unpooling
-from cunpool._geometry import EvenWindow, IndexFormat, Shape, Size
+from cunpool._geometry import EvenWindow, IndexFormat, Shape
 from cunpool.torch._tensors import BITS, array_of, format_of, num_threads, reword, tensor_of
-
-Spacing = tuple[Size, Size | None, Size]
-"""kernel_size, stride and padding: PyTorch's unpooling has no dilation."""
-
-_AFTER_DILATION = (
-    "; after a pooling with dilation, pass dilation * (kernel_size - 1) + 1 as kernel_size, and the stride of the "
-    "pooling"
-)
 
 POOL_BACKWARD = {1: pooling.max_pool1d_backward, 2: pooling.max_pool2d_backward, 3: pooling.max_pool3d_backward}
 UNPOOL = {1: unpooling.max_unpool1d, 2: unpooling.max_unpool2d, 3: unpooling.max_unpool3d}
@@ -70,31 +62,24 @@ def max_unpool(
     n: int,
     input: torch.Tensor,
     indices: torch.Tensor,
-    window: Spacing,
+    window: EvenWindow,
     output_size: Sequence[SupportsIndex] | None,
     index_format: IndexFormat = "plane",
-    dilation: Size = 1,
 ) -> torch.Tensor:
     """Zeros, with the values written at their indices."""
     dtype = getattr(input, "dtype", None)
     array, places = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
     if output_size is not None and type(output_size) is torch.Size:
         output_size = tuple(output_size)  # quicker to check
-    kernel_size, stride, padding = window
+    kernel_size, stride, padding, dilation = window
     threads = num_threads(array)
     try:
         result = UNPOOL[n](
             array, places, kernel_size, stride, padding, output_size,
             dilation=dilation, index_format=index_format, num_threads=threads,
         )  # fmt: skip
-    except ValueError as error:
+    except (ValueError, IndexError) as error:
         reword(error)
-        raise
-    except IndexError as error:
-        reword(error)
-        # The functions have no dilation, so the pooling's input may be larger than their default size.
-        if dilation == 1 and index_format == "plane" and output_size is None and ";" not in str(error):
-            error.args = (f"{error}{_AFTER_DILATION}",)
         raise
     return tensor_of(result, dtype)
 
@@ -103,15 +88,15 @@ def max_unpool_backward(
     n: int,
     grad: torch.Tensor,
     indices: torch.Tensor,
-    window: Spacing,
+    window: EvenWindow,
     index_format: IndexFormat = "plane",
-    dilation: Size = 1,
 ) -> torch.Tensor:
     """The elements of `grad` at `indices`, in the memory format of `indices`."""
     array, places = array_of(_like(grad, indices), "grad_output", grad.dtype, BITS), array_of(indices, "indices")
+    kernel_size, stride, padding, dilation = window
     threads = num_threads(array)
     result = UNPOOL_BACKWARD[n](
-        array, places, *window, dilation=dilation, index_format=index_format, num_threads=threads
+        array, places, kernel_size, stride, padding, dilation=dilation, index_format=index_format, num_threads=threads
     )
     return tensor_of(result, grad.dtype)
 

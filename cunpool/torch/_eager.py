@@ -17,7 +17,6 @@ from cunpool import _geometry
 from cunpool._geometry import EvenWindow, IndexFormat
 from cunpool._kernels import runtime as _runtime
 from cunpool.torch import _calls, _operators, _traced
-from cunpool.torch._calls import Spacing
 from cunpool.torch._derivatives import pool_gradient, unpool_gradient
 from cunpool.torch._tensors import format_of
 from cunpool.torch._watching import watcher
@@ -83,7 +82,7 @@ class _MaxUnpool(torch.autograd.Function):
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
         ctx.geometry = n, window, index_format
-        return _calls.max_unpool(n, input.detach(), indices, window[:3], output_size, index_format)
+        return _calls.max_unpool(n, input.detach(), indices, window, output_size, index_format)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
@@ -94,7 +93,7 @@ class _MaxUnpool(torch.autograd.Function):
         if torch.is_grad_enabled() or watcher(grad, indices):
             result = unpool_gradient(grad, indices, _operators.lists(n, *window), index_format)
         else:
-            result = _recorded(_calls.max_unpool_backward, n, grad, indices, window[:3], index_format)
+            result = _recorded(_calls.max_unpool_backward, n, grad, indices, window, index_format)
         return result, None, None
 
 
@@ -199,7 +198,7 @@ def max_unpool(
     n: int,
     input: torch.Tensor,
     indices: torch.Tensor,
-    window: Spacing,
+    window: EvenWindow,
     output_size: Sequence[SupportsIndex] | None,
     index_format: IndexFormat = "plane",
     recorded: bool = False,
@@ -214,7 +213,7 @@ def max_unpool(
     try:
         if getattr(input, "requires_grad", False):
             if torch.is_grad_enabled():
-                return _MaxUnpool.apply(input, indices, (n, _geometry.window(*window, 1), output_size, index_format))
+                return _MaxUnpool.apply(input, indices, (n, _geometry.window(*window), output_size, index_format))
             input = input.detach()
         return _calls.max_unpool(n, input, indices, window, output_size, index_format)
     except (TypeError, ValueError):

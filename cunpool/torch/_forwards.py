@@ -98,10 +98,12 @@ class Unpool(Forward):
     ) -> torch.Tensor:
         if _is_elsewhere(input):
             return super().__call__(input, indices, output_size)
+        return _eager.max_unpool(self.n, input, indices, self.window(), output_size)
+
+    def window(self) -> Any:
+        """The window of the module. PyTorch's modules have no dilation."""
         module = self.module
-        return _eager.max_unpool(
-            self.n, input, indices, (module.kernel_size, module.stride, module.padding), output_size
-        )
+        return module.kernel_size, module.stride, module.padding, getattr(module, "dilation", 1)
 
 
 class PoolToCodes(Pool):
@@ -130,9 +132,8 @@ class UnpoolFromCodes(Unpool):
     ) -> torch.Tensor:
         if not isinstance(indices, WindowIndices):  # plane indices, not from PoolToCodes
             return super().__call__(input, indices, output_size)
-        module = self.module
-        window = module.kernel_size, module.stride, module.padding
-        lists = _operators.lists(self.n, *window, 1)
+        window = self.window()
+        lists = _operators.lists(self.n, *window)
         if lists != indices.window:
             raise ValueError(
                 f"{_described(lists)} cannot unpool with window codes from {_described(indices.window)}: "
@@ -145,8 +146,8 @@ class UnpoolFromCodes(Unpool):
     def _check_size(self, input: torch.Tensor, window: list[list[int]], before: torch.Size, output_size: Any) -> None:
         """Refuse to unpool to another size than the one `before` pooling, if both are known."""
         if output_size is None:
-            axes = zip(input.shape[-self.n :], *window[:3], strict=True)
-            output_size = [(pooled - 1) * stride - 2 * padding + kernel for pooled, kernel, stride, padding in axes]
+            axes = zip(input.shape[-self.n :], *window, strict=True)
+            output_size = [(pooled - 1) * s - 2 * p + d * (k - 1) + 1 for pooled, k, s, p, d in axes]
         elif not watcher(input):  # sizes may be NumPy's or PyTorch's integers
             output_size = _geometry.entries("output_size", output_size)
         size, full = [*before], [*output_size][-self.n :]

@@ -52,8 +52,8 @@ def export_onnx(
     TypeError
         If `model` is no module, or a scripted or traced one.
     ValueError
-        With ``dynamo=False``. Also for operations that ONNX lacks: window codes, dilation in unpooling, and `ceil_mode`
-        with dynamic spatial sizes if stride plus padding is larger than the window. The message names the layer.
+        With ``dynamo=False``. Also for operations that ONNX lacks: window codes, and `ceil_mode` with dynamic spatial
+        sizes if stride plus padding is larger than the window. The message names the layer.
 
     Notes
     -----
@@ -207,8 +207,8 @@ def _unpool(
     from onnxscript import opset18 as op
 
     _check(index_format)
-    if max(dilation) > 1:
-        raise _Unsayable(f"ONNX's MaxUnpool knows no dilation, got {[*dilation]}")
+    # ONNX's MaxUnpool has no dilation. It needs the window for the size of the output only.
+    kernel_size = [d * (k - 1) + 1 for k, d in zip(kernel_size, dilation, strict=True)]
     n = len(kernel_size)
     pooled = input.shape[-n:]
     unbatched = len(input.shape) == n + 1

@@ -102,8 +102,8 @@ def max_unpool(
     output_size: Ints | None = None,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
-    n, window = len(kernel_size), (kernel_size, stride, padding)
-    result = _calls.max_unpool(n, input.detach(), indices, window, output_size, index_format, dilation)
+    window = kernel_size, stride, padding, dilation
+    result = _calls.max_unpool(len(kernel_size), input.detach(), indices, window, output_size, index_format)
     return _exactly(result, format_of(input))
 
 
@@ -117,8 +117,8 @@ def max_unpool_backward(
     dilation: Ints,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
-    n, window = len(kernel_size), (kernel_size, stride, padding)
-    result = _calls.max_unpool_backward(n, grad_output.detach(), indices, window, index_format, dilation)
+    window = kernel_size, stride, padding, dilation
+    result = _calls.max_unpool_backward(len(kernel_size), grad_output.detach(), indices, window, index_format)
     return _exactly(result, format_of(indices))
 
 

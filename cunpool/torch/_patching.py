@@ -111,7 +111,7 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor | None]:
         window: Any = windows[0] if windows.count(windows[0]) == n else tuple(zip(*windows, strict=True))
         token = _warn.SILENT.set(True)  # PyTorch's unpooling has no warnings
         try:
-            return _eager.max_unpool(n, input, indices, window, size)
+            return _eager.max_unpool(n, input, indices, (*window, 1), size)
         finally:
             _warn.SILENT.reset(token)
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,6 @@ from torch.overrides import handle_torch_function, has_torch_function
 from cunpool import _calls, _geometry
 from cunpool._geometry import EvenWindow, IndexFormat
 from cunpool.torch import _composite, _operators
-from cunpool.torch._calls import Spacing
 from cunpool.torch._composite import places_of
 from cunpool.torch._tensors import check_indices_dtype, check_indices_shape
 from cunpool.torch._watching import TRANSFORM, watcher
@@ -64,19 +63,21 @@ def max_unpool(
     n: int,
     input: torch.Tensor,
     indices: torch.Tensor,
-    window: Spacing,
+    window: EvenWindow,
     output_size: Sequence[Any] | None,
     index_format: IndexFormat,
 ) -> torch.Tensor:
     """Unpooling over `n` spatial axes, by operators."""
     refuse_missing(n, input, indices, window)
     if has_torch_function((input, indices)):
-        function, arguments = PUBLIC[f"max_unpool{n}d"], (input, indices, *window, output_size)
-        return handle_torch_function(function, (input, indices), *arguments, index_format=index_format)
+        function, arguments = PUBLIC[f"max_unpool{n}d"], (input, indices, *window[:3], output_size)
+        options = {"dilation": window[3], "index_format": index_format}
+        return handle_torch_function(function, (input, indices), *arguments, **options)
     _geometry.is_window(index_format)
-    lists = _operators.lists(n, *window, 1)
+    lists = _operators.lists(n, *window)
     if _is_for_onnx(index_format):
-        return getattr(F, f"max_unpool{n}d")(input, indices, *lists[:3], output_size)
+        reach = [d * (k - 1) + 1 for k, d in zip(lists[0], lists[3], strict=True)]  # PyTorch's has no dilation
+        return getattr(F, f"max_unpool{n}d")(input, indices, reach, *lists[1:3], output_size)
     if output_size is not None:
         if len(output_size) not in (n, n + 2, input.ndim):
             raise ValueError(f"output_size must have {n} or {input.ndim} entries, got {len(output_size)}")
@@ -100,18 +101,10 @@ def max_unpool(
     return _composite.scatter(n, input, places_of(indices, size, lists, index_format), size)
 
 
-def refuse_missing(n: int, input: Any, indices: Any, window: Spacing) -> None:
+def refuse_missing(n: int, input: Any, indices: Any, window: EvenWindow) -> None:
     """Raise an error if a call of unpooling lacks an argument."""
     if window[0] is _calls.MISSING or indices is _calls.MISSING:
         raise _calls.without_kernel_size(f"max_unpool{n}d", input, indices) from None
-
-
-def refuse_dilation(name: str) -> NoReturn:
-    """Raise an error for a dilation of unpooling, which the function or module `name` does not have."""
-    raise TypeError(
-        f"{name} takes no dilation, as in PyTorch: pass dilation * (kernel_size - 1) + 1 as kernel_size, and the "
-        "stride of the pooling; cunpool's functions for arrays take dilation, with window codes too"
-    )
 
 
 @lru_cache(maxsize=1)

@@ -140,7 +140,7 @@ def max_unpool1d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
-    dilation: None = None,
+    dilation: Size = 1,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool1d``, by cunpool; see `max_unpool2d`.
@@ -151,9 +151,7 @@ def max_unpool1d(
     >>> cunpool.torch.max_unpool1d(torch.tensor([[3, 4]]), torch.tensor([[0, 2]]), 2)
     tensor([[3, 0, 4, 0]])
     """
-    if dilation is not None:
-        _traced.refuse_dilation("max_unpool1d")
-    return max_unpool(1, input, indices, (kernel_size, stride, padding), output_size, index_format)
+    return max_unpool(1, input, indices, (kernel_size, stride, padding, dilation), output_size, index_format)
 
 
 def max_unpool2d(
@@ -164,7 +162,7 @@ def max_unpool2d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
-    dilation: None = None,
+    dilation: Size = 1,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool2d`` [1]_, by cunpool.
@@ -175,11 +173,8 @@ def max_unpool2d(
         On the CPU, of shape (N, C, H, W) or (C, H, W), of any dtype that NumPy has, or bfloat16.
     indices : torch.Tensor
         Of the shape of `input` and any integer dtype.
-    kernel_size, stride, padding, output_size, index_format
-        As for `cunpool.max_unpool2d`.
-    dilation : None
-        Only None, as in PyTorch. After a pooling with dilation, pass ``dilation * (kernel_size - 1) + 1`` as
-        `kernel_size`, and the stride of the pooling. Window codes need `cunpool.max_unpool2d` then.
+    kernel_size, stride, padding, output_size, dilation, index_format
+        As for `cunpool.max_unpool2d`. PyTorch's unpooling has no `dilation`.
 
     Returns
     -------
@@ -208,9 +203,7 @@ def max_unpool2d(
     tensor([[[0, 0],
              [4, 0]]])
     """
-    if dilation is not None:
-        _traced.refuse_dilation("max_unpool2d")
-    return max_unpool(2, input, indices, (kernel_size, stride, padding), output_size, index_format)
+    return max_unpool(2, input, indices, (kernel_size, stride, padding, dilation), output_size, index_format)
 
 
 def max_unpool3d(
@@ -221,7 +214,7 @@ def max_unpool3d(
     padding: Size = 0,
     output_size: Sequence[SupportsIndex] | None = None,
     *,
-    dilation: None = None,
+    dilation: Size = 1,
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool3d``, by cunpool; see `max_unpool2d`.
@@ -232,9 +225,7 @@ def max_unpool3d(
     >>> cunpool.torch.max_unpool3d(torch.tensor([[[[7]]]]), torch.tensor([[[[7]]]]), 2).flatten()
     tensor([0, 0, 0, 0, 0, 0, 0, 7])
     """
-    if dilation is not None:
-        _traced.refuse_dilation("max_unpool3d")
-    return max_unpool(3, input, indices, (kernel_size, stride, padding), output_size, index_format)
+    return max_unpool(3, input, indices, (kernel_size, stride, padding, dilation), output_size, index_format)
 
 
 def take_at1d(

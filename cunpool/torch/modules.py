@@ -10,7 +10,7 @@ import torch
 from cunpool import _calls, _geometry
 from cunpool._geometry import IndexFormat, Size
 from cunpool._overloads import Indices
-from cunpool.torch import _eager, _forwards, _traced
+from cunpool.torch import _eager, _forwards
 
 
 class _Formatted(torch.nn.Module):
@@ -58,6 +58,10 @@ class _Pool(_Formatted, Generic[Indices]):
 
 
 class _Unpool(_Formatted):
+    """Base of unpooling. Only instances with another dilation than the default store `dilation`."""
+
+    dilation: Size = 1
+
     if TYPE_CHECKING:  # the types of results, which PyTorch's modules lack
 
         def __call__(
@@ -70,13 +74,18 @@ class _Unpool(_Formatted):
         stride: Size | None = None,
         padding: Size = 0,
         *,
-        dilation: None = None,
+        dilation: Size = 1,
         index_format: IndexFormat = "plane",
     ) -> None:
-        if dilation is not None:
-            _traced.refuse_dilation(type(self).__name__)
         super().__init__(kernel_size, stride, padding)
+        dilation = _geometry.hashable("dilation", dilation)
+        if dilation != 1:
+            self.dilation = dilation
         self._set(index_format)
+
+    def extra_repr(self) -> str:
+        text = super().extra_repr()
+        return text if self.dilation == 1 else f"{text}, dilation={self.dilation}"
 
 
 def _pooling(n: int) -> Callable[..., Any]:
@@ -93,7 +102,7 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor]:
     def forward(
         self: Any, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
     ) -> torch.Tensor:
-        window = self.kernel_size, self.stride, self.padding
+        window = self.kernel_size, self.stride, self.padding, self.dilation
         return _eager.max_unpool(n, input, indices, window, output_size, self.index_format)
 
     _calls.told_if_missing(forward)
