@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cunpool as cu
-from cunpool import pooling
+from cunpool import _threads, pooling
 
 
 def pytest_report_header() -> str:
@@ -68,8 +68,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture(autouse=True)
 def default_threads(monkeypatch):
     """Threads as on a machine that does nothing else: calls before, on a busy one, would make a call serial."""
-    monkeypatch.setattr("cunpool._threads.REPAID", 0)
-    monkeypatch.setattr("cunpool._threads._alone_until", 0.0)
-    monkeypatch.setattr("cunpool._threads._losses", 0)
+    for name in ("REPAID", "_alone_until", "_losses"):
+        monkeypatch.setattr(_threads, name, 0)
     yield
     cu.set_num_threads(None)

@@ -411,11 +411,17 @@ def test_short_rows_of_places_are_streamed_from_twice_the_caches_on(
 ):
     if not cu.openmp_enabled():
         monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: True)
-    values, indices = cu.max_pool2d(rng.integers(1, 100, full).astype(np.float32), kernel, return_indices=True)
-    values = values.astype(dtype)
+    shape = full[0], *(size // kernel for size in full[1:])
     options = {"output_size": full[1:], "num_threads": threads}
-    assert planned(cu.max_unpool2d, values, indices, kernel, **options) == expected
-    result = cu.max_unpool2d(values, indices, kernel, **options)
+    assert planned(cu.max_unpool2d, np.empty(shape, dtype), np.empty(shape, int), kernel, **options) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("full", [(4096, 40, 40), (8192, 40, 40), (2, 120001, 29)], ids=str)
+@pytest.mark.parametrize("threads", [1, 4])
+def test_short_rows_of_places_beyond_the_caches(rng, full, threads):
+    values, indices = cu.max_pool2d(rng.integers(1, 100, full).astype(np.float32), 2, return_indices=True)
+    result = cu.max_unpool2d(values, indices, 2, output_size=full[1:], num_threads=threads)
     assert bits(result) == bits(scattered_at_once(values, indices, full))
 
 

@@ -42,7 +42,7 @@ def test_info(capsys):
     assert "OpenMP    on" in printed if cu.openmp_enabled() else "OFF: a serial build" in printed
 
 
-def test_demo_with_its_own_photograph(tmp_path, capsys, monkeypatch):
+def test_demo_with_its_own_photograph(tmp_path, capsys, monkeypatch, hurried):
     monkeypatch.chdir(tmp_path)
     assert command.main(["demo"]) == 0
     printed = capsys.readouterr().out
@@ -78,7 +78,7 @@ def test_what_is_magnified_is_where_numbers_differ_most():
     assert np.array_equal(_demo.cropped(colours, (16, 32), 8), cells[16:24, 32:40] + 1)
 
 
-def test_demo_with_any_image(tmp_path, capsys):
+def test_demo_with_any_image(tmp_path, capsys, hurried):
     from PIL import Image
 
     pixels = np.random.default_rng(0).integers(1, 256, (19, 31, 4), np.uint8)
@@ -86,6 +86,32 @@ def test_demo_with_any_image(tmp_path, capsys):
     assert command.main(["demo", str(tmp_path / "in.png"), "-o", str(tmp_path / "out.pdf")]) == 0
     assert "image            (3, 19, 31)" in capsys.readouterr().out
     assert (tmp_path / "out.pdf").exists()
+
+
+@pytest.fixture(scope="module")
+def unsuitable(tmp_path_factory):
+    """A folder of files that the demo refuses."""
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("unsuitable")
+    (folder / "text.png").write_text("no picture")
+    (folder / "folder").mkdir()
+    Image.new("L", (3, 9)).save(folder / "tiny.png")
+    np.save(folder / "flat.npy", np.zeros((20, 20)))
+    np.save(folder / "line.npy", np.zeros(20))
+    np.savez(folder / "several.npz", a=np.zeros(3), b=np.zeros(4))
+    np.save(folder / "objects.npy", np.full((20, 20, 20), None))
+    np.save(folder / "words.npy", np.full((20, 20, 20), "a"))
+    np.save(folder / "small.npy", np.zeros((9, 7, 9)))
+    (folder / "small.png").symlink_to("small.npy")
+    photograph(20, 20).save(folder / "whole.png")
+    whole = (folder / "whole.png").read_bytes()
+    (folder / "photo").write_bytes(whole)
+    (folder / "link.png").symlink_to("photo")
+    (folder / "short.png").write_bytes(whole[:200])
+    (folder / "mixed.png").write_bytes(whole[:50] + bytes(60) + whole[110:])
+    (folder / "x.dds").write_bytes(b"DDS " + (124).to_bytes(4, "little") + bytes(range(120)))
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -130,33 +156,14 @@ def test_demo_with_any_image(tmp_path, capsys):
         (["--volume", "small.npy", "-o", "small.png"], "the output would overwrite the image, small.png"),
     ],
 )
-def test_one_line_and_status_2(tmp_path, monkeypatch, capsys, arguments, message):
-    from PIL import Image
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.png").write_text("no picture")
-    (tmp_path / "folder").mkdir()
-    Image.new("L", (3, 9)).save("tiny.png")
-    np.save("flat.npy", np.zeros((20, 20)))
-    np.save("line.npy", np.zeros(20))
-    np.savez("several.npz", a=np.zeros(3), b=np.zeros(4))
-    np.save("objects.npy", np.full((20, 20, 20), None))
-    np.save("words.npy", np.full((20, 20, 20), "a"))
-    np.save("small.npy", np.zeros((9, 7, 9)))
-    (tmp_path / "small.png").symlink_to("small.npy")
-    photograph(20, 20).save("whole.png")
-    whole = (tmp_path / "whole.png").read_bytes()
-    (tmp_path / "photo").write_bytes(whole)
-    (tmp_path / "link.png").symlink_to("photo")
-    (tmp_path / "short.png").write_bytes(whole[:200])
-    (tmp_path / "mixed.png").write_bytes(whole[:50] + bytes(60) + whole[110:])
-    (tmp_path / "x.dds").write_bytes(b"DDS " + (124).to_bytes(4, "little") + bytes(range(120)))
-    before = sorted(tmp_path.iterdir())
+def test_one_line_and_status_2(unsuitable, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(unsuitable)
+    before = sorted(unsuitable.iterdir())
     said = refused(capsys, "demo", *arguments)
     assert message in said
     assert "pickle" not in said  # neither the word nor the advice to load one
-    assert sorted(tmp_path.iterdir()) == before
-    assert (tmp_path / "photo").read_bytes() == whole
+    assert sorted(unsuitable.iterdir()) == before
+    assert (unsuitable / "photo").read_bytes() == (unsuitable / "whole.png").read_bytes()
 
 
 def photograph(height: int, width: int, channels: int = 3):
@@ -262,6 +269,7 @@ def test_the_unpooled_picture_stands_beside_what_it_was_made_of(tmp_path, monkey
     captions: list[str] = []
     monkeypatch.setattr(Axes, "set_title", lambda axes, text, **_: titles.append(text))
     monkeypatch.setattr(Figure, "supxlabel", lambda figure, text, **_: captions.append(text))
+    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((9, 24, 16)))
     _demo.demo(str(tmp_path / "x.npy"), str(tmp_path / "x.png"), True)
     names = ["original", "pooled once", "pooled once, then unpooled", "pooled twice", "pooled 3 times"]
@@ -348,7 +356,7 @@ def test_a_closed_pipe_and_a_full_disk():
 
 
 @POSIX
-def test_a_picture_on_a_full_disk(tmp_path, capsys):
+def test_a_picture_on_a_full_disk(tmp_path, capsys, hurried):
     if not os.path.exists("/dev/full"):
         pytest.skip("no full disk here")
     (tmp_path / "full.png").symlink_to("/dev/full")

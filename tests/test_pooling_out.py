@@ -9,7 +9,7 @@ from multiprocessing import shared_memory
 
 import numpy as np
 import pytest
-import reference
+import vectorised
 from cases import FLOATS, INTEGERS, OTHER, POOL, bits, channels_last, geometry, layout, lead, random_numbers
 
 import cunpool as cu
@@ -29,7 +29,7 @@ def test_given_arrays_get_what_new_ones_would(rng, n, dtype):
     for _ in range(8):
         arguments, full = geometry(rng, n, most={1: 30, 2: 9, 3: 5}[n])
         plain = random_numbers(rng, dtype.newbyteorder("="), lead(rng) + full)
-        values, indices = reference.max_pool(plain, n, *arguments)
+        values, indices = vectorised.max_pool(plain, n, *arguments)
         x, values = layout(rng, plain.astype(dtype)), values.astype(dtype)
         codes = POOL[n](x, *arguments, return_indices=True, index_format="window")[1]
         for kind, index_format in (("i8", "plane"), ("i4", "plane"), ("u1", "window"), ("u2", "window")):
