@@ -14,6 +14,8 @@ from cunpool._kernels import backward as _backward
 from cunpool._kernels import pool as _pool
 from cunpool._kernels import unpool as _unpool
 
+BY_INDICES = _unpool.FILLED | _unpool.BY_INDICES
+
 
 @pytest.fixture
 def ways(monkeypatch):
@@ -186,7 +188,7 @@ def scattered_at_once(values, indices, full):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("full", [(2, 3, 200), (2, 3, 6, 100), (2, 3, 7, 101), (1, 2, 4, 6, 90), (1, 1, 5, 6, 91),
                                   (1, 1, 300, 300), (1, 1, 20000)])  # fmt: skip
-def test_windows_of_2_are_selected(rng, ways, full, threads):
+def test_windows_of_2_are_filled_by_indices(rng, ways, full, threads):
     values, indices = pooled(rng, full)
     ways.clear()
     for index_format, chosen in (("plane", indices), ("plane", indices.astype(np.int32)), ("window", None)):
@@ -195,10 +197,10 @@ def test_windows_of_2_are_selected(rng, ways, full, threads):
         result = UNPOOL[len(full) - 2](values, chosen, 2, output_size=full[2:], index_format=index_format,
                                        num_threads=threads)  # fmt: skip
         assert bits(result) == bits(scattered(values, indices, full))
-    assert [way & ~_unpool.SPLIT for way in ways] == [_unpool.SELECTED, _unpool.SELECTED, _unpool.SPREAD]
+    assert [way & ~_unpool.SPLIT for way in ways] == [BY_INDICES, BY_INDICES, _unpool.FILLED]
 
 
-def test_rows_with_gaps_between_them_are_selected_without_a_stray(rng, ways):
+def test_rows_with_gaps_between_them_are_filled_without_a_stray(rng, ways):
     for full in ((2, 3, 6, 100), (1, 2, 4, 6, 90)):
         values, indices = pooled(rng, full)
         for axis in range(values.ndim - 1):
@@ -210,7 +212,7 @@ def test_rows_with_gaps_between_them_are_selected_without_a_stray(rng, ways):
                 ways.clear()
                 result = UNPOOL[len(full) - 2](given, chosen, 2, output_size=full[2:], num_threads=1)
                 assert bits(result) == bits(scattered(values, indices, full))
-                assert ways == [_unpool.SELECTED], axis
+                assert ways == [BY_INDICES], axis
 
 
 @pytest.mark.slow
@@ -231,7 +233,7 @@ def test_windows_side_by_side_are_spread_by_their_codes(rng, ways, dtype, kernel
             ways.clear()
             result = UNPOOL[n](values, codes, kernel, output_size=full, index_format="window", num_threads=threads)
             assert bits(result) == bits(scattered(values, indices, (2, 3, *full)))
-            assert ways == [_unpool.SPREAD]
+            assert ways == [_unpool.FILLED]
         codes.flat[rng.integers(codes.size)] = np.prod(kernel)
         with pytest.raises(IndexError, match="names no element"):
             UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
@@ -262,7 +264,7 @@ def test_short_rows_are_spread_together(rng, ways, monkeypatch, dtype, n, kernel
             exact = n == 1 or (full[-2] == rows * wide[-2] and (n == 2 or size[0] == 1))
             if rows * width >= 128 or (exact and codes.size >= 128):
                 few = width <= (4 if full[-1] > width * wide[-1] else 3 if dtype == "u1" else 1)
-                assert [way & ~_unpool.SPLIT for way in ways] == [_unpool.SCATTERED if few else _unpool.SPREAD]
+                assert [way & ~_unpool.SPLIT for way in ways] == [_unpool.SCATTERED if few else _unpool.FILLED]
             assert expected == bits(UNPOOL[n](values, indices, kernel, output_size=full, num_threads=threads))
             if dtype in ("f4", "f2", "f8"):
                 backward = getattr(cu, f"max_pool{n}d_backward")
@@ -290,7 +292,7 @@ def test_a_stray_is_scattered_after_all(rng, ways, full, threads):
         result = UNPOOL[len(full) - 2](values, stray, 2, output_size=full[2:], num_threads=threads)
         assert bits(result) == bits(scattered(values, stray, full))
         if np.abs(stray - indices).max() > 2 * full[-1]:
-            assert ways[0] & _unpool.SELECTED
+            assert ways[0] & _unpool.BY_INDICES
             assert ways[0] & _unpool.STRAYED
         for bad in (-1, size, 2**32 + int(indices.flat[at]), int(indices.flat[at]) - 2**32):
             stray.flat[at] = bad
@@ -328,7 +330,7 @@ def test_channels_last_goes_through_all_channels_at_once(rng, ways):
             ways.clear()
             result = UNPOOL[len(full) - 2](values, indices, *arguments, output_size=full[2:], num_threads=threads)
             assert bits(result) == bits(scattered(values, indices, full))
-            assert ways[0] & (_unpool.SPREAD if arguments == (2,) else _unpool.ALL_LANES)
+            assert ways[0] & (_unpool.FILLED if arguments == (2,) else _unpool.ALL_LANES)
 
 
 def test_gradients_go_through_all_channels_at_once(rng):
@@ -384,9 +386,9 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
         out.fill(7)
         UNPOOL[n](values, chosen, kernel, output_size=full[1:], out=out, index_format=index_format,
                   num_threads=threads)  # fmt: skip
-        by_rows = max(np.atleast_1d(kernel)) == 2 and full[-1] >= 80 and dtype in ("f4", "f8")
+        by_rows = kernel == 2 and full[-1] >= 80 and dtype in ("f4", "f8")
         assert ways[-1] & _unpool.STREAMED
-        assert ways[-1] & (_unpool.SELECTED if by_rows and index_format == "plane" else _unpool.SPREAD)
+        assert ways[-1] & ~_unpool.STREAMED == (BY_INDICES if by_rows and index_format == "plane" else _unpool.FILLED)
         assert np.array_equal(out, expected)
         assert (guarded[:31] == 7).all()
         assert (guarded[31 + x.size :] == 7).all()
@@ -488,7 +490,7 @@ def test_parts_of_a_row_beyond_the_caches_leave_the_next_part_alone(ways):
     indices = np.arange(values.size).reshape(values.shape) * 2
     for threads in (1, 2, 3):
         result = cu.max_unpool1d(values, indices, 2, output_size=(2 * values.size + 1,), num_threads=threads)
-        assert ways[-1] & ~_unpool.SPLIT == _unpool.SELECTED | _unpool.STREAMED
+        assert ways[-1] == BY_INDICES | _unpool.STREAMED
         assert (result[0, :-1:2] == 1).all()
         assert result.sum(dtype=float) == values.size
 
@@ -505,7 +507,7 @@ def test_results_beyond_the_caches_go_past_them(rng, ways):
     for out in (None, shifted):
         result = cu.max_unpool2d(values, indices, 2, out=out)
         assert ways[-1] & _unpool.STREAMED
-        assert ways[-1] & _unpool.SELECTED
+        assert ways[-1] & _unpool.BY_INDICES
         assert np.array_equal(result.reshape(40, -1), expected)
 
 

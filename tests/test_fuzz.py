@@ -159,7 +159,7 @@ def test_ways_and_conditions_are_counted(watching):
     counts = counting.counts()
     assert counts["_pool ACROSS"] == (1, 1)
     assert counts["_pool TWOS"] == (1, 1)
-    assert counts["_unpool SELECTED"] == (0, 0)
+    assert counts["_unpool FILLED"] == (0, 0)
     assert counts["_pool: rows are joined"] == (0, 5)
     with pytest.raises(IndexError):
         unpooling.max_unpool1d(np.zeros((1, 1)), np.array([[9]]), 2)

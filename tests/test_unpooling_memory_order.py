@@ -91,7 +91,7 @@ def test_every_order_of_the_axes(rng, ways, n, dtype):
                            num_threads=int(rng.choice([1, 3])), **arguments)  # fmt: skip
         assert bits(result) == bits(case.expected(values)), (order, case.shape, kernel)
         taken.append(ways[0])
-    assert sum(way & _unpool.SPREAD > 0 for way in taken) > 10
+    assert sum(way & _unpool.FILLED > 0 for way in taken) > 10
     assert not any(way & _unpool.STRAYED for way in taken)
 
 
@@ -112,7 +112,7 @@ def test_lines_of_windows_of_two_are_chosen_in_vectors(rng, ways, rest, dtype):
                     UNPOOL[n](values, indices, 2, output_size=case.full, out=out, **arguments)
                     assert bits(out) == bits(expected), (windows, index_format, gaps)
                     assert not gaps or (wide[..., [0, -2, -1]] == 7).all()
-                    assert index_format != "window" or windows < 7 or ways[0] & _unpool.SPREAD, (windows, ways)
+                    assert index_format != "window" or windows < 7 or ways[0] & _unpool.FILLED, (windows, ways)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
@@ -151,7 +151,7 @@ def test_gaps_along_any_axis_of_one_array_in_any_order(rng, ways, gaps, kind):
             UNPOOL[2](*given[:2], (2, 3), output_size=case.full, out=given[2], num_threads=1, **arguments)
             assert bits(given[2]) == expected, (order, axis)
     assert not any(way & _unpool.STRAYED for way in ways)
-    assert sum(way == _unpool.SPREAD for way in ways) > 60
+    assert sum(way == _unpool.FILLED for way in ways) > 60
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_channels_last_of_any_number(rng, ways, channels, kind):
                   out=out[1:-1].transpose(2, 0, 1)[None], **arguments)  # fmt: skip
         assert bits(out[1:-1].transpose(2, 0, 1)[None]) == bits(case.expected(values))
         assert bits(out[:: case.full[0] + 1]) == bits(np.full_like(out[:2], 7))
-    assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.SPREAD}
+    assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.FILLED}
 
 
 @pytest.mark.parametrize("channels", [2, 4, 8, 16, 32, 64])
@@ -186,7 +186,7 @@ def test_gaps_beside_units_of_any_number(rng, ways, channels, kind):
         assert bits(result) == bits(case.expected(values))
         assert (out[..., :1] == 7).all()
         assert (out[..., -2:] == 7).all()
-    assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.SPREAD}
+    assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.FILLED}
 
 
 @pytest.mark.parametrize("channels", range(2, 18))
@@ -203,7 +203,7 @@ def test_bytes_of_few_interleaved_channels(rng, ways, channels, kind):
                       out=out[1:-1].transpose(2, 0, 1)[None], **arguments)  # fmt: skip
             assert bits(out[1:-1].transpose(2, 0, 1)[None]) == bits(case.expected(values))
             assert (out[:: case.full[0] + 1] == 7).all()
-    assert sum(way == _unpool.SPREAD for way in ways) >= 24
+    assert sum(way == _unpool.FILLED for way in ways) >= 24
     assert not any(way & _unpool.STRAYED for way in ways)
 
 
@@ -218,7 +218,7 @@ def test_gradients_are_what_adding_to_zero_gives(rng, ways, order, kind):
     for indices, arguments in map(case.indices, FORMATS[:3]):
         result = BACKWARD[2](ordered(grads, order), ordered(indices, order), case.shape, (2, 3), **arguments)
         assert bits(result) == bits(expected)
-    assert set(ways) == {_unpool.SPREAD}
+    assert set(ways) == {_unpool.FILLED}
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0]])
@@ -235,7 +235,7 @@ def test_an_index_out_of_its_window_is_scattered_after_all(rng, ways, order, thr
         result = UNPOOL[2](values, ordered(case.places, order), (2, 3), output_size=case.full, num_threads=threads)
         assert bits(result) == bits(case.expected(np.ascontiguousarray(values)))
         if abs(case.places.flat[at] - before) > 2 * case.full[1]:
-            assert ways[0] == _unpool.SPREAD | _unpool.STRAYED
+            assert ways[0] == _unpool.FILLED | _unpool.STRAYED
         for bad in (-1, int(np.prod(case.full)), 2**32 + int(before), int(before) - 2**32):
             case.places.flat[at] = bad
             with pytest.raises(IndexError, match=f"index {bad} at"):
@@ -277,7 +277,7 @@ def test_rows_with_gaps_beyond_the_caches(rng, ways):
     UNPOOL[2](values, indices, 2, output_size=case.full, out=wide[..., :-9], **arguments)
     assert np.array_equal(wide[..., :-9], case.expected(values))
     assert (wide[..., -9:] == 7).all()
-    assert ways == [_unpool.SPREAD | _unpool.STREAMED]
+    assert ways == [_unpool.FILLED | _unpool.STREAMED]
 
 
 @pytest.mark.parametrize("kernel", [(85, 3), (86, 3)])
@@ -289,7 +289,7 @@ def test_windows_of_more_cells_than_a_byte_counts(rng, ways, kernel):
         given = ordered(values, last), ordered(indices, last)
         result = UNPOOL[2](*given, kernel, output_size=case.full, num_threads=1, **arguments)
         assert bits(result) == bits(case.expected(values))
-    assert all(way & _unpool.SPREAD for way in ways) == (kernel == (85, 3))
+    assert all(way & _unpool.FILLED for way in ways) == (kernel == (85, 3))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")
@@ -304,7 +304,7 @@ def test_nothing_is_touched_behind_the_arrays(rng, ways, dtype, order):
                      for array in (values, indices, np.full(case.shape, 7, dtype))]  # fmt: skip
             UNPOOL[2](*given[:2], kernel, output_size=case.full, out=given[2], num_threads=1, **arguments)
             assert bits(given[2]) == bits(case.expected(values))
-    assert ways.count(_unpool.SPREAD) >= 3
+    assert ways.count(_unpool.FILLED) >= 3
 
 
 @pytest.mark.parametrize("step", [2, 3, 4, 5, -1, -2])
@@ -326,7 +326,7 @@ def test_items_far_apart_or_backwards(rng, ways, dtype, step):
                 given[-1][...] = array
             out = UNPOOL[case.n](*given, kernel, output_size=case.full, **said)
             assert bits(out) == bits(case.expected(values))
-    assert all(way & _unpool.SPREAD for way in ways)
+    assert all(way & _unpool.FILLED for way in ways)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "D"])
@@ -342,7 +342,7 @@ def test_items_whose_distance_is_no_multiple_of_their_size(rng, ways, dtype):
             given[-1][...] = array
         out = UNPOOL[2](*given, (2, 2), output_size=case.full, **said)
         assert bits(out) == bits(case.expected(values))
-    assert all(way & _unpool.SPREAD for way in ways)
+    assert all(way & _unpool.FILLED for way in ways)
 
 
 # Windows that overlap, that begin in the padding, that are dilated and that lie apart: as many as would fill the array,
@@ -358,4 +358,4 @@ def test_windows_that_do_not_lie_side_by_side_are_not_spread(rng, ways, n, index
     style = {"index_format": index_format, "dilation": arguments[3] if len(arguments) == 4 else 1}
     result = UNPOOL[n](values, chosen, *arguments[:3], output_size=full[2:], **style)
     assert bits(result) == bits(reference.max_unpool(values, indices, n, full[2:]))
-    assert not ways[-1] & _unpool.SPREAD
+    assert not ways[-1] & _unpool.FILLED

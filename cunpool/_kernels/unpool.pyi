@@ -4,12 +4,12 @@ from numpy.typing import NDArray
 
 KINDS: tuple[str, ...]
 SCATTERED: int
-SELECTED: int
+FILLED: int
 STRAYED: int
 ALL_LANES: int
 SPLIT: int
 STREAMED: int
-SPREAD: int
+BY_INDICES: int
 
 def unpool(
     pooled: NDArray[Any],

@@ -2,9 +2,9 @@
 
 Unpooling moves bits, so that an element type is a size. Valid arguments are required, but every index is checked.
 
-Scatter zeroes the output and stores each value where its index points. Select and spread, for adjacent windows, write
-the output in the order of memory: each element is its window's value if the index names it. That needs no zeroing and
-vectorises. An index outside its own window is scattered after all. `METHODS` is the table of methods, in order.
+Scatter zeroes the output and stores each value where its index points. Fill, for adjacent windows, writes the output in
+the order of memory: each element is its window's value if the index names it. That needs no zeroing and vectorises. An
+index outside its own window is scattered after all. `METHODS` is the table of methods, in order.
 """
 from libc.string cimport memset
 cimport numpy as cnp
@@ -20,10 +20,9 @@ from cunpool._kernels.common.thresholds cimport (
     BAND_MAX_WINDOWS, CACHED_RESULT_BYTES, KEEP_GIL_MAX_BYTES, LARGE_L2_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES,
     ZERO_ADDED_BYTES, ZERO_LARGE_BYTES, ZERO_SMALL_BYTES)
 from cunpool._kernels.common.types cimport (
-    bhalf, element, float4, float8, half, index, index4, index8, item1, item16, item2, item4, item8)
+    bhalf, float4, float8, half, index4, index8, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport fill_task
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
-from cunpool._kernels.unpooling.fill_window2 cimport fill_window2_rows, window2_why_not
 from cunpool._kernels.unpooling.indices cimport band_of, is_gapless, part_start, prepare_job, split_planes, zero_range
 from cunpool._kernels.unpooling.scatter cimport prefetch_inputs, scatter_ops_for, ScatterOps
 from cunpool._kernels.unpooling.window_codes cimport (
@@ -43,21 +42,22 @@ cdef Py_ssize_t zero_large_bytes = CUNPOOL_L2_BYTES // 8 if CUNPOOL_L2_BYTES > L
 # What `unpool` returns is a sum of these: the method, and how it ran.
 cdef enum:
     SCATTERED_TAKEN = 1
-    SELECTED_TAKEN = 2
+    FILLED_TAKEN = 2
     STRAYED_TAKEN = 4       # an index was outside its window
     ALL_LANES_TAKEN = 8
     SPLIT_TAKEN = 16
     STREAMED_TAKEN = 32
-    SPREAD_TAKEN = 64
+    BY_INDICES_TAKEN = 64
 
 # What `explain` tells of a plan beside its method.
 cdef dict WAYS = {
     SPLIT_TAKEN: "planes are split between tasks",
     ALL_LANES_TAKEN: "channels are neighbours, and are stored together (unpooling/scatter.pxd: scatter_channels)",
+    BY_INDICES_TAKEN: "indices of windows of 2 are compared as they are (unpooling/fill_indices.pxd)",
     STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
 }
-SCATTERED, SELECTED, STRAYED, ALL_LANES, SPLIT, STREAMED, SPREAD = (
-    SCATTERED_TAKEN, SELECTED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, SPREAD_TAKEN)
+SCATTERED, FILLED, STRAYED, ALL_LANES, SPLIT, STREAMED, BY_INDICES = (
+    SCATTERED_TAKEN, FILLED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, BY_INDICES_TAKEN)
 
 
 cdef Py_ssize_t scatter_codes(const Job *job, const CodeBlock *block, Py_ssize_t channel, Py_ssize_t low,
@@ -244,37 +244,12 @@ cdef void scatter_task(const Job *job, Py_ssize_t task, Found *found, void *_, v
         found.out_of_plane += outside
 
 
-cdef void window2_task(const Job *job, Py_ssize_t task, Found *found, element *full, index *index_type) noexcept nogil:
-    """One task, as in `scatter_task`. A plane is split between pooled rows, or in 1d between windows."""
-    cdef Py_ssize_t planes = job.batch * job.channels, rows = job.g.pooled[0] * job.g.pooled[1], width = job.g.pooled[2]
-    cdef Py_ssize_t plane, part = task % job.parts_per_plane
-    if job.parts_per_plane > 1:
-        plane = task // job.parts_per_plane
-        if rows == 1:
-            found.out_of_window += not fill_window2_rows(job, plane, 0, 1, width * part // job.parts_per_plane,
-                                                         width * (part + 1) // job.parts_per_plane, full, index_type)
-        else:
-            found.out_of_window += not fill_window2_rows(job, plane, rows * part // job.parts_per_plane,
-                                                         rows * (part + 1) // job.parts_per_plane, 0, width, full,
-                                                         index_type)
-        return
-    for plane in range(planes * task // job.tasks, planes * (task + 1) // job.tasks):
-        if not fill_window2_rows(job, plane, 0, rows, 0, width, full, index_type):
-            found.out_of_window += 1
-            found.out_of_plane += scatter_plane(job, plane, 0, element_count(job.g.full), True)
-
-
 # The kinds of elements: items by the logarithm of their size, then numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
 cdef ScatterOps[9] SCATTER_OPS  # by kind
 SCATTER_OPS = [scatter_ops_for(<item1 *> NULL), scatter_ops_for(<item2 *> NULL), scatter_ops_for(<item4 *> NULL),
                scatter_ops_for(<item8 *> NULL), scatter_ops_for(<item16 *> NULL), scatter_ops_for(<half *> NULL),
                scatter_ops_for(<bhalf *> NULL), scatter_ops_for(<float4 *> NULL), scatter_ops_for(<float8 *> NULL)]
-cdef Kernel[9][2] WINDOW2_TASKS  # by kind, for elements of 4 and 8 bytes, and by whether indices have 8 bytes
-WINDOW2_TASKS[2] = [<Kernel> window2_task[item4, index4], <Kernel> window2_task[item4, index8]]
-WINDOW2_TASKS[3] = [<Kernel> window2_task[item8, index4], <Kernel> window2_task[item8, index8]]
-WINDOW2_TASKS[7] = [<Kernel> window2_task[float4, index4], <Kernel> window2_task[float4, index8]]
-WINDOW2_TASKS[8] = [<Kernel> window2_task[float8, index4], <Kernel> window2_task[float8, index8]]
 
 
 cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
@@ -297,23 +272,15 @@ cdef struct Plan:
     Decoder decoder
 
 
-cdef const char *window2_condition(const Job *job, Plan *plan) noexcept nogil:
-    """Select serves windows of 2 in C order, by indices."""
-    cdef const char *why = window2_why_not(job)
-    if why == NULL:
-        plan.job = job[0]
-        plan.ways = SELECTED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + STREAMED_TAKEN * job.nontemporal
-    return why
-
-
 cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
-    """Spread serves all other adjacent windows: by codes, of narrow dtypes, in short rows, in any order of the axes."""
+    """Fill serves adjacent windows, in any order of the axes."""
     cdef const char *why = fill_why_not(job, &plan.fill_plan)
     if why == NULL:
         plan.job = job[0]  # unreached: compiled together with the next two lines
         plan.job.plan = &plan.fill_plan  # unreached: compiled together with the next line
         plan.job.tasks = min(plan.fill_plan.blocks, 1 if job.threads == 1 else <Py_ssize_t> 4 * job.threads)
-        plan.ways = SPREAD_TAKEN + STREAMED_TAKEN * job.nontemporal
+        plan.ways = (FILLED_TAKEN + STREAMED_TAKEN * job.nontemporal
+                     + BY_INDICES_TAKEN * plan.fill_plan.by_indices)
     return why
 
 
@@ -330,11 +297,8 @@ cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
 
 
 # The methods, in the order in which they are tried.
-cdef Method[3] METHODS
+cdef Method[2] METHODS
 METHODS = [
-    Method("fill window2", "unpooling/fill_window2.pxd", "fill_window2_rows",
-           "an index outside its own window: the plane is scattered, and where it is split the whole call",
-           <Condition> window2_condition),
     Method("fill", "unpooling/fill.pxd", "fill_blocks",
            "an index outside its own window: the whole call is scattered (a window code is an error)",
            <Condition> fill_condition),
@@ -352,7 +316,7 @@ cdef dict explained(const Job *job, const Plan *plan):
             details.append(detail)
     if plan.ways & SCATTERED_TAKEN and job.code_size:
         details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
-    if plan.ways & SPREAD_TAKEN:
+    if plan.ways & FILLED_TAKEN:
         blocks = {"rows of windows": plan.fill_plan.most_rows, "windows of a row": plan.fill_plan.most_windows,
                   "neighbouring channels": plan.fill_plan.most_unit}
     return described(plan.method, rejected_methods(METHODS, plan.method, job, &other), details, blocks, plan.job.tasks,
@@ -401,15 +365,13 @@ cdef Found run_scatter(Job *job) noexcept nogil:
 
 
 cdef Found unpool_job(Job *job, int ways) noexcept nogil:
-    """Run the method. Where it meets an index outside its window and has no fallback of its own, scatter the call."""
+    """Run the method. Where fill, or a split plane, meets an index outside its window, scatter the call."""
     cdef Found found
-    if ways & SELECTED_TAKEN:
-        found = run_tasks(WINDOW2_TASKS[job.kind][job.wide_indices], job, job.threads)
-    elif ways & SPREAD_TAKEN:
+    if ways & FILLED_TAKEN:
         found = run_tasks(<Kernel> fill_task, job, job.threads)
     else:
         found = run_scatter(job)
-    if not found.out_of_window or (ways & SELECTED_TAKEN and job.parts_per_plane == 1):
+    if not found.out_of_window:
         return found
     if job.code_size:
         found.out_of_plane += found.out_of_window  # such a code names no element at all

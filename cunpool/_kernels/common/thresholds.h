@@ -42,17 +42,15 @@ enum {
     FEW_WINDOWS_OF_BYTES = CUNPOOL_SPEED(3, 2),
     FEW_WINDOWS_BEFORE_REST = CUNPOOL_SPEED(4, 2),
     FEW_WINDOWS = 1,
-    /* Rows shorter than WINDOW2_MIN_WIDTH are scattered where a window has this many elements and more: by codes, in
-       contiguous rows and in others. By indices a row is short below WINDOW2_MIN_WIDTH / SMALL_WINDOW_TAPS windows
-       for each element of a window, or of SMALL_WINDOW_TAPS ("unpooling, odd shapes"). */
+    /* Rows shorter than SHORT_ROW_WINDOWS are scattered where a window has this many elements and more: by codes, in
+       contiguous rows and in others. By indices a row is short below SHORT_ROW_WINDOWS / SMALL_WINDOW_TAPS windows
+       for each element of a window, or of SMALL_WINDOW_TAPS, and for windows of 2 below WINDOW2_ROW_WINDOWS
+       ("unpooling, odd shapes"; unpooling in "cunpool bench"). */
+    SHORT_ROW_WINDOWS = CUNPOOL_SPEED(40, 20),
     SMALL_WINDOW_TAPS = 4,
     MEDIUM_WINDOW_TAPS = 9,
     LARGE_WINDOW_TAPS = 27,
-
-    /* Windows of 2 are filled by indices in rows of so many windows, or in 1d and 2d of whole vectors from the second
-       number on. Shorter rows of windows are filled by codes or scattered (unpooling in "cunpool bench"). */
-    WINDOW2_MIN_WIDTH = CUNPOOL_SPEED(40, 20),
-    WINDOW2_MIN_WHOLE_WIDTH = CUNPOOL_SPEED(32, 16),
+    WINDOW2_ROW_WINDOWS = CUNPOOL_SPEED(32, 16),
 
     /* Gather prefetches layers of so many bytes, and so many bytes at a time ("unpool gradient"). */
     PREFETCH_MIN_LAYER_BYTES = CUNPOOL_SPEED(1 << 11, 1 << 6),

@@ -19,8 +19,8 @@ cdef extern from "_kernels/common/thresholds.h":
         ROUNDED_SCRATCH_MAX_BYTES
         SMALL_WINDOW_TAPS
         UNPOOL_NONTEMPORAL_MIN_BYTES
-        WINDOW2_MIN_WHOLE_WIDTH
-        WINDOW2_MIN_WIDTH
+        SHORT_ROW_WINDOWS
+        WINDOW2_ROW_WINDOWS
         ZERO_ADDED_BYTES
         ZERO_LARGE_BYTES
         ZERO_SMALL_BYTES

@@ -21,24 +21,13 @@ from cunpool._kernels.common.types cimport (
     bhalf, element, float4, float8, half, item, item1, item16, item2, item4, item8, void_noinline, void_wide)
 from cunpool._kernels.unpooling.elements cimport add_to_zero
 from cunpool._kernels.unpooling.fill_codes cimport convert_codes, duplicate_codes
+from cunpool._kernels.unpooling.fill_indices cimport fill_lines_by_indices
 from cunpool._kernels.unpooling.fill_lines cimport (
     select_line_pairs, select_line_rows, select_mixed_units, select_unit, select_units)
 from cunpool._kernels.unpooling.fill_plan cimport (
-    Axis, FILL_AXES, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillPlan)
+    Axis, FILL_AXES, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock,
+    FillPlan)
 from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_HAS_PAIRS, LONG_BYTES, NARROW_CODE_BYTES, lane, VECTOR_BYTES
-
-cdef struct FillBlock:
-    # `rows` rows of `windows` windows, and `unit` elements of each unit.
-    Py_ssize_t rows, windows, unit
-    Py_ssize_t rest_rows, rest_units    # lines and units behind the last windows that are zeroed with the block
-    char *out
-    const char *values
-    const char *values_end          # end of the run of values: bytes before it may be read
-    const char *indices
-    uint32_t position                  # of the first window's first cell
-    Py_ssize_t taps[FILL_AXES]    # cells along the outer axes
-    bint empty                      # whether these lie behind the last windows
-
 
 cdef inline Py_ssize_t block_items(const FillBlock *block) noexcept nogil:
     return block.rows * block.windows * block.unit
@@ -295,8 +284,27 @@ cdef inline void_wide fill_lines(const FillPlan *plan, char *out, Py_ssize_t bel
                              windows - mixed, taps, code, tap_code)
 
 
+cdef inline void fill_lines_from(const FillPlan *plan, const FillBlock *block, char *out, Py_ssize_t below,
+                                 const lane *codes, const lane *values, int first, bint *has_outside) noexcept nogil:
+    """`fill_lines` from codes, or from indices."""
+    cdef int lines = <int> plan.row.taps
+    if not plan.by_indices:
+        fill_lines(plan, out, below, codes, values, block.rows, block.windows,
+                   block.unit * (plan.item_size // <Py_ssize_t> sizeof(lane)), first)
+    elif lane is item4:
+        if plan.element_kind == 7:
+            fill_lines_by_indices(plan, block, out, below, first // lines, has_outside, <float4 *> NULL)
+        else:
+            fill_lines_by_indices(plan, block, out, below, first // lines, has_outside, <item4 *> NULL)
+    elif lane is item8:
+        if plan.element_kind == 8:
+            fill_lines_by_indices(plan, block, out, below, first // lines, has_outside, <float8 *> NULL)
+        else:
+            fill_lines_by_indices(plan, block, out, below, first // lines, has_outside, <item8 *> NULL)
+
+
 cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBlock *block, const lane *codes,
-                            const lane *values, char *stage) noexcept nogil:
+                            const lane *values, char *stage, bint *has_outside) noexcept nogil:
     """A block's windows and the units behind them: all lines along the row axis, for each element of the outer axes.
 
     `stage` is allocated with 2 * FILL_STAGE_BYTES + FILL_SPARE_BYTES. The highest byte written, and read, is before
@@ -320,8 +328,7 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
             assert_in_block(lines * size <= 2 * FILL_STAGE_BYTES)
             for line in range(runs):
                 prefetch_partial_lines(out + line * plan.row.full_step, lines // runs * size)
-        fill_lines(plan, into, below, codes, values, block.rows, block.windows,
-                   block.unit * (plan.item_size // sizeof(lane)), first)
+        fill_lines_from(plan, block, into, below, codes, values, first, has_outside)
         for line in range(lines if block.rest_units else 0):
             zero_line(into + line * below + units * plan.pitch, block.rest_units, unit, plan.pitch)
         for line in range(runs if staged else 0):
@@ -348,7 +355,9 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
     cdef lane *codes = <lane *> align_to_cache_line(codes_buffer)
     cdef char *values = <char *> align_to_cache_line(values_buffer)
     cdef char *indices = <char *> align_to_cache_line(indices_buffer)
+    cdef const lane *block_values = NULL
     cdef Py_ssize_t number, most_elements
+    cdef bint has_outside
     cdef FillBlock block
     # The first three buffers are allocated with FILL_BLOCK_BYTES + FILL_SPARE_BYTES from the cache line on. The highest
     # byte written is before most_elements * size (of codes, as wide as a value), the highest byte read at most
@@ -361,11 +370,16 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
         if not block.empty:
             if job.nontemporal:
                 prefetch_next(job, plan, &block)
-            if not contiguous_codes(job, plan, &block, relative, indices, codes):
+            has_outside = False
+            if not plan.by_indices:
+                block_values = <const lane *> contiguous_values(plan, &block, values)
+                has_outside = not contiguous_codes(job, plan, &block, relative, indices, codes)
+            if not has_outside:
+                fill_block(job, plan, &block, codes, block_values, <char *> align_to_cache_line(stage_buffer),
+                           &has_outside)
+            if has_outside:
                 found.out_of_window += 1
                 return
-            fill_block(job, plan, &block, codes, <const lane *> contiguous_values(plan, &block, values),
-                       <char *> align_to_cache_line(stage_buffer))
         zero_uncovered(plan, &block)
 
 

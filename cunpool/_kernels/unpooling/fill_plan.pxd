@@ -6,11 +6,11 @@ from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.thresholds cimport (
     FEW_WINDOWS, FEW_WINDOWS_BEFORE_REST, FEW_WINDOWS_OF_BYTES, FILL_MIN_BLOCK_ELEMENTS, FILL_MIN_WINDOWS,
-    LARGE_WINDOW_TAPS, MEDIUM_WINDOW_TAPS, SMALL_WINDOW_TAPS, WINDOW2_MIN_WIDTH)
+    LARGE_WINDOW_TAPS, MEDIUM_WINDOW_TAPS, SHORT_ROW_WINDOWS, SMALL_WINDOW_TAPS, WINDOW2_ROW_WINDOWS)
 from cunpool._kernels.common.types cimport item4
 from cunpool._kernels.unpooling.fill_select cimport (
     LONG_BYTES, MAX_LINE_TAPS, MixedUnits, plan_mixed_units, VECTOR_BYTES)
-from cunpool._kernels.unpooling.indices cimport has_tiled_rows, tiled_windows_why_not
+from cunpool._kernels.unpooling.indices cimport has_tiled_rows, is_window2, tiled_windows_why_not
 
 cdef enum:
     SPATIAL_AXES = 3
@@ -22,6 +22,7 @@ cdef enum:
     FILL_MIN_ITEM_BYTES = 2
     FILL_MAX_BLOCK_ITEMS = FILL_BLOCK_BYTES >> 2    # indices of a block, which have 4 bytes at least
     FILL_SPARE_BYTES = 2 * LONG_BYTES   # whole vectors read and write up to this far behind a block (correctness)
+    INDICES_VECTOR_WINDOWS = 16     # windows of 4 bytes in the widest vector (speed)
     FILL_STAGE_BYTES = 1 << 13  # bytes of each line that are put together before non-temporal stores (speed)
 
 
@@ -63,6 +64,21 @@ cdef struct FillPlan:
     int line_count
     uint32_t line_first[FILL_MAX_LINES]
     uint32_t line_taps
+    bint by_indices         # whether indices are compared as they are, without the step to codes
+    uint32_t layer_elements  # then elements from the first layer of a window to the second, 0 without
+
+
+cdef struct FillBlock:
+    # `rows` rows of `windows` windows, and `unit` elements of each unit.
+    Py_ssize_t rows, windows, unit
+    Py_ssize_t rest_rows, rest_units    # lines and units behind the last windows that are zeroed with the block
+    char *out
+    const char *values
+    const char *values_end          # end of the run of values: bytes before it may be read
+    const char *indices
+    uint32_t position                  # of the first window's first cell
+    Py_ssize_t taps[FILL_AXES]    # cells along the outer axes
+    bint empty                      # whether these lie behind the last windows
 
 
 cdef inline int sort_axes(const Job *job, Axis *axes) noexcept nogil:
@@ -184,13 +200,17 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     """Size the blocks: part of a row, or several rows."""
     cdef Py_ssize_t most = FILL_BLOCK_BYTES // max(plan.item_size,
                                                    max(<Py_ssize_t> plan.index_size, <Py_ssize_t> FILL_MIN_ITEM_BYTES))
-    cdef Py_ssize_t blocks = 1
+    cdef Py_ssize_t blocks = 1, even
     cdef int axis
     if job.nontemporal:
         most = min(FILL_STAGE_BYTES // (plan.line.taps * plan.row.taps * plan.item_size), most)
     plan.most_unit = min(plan.unit, most)
     plan.unit_parts = (plan.unit + plan.most_unit - 1) // plan.most_unit
     plan.most_windows = min(plan.line.pooled, most // plan.unit) if plan.unit_parts == 1 else 1
+    plan.window_parts = (plan.line.pooled + plan.most_windows - 1) // plan.most_windows
+    # Parts of about the same length, in whole vectors, rather than a short last one. (speed)
+    even = (plan.line.pooled + plan.window_parts - 1) // plan.window_parts + INDICES_VECTOR_WINDOWS - 1
+    plan.most_windows = min(even // INDICES_VECTOR_WINDOWS * INDICES_VECTOR_WINDOWS, plan.most_windows)
     plan.window_parts = (plan.line.pooled + plan.most_windows - 1) // plan.most_windows
     plan.most_rows = 1
     if plan.unit_parts == 1 and plan.window_parts == 1:
@@ -203,12 +223,33 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     plan.blocks = blocks * plan.row_parts * plan.window_parts * plan.unit_parts
 
 
+cdef inline void find_direct_indices(const Geometry *g, FillPlan *plan) noexcept nogil:
+    """Find whether indices are compared as they are (`fill_indices.pxd`)."""
+    cdef bint has_layers = plan.lines == 2 * plan.row.taps
+    plan.layer_elements = <uint32_t> (g.full[1] * g.full[2]) if has_layers else 0
+    plan.by_indices = (
+        plan.index_size > 0 and plan.rows_of_values and plan.rows_of_indices
+        and branch_counted("windows of two single elements along a row", is_window2(g) and plan.unit == 1
+                           and plan.line.position == 1
+                           and (not has_layers or plan.row.taps == 2 and plan.row.position == g.full[2]))
+        and branch_counted("entries of four or eight bytes", plan.item_size == 4 or plan.item_size == 8)
+        # Each part of a row, the last one too, fills a vector. (correctness)
+        and branch_counted("windows that fill a vector", plan.line.pooled - (plan.window_parts - 1)
+                           * plan.most_windows >= INDICES_VECTOR_WINDOWS))
+
+
 cdef inline bint has_few_windows_in_row(const Geometry *g, Py_ssize_t item_size) noexcept nogil:
     """Whether rows have so few windows that zeroing and scattering them is faster."""
     cdef Py_ssize_t most = FEW_WINDOWS_OF_BYTES if item_size == 1 else FEW_WINDOWS
     if branch_counted("cells of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
         most = FEW_WINDOWS_BEFORE_REST
     return g.pooled[2] <= most and branch_counted("rows of more than a cell", g.full[2] > 1)
+
+
+cdef inline bint is_short_row2(const Geometry *g) noexcept nogil:
+    """Whether a row of windows of 2 is short. In 1d and 2d a row of whole vectors is shorter."""
+    return g.pooled[2] < SHORT_ROW_WINDOWS and (g.kernel[0] > 1 or g.pooled[2] < WINDOW2_ROW_WINDOWS
+                                                or g.pooled[2] % INDICES_VECTOR_WINDOWS > 0)
 
 
 cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
@@ -218,11 +259,11 @@ cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
     if job.code_size:
         if branch_counted("rows of few codes", has_few_windows_in_row(&job.g, job.item_size)):
             why = "rows have a single window, up to 3 of bytes, or up to 4 before elements of no window"
-        elif (branch_counted("short rows of codes", width < WINDOW2_MIN_WIDTH) and taps >= MEDIUM_WINDOW_TAPS
+        elif (branch_counted("short rows of codes", width < SHORT_ROW_WINDOWS) and taps >= MEDIUM_WINDOW_TAPS
                 and (branch_counted("of large windows", taps >= LARGE_WINDOW_TAPS) or has_tiled_rows(job))):
             why = "rows have fewer than 40 windows of 9 elements or more (27 where rows are not contiguous)"
-    elif (branch_counted("short rows of places", width * SMALL_WINDOW_TAPS < WINDOW2_MIN_WIDTH
-                         * max(taps, <Py_ssize_t> SMALL_WINDOW_TAPS))
+    elif (branch_counted("short rows of places", is_short_row2(&job.g) if is_window2(&job.g) else
+                         width * SMALL_WINDOW_TAPS < SHORT_ROW_WINDOWS * max(taps, <Py_ssize_t> SMALL_WINDOW_TAPS))
             and (branch_counted("of planes of many windows", element_count(job.g.pooled) >= FILL_MIN_WINDOWS)
                  or has_tiled_rows(job))):
         why = "rows have fewer than 40 windows, or fewer than 10 for each element of a window"
@@ -296,6 +337,7 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     find_lines(job, plan)
     size_blocks(job, plan)
     find_run(plan)
+    find_direct_indices(&job.g, plan)
     # Where planes are small and do not follow each other a block is soon done, and scattering needs no division.
     if (branch_counted("blocks of few cells", plan.most_rows * plan.row.taps * plan.most_windows * plan.line.taps
                        * plan.most_unit < FILL_MIN_BLOCK_ELEMENTS)

@@ -184,24 +184,13 @@ cdef inline const char *tiled_windows_why_not(const Geometry *g) noexcept nogil:
     return NULL
 
 
-cdef inline const char *tiled_rows_why_not(const Job *job) noexcept nogil:
-    """Why windows do not lie next to each other, in contiguous rows, or NULL."""
-    cdef const char *why = tiled_windows_why_not(&job.g)
-    if why != NULL:
-        return why
-    if not branch_counted("planes one by one", job.interleaved_planes == 1):
-        return "8 or more channels are neighbours in memory"
-    if not branch_counted("contiguous planes", job.raster_stride_bytes == job.item_size):
-        return "the planes of the output are not contiguous"
-    if not branch_counted("contiguous rows", job.pooled.axis_bytes[2] == job.item_size
-                          and job.indices.axis_bytes[2] == job.index_size):
-        return "rows of values or indices are not contiguous"
-    return NULL
-
-
 cdef inline bint has_tiled_rows(const Job *job) noexcept nogil:
     """Whether windows lie next to each other, in contiguous rows."""
-    return tiled_rows_why_not(job) == NULL
+    return (tiled_windows_why_not(&job.g) == NULL
+            and branch_counted("planes one by one", job.interleaved_planes == 1)
+            and branch_counted("contiguous planes", job.raster_stride_bytes == job.item_size)
+            and branch_counted("contiguous rows", job.pooled.axis_bytes[2] == job.item_size
+                               and job.indices.axis_bytes[2] == job.index_size))
 
 
 cdef inline bint is_window2(const Geometry *g) noexcept nogil:
