@@ -5,7 +5,7 @@ Valid arguments are required, but every index is checked.
 from libc.stdint cimport int64_t, uint64_t
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport element_address, plane_address, raster_stride
+from cunpool._kernels.common.arrays cimport raster_stride
 from cunpool._kernels.common.caches cimport (
     CACHE_LINE, cunpool_keep, PREFETCH_BYTES, PREFETCH_MAX_ROW_BYTES,
     prefetch_range)
@@ -19,9 +19,9 @@ from cunpool._kernels.common.thresholds cimport (
 from cunpool._kernels.common.types cimport (
     index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_wide)
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare_job
+from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_row, point_to_next, Run, Unchecked
 from cunpool._kernels.unpooling.window_codes cimport (
-    block_count, block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, locate_block, next_block,
-    plan_decoder, PLANE_AXIS, row_count, row_offset, WIDTH_AXIS)
+    block_count, CodeBlock, DECODE_MAX_CODES, Decoder, locate_block, next_block, plan_decoder, PLANE_AXIS)
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -29,88 +29,6 @@ cnp.import_array()
 
 cdef enum:
     GATHER_WINDOWS = DECODE_MAX_CODES   # windows of a row that are gathered together
-
-
-cdef void_inline gather_elements(const Job *job, const char *plane_data, bint is_uniform, Py_ssize_t stride_bytes,
-                                 char *values, Py_ssize_t value_bytes, const char *indices, Py_ssize_t index_bytes,
-                                 Py_ssize_t count, uint64_t size, item *full, index *index_type,
-                                 Py_ssize_t *outside_count) noexcept nogil:
-    """Read `count` values from where their indices point, and count the indices not from 0 to `size` - 1."""
-    cdef Py_ssize_t i, outside = 0
-    cdef uint64_t position
-    cdef const char *source
-    for i in range(count):
-        position = <uint64_t> <int64_t> (<const index *> (indices + i * index_bytes))[0]
-        if unlikely(position >= size):
-            outside += 1
-        else:
-            source = plane_data + offset_of(job, is_uniform, stride_bytes, <Py_ssize_t> position)
-            (<item *> (values + i * value_bytes))[0] = (<const item *> source)[0]
-    outside_count[0] += outside
-
-
-cdef Py_ssize_t gather_row(const Job *job, const char *plane_data, char *values, Py_ssize_t value_bytes,
-                           const char *indices, Py_ssize_t index_bytes, Py_ssize_t count, uint64_t size, item *full,
-                           index *index_type) noexcept nogil:
-    """`gather_elements`, compiled apart for contiguous arrays and for uniform planes."""
-    cdef Py_ssize_t outside = 0
-    if not job.raster_stride_bytes:
-        gather_elements(job, plane_data, False, 0, values, value_bytes, indices, index_bytes, count, size, full,
-                        index_type, &outside)
-    elif job.raster_stride_bytes != sizeof(item) or value_bytes != sizeof(item) or index_bytes != sizeof(index):
-        gather_elements(job, plane_data, True, job.raster_stride_bytes, values, value_bytes, indices, index_bytes,
-                        count, size, full, index_type, &outside)
-    else:
-        gather_elements(job, plane_data, True, sizeof(item), values, sizeof(item), indices, sizeof(index), count, size,
-                        full, index_type, &outside)
-    return outside
-
-
-cdef void_wide gather_channels(const char *plane_data, Py_ssize_t stride_bytes, item *values, const index *indices,
-                               Py_ssize_t count, uint64_t size, Py_ssize_t *outside) noexcept nogil:
-    """`gather_elements` for one element of each channel, where these are neighbours."""
-    cdef Py_ssize_t i
-    cdef uint64_t position
-    cdef const char *source
-    for i in range(count):
-        position = <uint64_t> <int64_t> indices[i]
-        if position < size:
-            source = plane_data + i * <Py_ssize_t> sizeof(item) + <Py_ssize_t> position * stride_bytes
-            values[i] = (<const item *> source)[0]
-        else:
-            outside[0] += 1
-
-
-cdef void gather_unchecked(const item *plane_data, item *values, const index4 *positions,
-                           Py_ssize_t count) noexcept nogil:
-    """`gather_elements` where all indices are known to lie in the plane."""
-    cdef Py_ssize_t i
-    for i in range(count):
-        values[i] = plane_data[positions[i]]
-
-
-ctypedef Py_ssize_t (*GatherRow)(const Job *, const char *, char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t,
-                                 uint64_t, void *, void *) noexcept nogil
-ctypedef void (*GatherChannels)(const char *, Py_ssize_t, char *, const char *, Py_ssize_t, uint64_t,
-                                Py_ssize_t *) noexcept nogil
-ctypedef void (*GatherUnchecked)(const char *, char *, const index4 *, Py_ssize_t) noexcept nogil
-
-
-cdef struct GatherOps:
-    # The loops for items of one size. The first two by whether indices have 64 bits.
-    GatherRow row[2]
-    GatherChannels across[2]
-    GatherUnchecked unchecked
-    Py_ssize_t item_size
-
-
-cdef GatherOps gather_ops_for(item *_) noexcept nogil:
-    cdef GatherOps ops
-    ops.row = [<GatherRow> gather_row[item, index4], <GatherRow> gather_row[item, index8]]
-    ops.across = [<GatherChannels> gather_channels[item, index4], <GatherChannels> gather_channels[item, index8]]
-    ops.unchecked = <GatherUnchecked> gather_unchecked[item]
-    ops.item_size = sizeof(item)
-    return ops
 
 
 cdef inline Py_ssize_t layers_read(const Geometry *g) noexcept nogil:
@@ -136,113 +54,109 @@ cdef inline double elements_per_window(const Geometry *g) noexcept nogil:
     return <double> (g.full[1] * g.full[2]) / <double> (g.pooled[1] * g.pooled[2])
 
 
-cdef inline void prefetch_source(const Job *job, const char *plane_data, Py_ssize_t window,
-                                 Py_ssize_t count) noexcept nogil:
-    """Prefetch for windows further on: of each layer, in raster order, the part that `count` windows are of all."""
+cdef inline void prefetch_source(const Job *job, Run run) noexcept nogil:
+    """Prefetch for windows further on: of each layer, in raster order, the part that the run's windows are of all."""
     cdef const Geometry *g = &job.g
     cdef double elements = elements_per_window(g)
-    cdef Py_ssize_t layer = g.full[1] * g.full[2], d = window // (g.pooled[1] * g.pooled[2]), k
-    cdef Py_ssize_t in_layer = window - d * g.pooled[1] * g.pooled[2]
-    cdef Py_ssize_t first = <Py_ssize_t> (elements * in_layer), end = <Py_ssize_t> (elements * (in_layer + count))
+    cdef Py_ssize_t layer = g.full[1] * g.full[2], d = run.window // (g.pooled[1] * g.pooled[2]), k
+    cdef Py_ssize_t in_layer = run.window - d * g.pooled[1] * g.pooled[2]
+    cdef Py_ssize_t first = <Py_ssize_t> (elements * in_layer), end = <Py_ssize_t> (elements * (in_layer + run.count))
     for k in range(layers_read(g)):
-        prefetch_range(plane_data + ((d * g.stride[0] + k) * layer + first) * job.raster_stride_bytes
+        prefetch_range(run.full + ((d * g.stride[0] + k) * layer + first) * job.raster_stride_bytes
                        + job.prefetch_bytes, (end - first) * job.raster_stride_bytes)
     cunpool_keep()  # else compilers drop a function that only prefetches
 
 
-cdef Py_ssize_t gather_along_row(const Job *job, const char *plane_data, Py_ssize_t window, char *values,
-                                 Py_ssize_t value_bytes, const char *indices, Py_ssize_t index_bytes, Py_ssize_t count,
-                                 Py_ssize_t size, bint all_inside) noexcept nogil:
-    """`gather_row`, or `gather_unchecked`, for neighbours from a `window` of a plane on: a few at a time where the
-    array is prefetched."""
-    cdef const GatherOps *ops = <const GatherOps *> job.ops
-    cdef Py_ssize_t most = count, some, outside = 0
+cdef void_inline gather_elements(const Job *job, Run run, bint is_uniform, Py_ssize_t stride_bytes, item *full,
+                                 index *index_type, Py_ssize_t *outside_count) noexcept nogil:
+    """Read values from where their indices point, and count the indices outside the run's band."""
+    # Copies, because the compiler has to fear that storing values changes the run.
+    cdef const char *source = run.full
+    cdef char *values = run.values
+    cdef const char *indices = run.indices
+    cdef Py_ssize_t value_bytes = run.value_bytes, index_bytes = run.index_bytes, count = run.count, i, outside = 0
+    cdef uint64_t position, size = run.band_end
+    for i in range(count):
+        position = <uint64_t> <int64_t> (<const index *> (indices + i * index_bytes))[0]
+        if unlikely(position >= size):
+            outside += 1
+        else:
+            (<item *> (values + i * value_bytes))[0] = (
+                <const item *> (source + offset_of(job, is_uniform, stride_bytes, <Py_ssize_t> position)))[0]
+    outside_count[0] += outside
+
+
+cdef Py_ssize_t gather_row(const Job *job, const Run *given, item *full, index *index_type) noexcept nogil:
+    """`gather_elements`, compiled apart for contiguous arrays and for uniform planes. Large arrays are prefetched for a
+    few windows at a time."""
+    cdef Py_ssize_t left = given.count, most = left, outside = 0
+    cdef Run run = given[0]
+    cdef bint is_contiguous = (job.raster_stride_bytes == sizeof(item) and run.value_bytes == sizeof(item)
+                               and run.index_bytes == sizeof(index))
     if job.prefetch_bytes:
         most = max(<Py_ssize_t> (PREFETCH_BURST_BYTES / elements_per_window(&job.g)) // job.raster_stride_bytes, 1)
-    while count:
-        some = min(count, most)
+    while left:
+        run.count = min(left, most)
         if job.prefetch_bytes:
-            prefetch_source(job, plane_data, window, some)
-        if all_inside:
-            ops.unchecked(plane_data, values, <const index4 *> indices, some)
+            prefetch_source(job, run)
+        if not job.raster_stride_bytes:
+            gather_elements(job, run, False, 0, full, index_type, &outside)
+        elif not is_contiguous:
+            gather_elements(job, run, True, job.raster_stride_bytes, full, index_type, &outside)
         else:
-            outside += ops.row[job.wide_indices](job, plane_data, values, value_bytes, indices, index_bytes, some, size,
-                                                 NULL, NULL)
-        window += some
-        values += some * value_bytes
-        indices += some * index_bytes
-        count -= some
+            run.value_bytes, run.index_bytes = sizeof(item), sizeof(index)
+            gather_elements(job, run, True, sizeof(item), full, index_type, &outside)
+        left -= run.count
+        point_to_next(&run)
     return outside
 
 
-cdef Py_ssize_t gather_row_part(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                                Py_ssize_t count) noexcept nogil:
-    """Part of a pooled row, in one plane or in all interleaved ones."""
-    cdef const GatherOps *ops = <const GatherOps *> job.ops
-    cdef const char *plane_data = plane_address(&job.full, job.channels, plane)
-    cdef char *values = element_address(&job.pooled, job.channels, plane, d, h, w)
-    cdef const char *indices = element_address(&job.indices, job.channels, plane, d, h, w)
-    cdef Py_ssize_t window = (d * job.g.pooled[1] + h) * job.g.pooled[2] + w, size = element_count(job.g.full)
+cdef void_wide gather_window(const char *full, Py_ssize_t stride_bytes, item *values, const index *indices,
+                             Py_ssize_t channels, uint64_t size, Py_ssize_t *outside) noexcept nogil:
+    """`gather_elements` for one element of each channel, where these are neighbours."""
+    cdef Py_ssize_t i
+    cdef uint64_t position
+    cdef const char *source
+    for i in range(channels):
+        position = <uint64_t> <int64_t> indices[i]
+        if position < size:
+            source = full + i * <Py_ssize_t> sizeof(item) + <Py_ssize_t> position * stride_bytes
+            values[i] = (<const item *> source)[0]
+        else:
+            outside[0] += 1
+
+
+cdef Py_ssize_t gather_channels(const Job *job, const Run *given, item *full, index *index_type) noexcept nogil:
+    """`gather_window` for each window."""
     cdef Py_ssize_t outside = 0
-    if job.interleaved_planes == 1:
-        return gather_along_row(job, plane_data, window, values, job.pooled.axis_bytes[2], indices,
-                                job.indices.axis_bytes[2], count, size, False)
-    for window in range(window, window + count):
+    cdef Run run = given[0]
+    run.count = 1
+    for _ in range(given.count):
         if job.prefetch_bytes:
-            prefetch_source(job, plane_data, window, 1)
-        ops.across[job.wide_indices](plane_data, job.raster_stride_bytes, values, indices, job.interleaved_planes, size,
-                                     &outside)
-        values += job.pooled.axis_bytes[2]
-        indices += job.indices.axis_bytes[2]
+            prefetch_source(job, run)
+        gather_window(run.full, job.raster_stride_bytes, <item *> run.values, <const index *> run.indices,
+                      run.channels, run.band_end, &outside)
+        point_to_next(&run)
     return outside
 
 
-cdef Py_ssize_t gather_codes(const Job *job, const CodeBlock *block, Py_ssize_t channel) noexcept nogil:
-    """A block of windows by codes, of some planes or of the interleaved channels from `channel` on. `positions` is as
-    in `scatter_codes`."""
-    cdef index8[DECODE_MAX_CODES] positions  # of 8 bytes, or of 4
-    cdef const GatherOps *ops = <const GatherOps *> job.ops
-    cdef Py_ssize_t plane = block.at[PLANE_AXIS] * job.interleaved_planes, width = block.count[WIDTH_AXIS]
-    cdef Py_ssize_t position_bytes = 8 if job.wide_indices else 4
-    cdef Py_ssize_t stride_bytes = block_stride(&job.pooled, block), outside = 0, row, w
-    cdef Py_ssize_t size = block.count[PLANE_AXIS] * element_count(job.g.full)
-    cdef Py_ssize_t window = (block.at[1] * job.g.pooled[1] + block.at[2]) * job.g.pooled[2] + block.at[WIDTH_AXIS]
-    cdef const char *plane_data = plane_address(&job.full, job.channels, plane)
-    cdef char *values = element_address(&job.pooled, job.channels, plane, block.at[1], block.at[2],
-                                        block.at[WIDTH_AXIS])
-    cdef const char *indices = element_address(&job.indices, job.channels, plane, block.at[1], block.at[2],
-                                               block.at[WIDTH_AXIS])
-    cdef bint all_inside
-    plane_data += channel * ops.item_size
-    values += channel * ops.item_size
-    decode(job, indices + channel * job.code_size, block, <char *> positions, &all_inside)
-    if job.interleaved_planes > 1:
-        for w in range(width):
-            if job.prefetch_bytes and channel == 0:
-                prefetch_source(job, plane_data, window + w, 1)
-            ops.across[job.wide_indices](plane_data, job.raster_stride_bytes, values + w * job.pooled.axis_bytes[2],
-                                         <const char *> positions + w * block.interleaved * position_bytes,
-                                         block.interleaved, size, &outside)
-    elif stride_bytes:
-        outside = gather_along_row(job, plane_data, window, values, stride_bytes, <const char *> positions,
-                                   position_bytes, code_count(block), size, all_inside
-                                   and job.raster_stride_bytes == ops.item_size and stride_bytes == ops.item_size)
-    else:
-        for row in range(row_count(block)):
-            outside += gather_along_row(job, plane_data, window + row * width,
-                                        values + row_offset(&job.pooled, block, row), job.pooled.axis_bytes[2],
-                                        <const char *> positions + row * width * position_bytes, position_bytes, width,
-                                        size, False)
-    return outside
+cdef void gather_unchecked(const Run *run, item *_) noexcept nogil:
+    """`gather_elements` where all indices are known to lie in the plane."""
+    cdef const item *plane_data = <const item *> run.full
+    cdef item *values = <item *> run.values
+    cdef const index4 *positions = <const index4 *> run.indices
+    cdef Py_ssize_t count = run.count, i
+    for i in range(count):
+        values[i] = plane_data[positions[i]]
 
 
-cdef Py_ssize_t gather_block(const Job *job, CodeBlock *block) noexcept nogil:
-    """`gather_codes` for DECODE_MAX_CODES channels at a time."""
-    cdef Py_ssize_t part, outside = 0
-    for part in range((job.interleaved_planes + DECODE_MAX_CODES - 1) // DECODE_MAX_CODES):
-        block.interleaved = min(job.interleaved_planes - part * DECODE_MAX_CODES, <Py_ssize_t> DECODE_MAX_CODES)
-        outside += gather_codes(job, block, part * DECODE_MAX_CODES)
-    return outside
+cdef Loops gather_loops_for(item *_) noexcept nogil:
+    cdef Loops loops
+    loops.row = [<Loop> gather_row[item, index4], <Loop> gather_row[item, index8]]
+    loops.across = [<Loop> gather_channels[item, index4], <Loop> gather_channels[item, index8]]
+    loops.unchecked = <Unchecked> gather_unchecked[item]
+    loops.item_size = sizeof(item)
+    return loops
 
 
 cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
@@ -250,9 +164,12 @@ cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept 
     cdef const Decoder *codes = <const Decoder *> job.decoder
     cdef Py_ssize_t blocks = block_count(codes), first = blocks * task // job.tasks
     cdef CodeBlock block
+    cdef Run run
+    run.band = 0
     locate_block(job, first, &block)
     for _ in range(first, blocks * (task + 1) // job.tasks):
-        found.out_of_plane += gather_block(job, &block)
+        run.band_end = block.count[PLANE_AXIS] * element_count(job.g.full)
+        found.out_of_plane += move_block(job, &run, &block)
         next_block(job, &block)
 
 
@@ -262,9 +179,11 @@ cdef void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, vo
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, parts, units, unit, row, w
     cdef Py_ssize_t value_bytes = raster_stride(&job.pooled, job.g.pooled)
     cdef Py_ssize_t index_bytes = raster_stride(&job.indices, job.g.pooled)
+    cdef Run run
     if job.code_size:
         gather_blocks(job, task, found)
         return
+    run.band, run.band_end = 0, element_count(job.g.full)
     # Either stride is 0 where rows are not adjacent. An axis's own stride is 0 where one index is repeated.
     if (job.interleaved_planes == 1 and value_bytes and index_bytes and value_bytes == job.pooled.axis_bytes[2]
             and index_bytes == job.indices.axis_bytes[2]):
@@ -275,13 +194,13 @@ cdef void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, vo
     for unit in range(units * task // job.tasks, units * (task + 1) // job.tasks):
         row = unit // parts
         w = unit % parts * GATHER_WINDOWS
-        found.out_of_plane += gather_row_part(job, row // rows * job.interleaved_planes, row % rows // height,
-                                              row % height, w, min(width - w, <Py_ssize_t> GATHER_WINDOWS))
+        found.out_of_plane += move_row(job, run, row // rows * job.interleaved_planes, row % rows // height,
+                                       row % height, w, min(width - w, <Py_ssize_t> GATHER_WINDOWS))
 
 
-cdef GatherOps[5] GATHER_OPS          # by the logarithm of the item's size
-GATHER_OPS = [gather_ops_for(<item1 *> NULL), gather_ops_for(<item2 *> NULL), gather_ops_for(<item4 *> NULL),
-              gather_ops_for(<item8 *> NULL), gather_ops_for(<item16 *> NULL)]
+cdef Loops[5] GATHER_LOOPS      # by the logarithm of the item's size
+GATHER_LOOPS = [gather_loops_for(<item1 *> NULL), gather_loops_for(<item2 *> NULL), gather_loops_for(<item4 *> NULL),
+                gather_loops_for(<item8 *> NULL), gather_loops_for(<item16 *> NULL)]
 
 # The only method serves all calls.
 cdef Method METHOD = Method("gather", "backward.pyx", "gather_row", NULL, NULL)
@@ -313,7 +232,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     if cnp.PyArray_SIZE(pooled) == 0:
         return 1
     job.threads = threads
-    job.ops = &GATHER_OPS[kind]
+    job.ops = &GATHER_LOOPS[kind]
     job.wide_indices = index_size == 8
     if codes:
         job.decoder = &decoder

@@ -33,6 +33,7 @@ cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndar
                                and job.indices.channel_bytes == index_size)):
         job.interleaved_planes = job.channels
     job.banded = job.nontemporal = job.zeroed = False
+    job.parts_per_plane = 1
     job.prefetch_bytes = 0
     job.index_size = <int> index_size
     job.code_size = job.index_size if codes else 0

@@ -8,41 +8,49 @@ from cunpool._kernels.common.types cimport (
     bhalf, element, float4, float8, half, index, index4, index8, unlikely, void_inline)
 from cunpool._kernels.unpooling.elements cimport add_pair, store_or_add
 from cunpool._kernels.unpooling.indices cimport offset_of
+from cunpool._kernels.unpooling.walk cimport Loop, Loops, point_to_next, Run, Unchecked
 
 
-cdef inline void_inline scatter_elements(const Job *job, char *out, Py_ssize_t out_bytes, bint is_uniform,
-                                         Py_ssize_t stride_bytes, const char *values, Py_ssize_t value_bytes,
-                                         const char *indices, Py_ssize_t index_bytes, Py_ssize_t count, uint64_t low,
-                                         uint64_t span, element *full, index *index_type,
-                                         Py_ssize_t *outside_count) noexcept nogil:
-    """Store `count` values where their indices point, and count the indices not from `low` on for `span` elements.
+cdef inline void_inline scatter_elements(const Job *job, Run run, bint in_part, bint is_uniform,
+                                         Py_ssize_t stride_bytes, Py_ssize_t out_bytes, element *full,
+                                         index *index_type, Py_ssize_t *outside_count) noexcept nogil:
+    """Store values where their indices point: in the run's band, or `in_part` of it.
 
-    Value number i belongs to the plane that starts `i * out_bytes` bytes after `out`. One unsigned comparison, in 64
-    bits whatever the index type, is both bounds at once.
+    Value number i belongs to the plane that starts `i * out_bytes` bytes after the run's. One unsigned comparison, in
+    64 bits whatever the index type, is both bounds at once.
     """
-    cdef Py_ssize_t i, outside = 0
-    cdef uint64_t position
+    # Copies, because the compiler has to fear that storing values changes the run.
+    cdef char *out = run.full
+    cdef const char *values = run.values
+    cdef const char *indices = run.indices
+    cdef Py_ssize_t value_bytes = run.value_bytes, index_bytes = run.index_bytes, count = run.count, i, outside = 0
+    cdef uint64_t position, low = run.low, span = run.high - run.low, band = run.band, band_span = run.band_end - band
     for i in range(count):
         position = <uint64_t> <int64_t> (<const index *> (indices + i * index_bytes))[0]
-        if unlikely(position - low >= span):
+        if in_part:
+            outside += position - band >= band_span
+            if position - low >= span:
+                continue
+        elif unlikely(position - band >= band_span):
             outside += 1
-        else:
-            store_or_add(<element *> (out + i * out_bytes + offset_of(job, is_uniform, stride_bytes,
-                                                                      <Py_ssize_t> position)),
-                         <const element *> (values + i * value_bytes))
+            continue
+        store_or_add(<element *> (out + i * out_bytes + offset_of(job, is_uniform, stride_bytes,
+                                                                  <Py_ssize_t> position)),
+                     <const element *> (values + i * value_bytes))
     outside_count[0] += outside
 
 
-cdef inline void_inline scatter_pairs(const Job *job, char *out, Py_ssize_t out_bytes, Py_ssize_t stride_bytes,
-                                      const char *values, Py_ssize_t value_bytes, const char *indices,
-                                      Py_ssize_t index_bytes, Py_ssize_t count, uint64_t low, uint64_t span,
+cdef inline void_inline scatter_pairs(const Job *job, Run run, Py_ssize_t stride_bytes, Py_ssize_t out_bytes,
                                       element *full, index *index_type, Py_ssize_t *outside_count) noexcept nogil:
-    """`scatter_elements` to uniform planes. Numbers are added two at a time: one comparison finds whether either sum is
-    NaN."""
-    cdef uint64_t position, next_position
+    """`scatter_elements` to uniform planes. Numbers are added two at a time: one comparison finds whether either
+    sum is NaN."""
+    cdef char *out = run.full + run.band * stride_bytes
+    cdef const char *values = run.values
+    cdef const char *indices = run.indices
+    cdef Py_ssize_t value_bytes = run.value_bytes, index_bytes = run.index_bytes, left = run.count
+    cdef uint64_t position, next_position, low = run.band, span = run.band_end - run.band
     if element is float4 or element is float8:
-        out += <Py_ssize_t> low * stride_bytes
-        while count > 1:
+        while left > 1:
             position = <uint64_t> <int64_t> (<const index *> indices)[0] - low
             next_position = <uint64_t> <int64_t> (<const index *> (indices + index_bytes))[0] - low
             if unlikely(position >= span or next_position >= span):
@@ -53,141 +61,134 @@ cdef inline void_inline scatter_pairs(const Job *job, char *out, Py_ssize_t out_
             out += 2 * out_bytes
             values += 2 * value_bytes
             indices += 2 * index_bytes
-            count -= 2
-        out -= <Py_ssize_t> low * stride_bytes
-    scatter_elements(job, out, out_bytes, True, stride_bytes, values, value_bytes, indices, index_bytes, count, low,
-                     span, full, index_type, outside_count)
+            left -= 2
+        run.full = out - run.band * stride_bytes
+        run.values = <char *> values
+        run.indices = indices
+        run.count = left
+    scatter_elements(job, run, False, True, stride_bytes, out_bytes, full, index_type, outside_count)
 
 
-cdef inline void prefetch_inputs(const Job *job, const char *values, Py_ssize_t values_size, const char *indices,
-                                 Py_ssize_t indices_size) noexcept nogil:
+cdef inline void prefetch_inputs(const Job *job, const char *values, Py_ssize_t value_bytes, const char *indices,
+                                 Py_ssize_t index_bytes) noexcept nogil:
     """Prefetch values, and indices at twice the distance, because most indices are longer than their values (speed)."""
-    prefetch_range(values + job.prefetch_bytes, values_size)
-    prefetch_range(indices + 2 * job.prefetch_bytes, indices_size)
+    prefetch_range(values + job.prefetch_bytes, value_bytes)
+    prefetch_range(indices + 2 * job.prefetch_bytes, index_bytes)
     cunpool_keep()  # else compilers drop a function that only prefetches
 
 
-cdef inline void_inline scatter_contiguous(const Job *job, char *out, const char *values, const char *indices,
-                                           Py_ssize_t count, uint64_t low, uint64_t span, element *full,
-                                           index *index_type, Py_ssize_t *outside_count) noexcept nogil:
+cdef inline void_inline scatter_contiguous(const Job *job, Run run, bint prefetching, element *full, index *index_type,
+                                           Py_ssize_t *outside_count) noexcept nogil:
     """`scatter_pairs` for contiguous arrays. Large arrays are worked on in parts, whose inputs are prefetched."""
-    cdef Py_ssize_t some
-    while count:
-        some = min(count, <Py_ssize_t> PREFETCH_WINDOWS) if job.prefetch_bytes else count
-        if job.prefetch_bytes:
-            prefetch_inputs(job, values, some * sizeof(element), indices, some * sizeof(index))
-        scatter_pairs(job, out, 0, sizeof(element), values, sizeof(element), indices, sizeof(index), some, low, span,
-                      full, index_type, outside_count)
-        values += some * sizeof(element)
-        indices += some * sizeof(index)
-        count -= some
+    cdef Py_ssize_t left = run.count
+    run.value_bytes = sizeof(element)
+    run.index_bytes = sizeof(index)
+    if not prefetching:
+        scatter_pairs(job, run, sizeof(element), 0, full, index_type, outside_count)
+    while prefetching and left:
+        run.count = min(left, <Py_ssize_t> PREFETCH_WINDOWS)
+        prefetch_inputs(job, run.values, run.count * sizeof(element), run.indices, run.count * sizeof(index))
+        scatter_pairs(job, run, sizeof(element), 0, full, index_type, outside_count)
+        left -= run.count
+        point_to_next(&run)
 
 
-cdef inline void_inline scatter_part_of(const Job *job, char *out, Py_ssize_t out_bytes, bint is_uniform,
-                                        Py_ssize_t stride_bytes, const char *values, Py_ssize_t value_bytes,
-                                        const char *indices, Py_ssize_t index_bytes, Py_ssize_t count, uint64_t low,
-                                        uint64_t span, uint64_t band, uint64_t band_span, element *full,
-                                        index *index_type, Py_ssize_t *outside_count) noexcept nogil:
-    """`scatter_elements` for the indices from `low` on for `span` elements. Counts those not from `band` on for
-    `band_span`."""
-    cdef Py_ssize_t i, outside = 0
-    cdef uint64_t position
-    for i in range(count):
-        position = <uint64_t> <int64_t> (<const index *> (indices + i * index_bytes))[0]
-        if position - low < span:
-            store_or_add(<element *> (out + i * out_bytes + offset_of(job, is_uniform, stride_bytes,
-                                                                      <Py_ssize_t> position)),
-                         <const element *> (values + i * value_bytes))
-        outside += position - band >= band_span
-    outside_count[0] += outside
+cdef inline bint is_whole(const Run *run) noexcept nogil:
+    """Whether a run stores to all of its band."""
+    return run.low <= run.band and run.band_end <= run.high
 
 
-cdef inline Py_ssize_t scatter_row(const Job *job, char *out, const char *values, Py_ssize_t value_bytes,
-                                   const char *indices, Py_ssize_t index_bytes, Py_ssize_t count, Py_ssize_t low,
-                                   Py_ssize_t high, Py_ssize_t band, Py_ssize_t band_end, element *full,
-                                   index *index_type) noexcept nogil:
-    """Store the values of a row whose indices are from `low` to `high`.
+cdef inline void_inline scatter_band(const Job *job, Run run, bint at_begin, element *full, index *index_type,
+                                     Py_ssize_t *outside_count) noexcept nogil:
+    """`scatter_row` for contiguous arrays and a whole band, which is `at_begin` of its plane."""
+    if at_begin:
+        run.band = 0
+    scatter_contiguous(job, run, job.prefetch_bytes > 0, full, index_type, outside_count)
 
-    The loop is compiled for contiguous arrays, in whole planes and in parts, for uniform planes, and for all others.
+
+cdef inline Py_ssize_t scatter_row(const Job *job, const Run *run, element *full, index *index_type) noexcept nogil:
+    """Store the values of a row.
+
+    The loop is compiled for contiguous arrays, for uniform planes, and for all others, in whole bands and in parts.
     """
-    cdef bint contiguous = (job.raster_stride_bytes == sizeof(element) and value_bytes == sizeof(element)
-                            and index_bytes == sizeof(index))
-    cdef bint whole_band = low <= band and band_end <= high
     cdef Py_ssize_t outside = 0
-    if contiguous and not whole_band:
-        scatter_part_of(job, out, 0, True, sizeof(element), values, sizeof(element), indices, sizeof(index), count, low,
-                        high - low, band, band_end - band, full, index_type, &outside)
-    elif job.raster_stride_bytes and not whole_band:
-        scatter_part_of(job, out, 0, True, job.raster_stride_bytes, values, value_bytes, indices, index_bytes, count,
-                        low, high - low, band, band_end - band, full, index_type, &outside)
-    elif not whole_band:
-        scatter_part_of(job, out, 0, False, 0, values, value_bytes, indices, index_bytes, count, low, high - low, band,
-                        band_end - band, full, index_type, &outside)
-    elif not job.raster_stride_bytes:
-        scatter_elements(job, out, 0, False, 0, values, value_bytes, indices, index_bytes, count, band, band_end - band,
-                         full, index_type, &outside)
-    elif not contiguous:
-        scatter_pairs(job, out, 0, job.raster_stride_bytes, values, value_bytes, indices, index_bytes, count, band,
-                      band_end - band, full, index_type, &outside)
-    elif band:
-        scatter_contiguous(job, out, values, indices, count, band, band_end - band, full, index_type, &outside)
+    if not job.raster_stride_bytes:
+        scatter_elements(job, run[0], True, False, 0, 0, full, index_type, &outside)
+    elif not is_whole(run):
+        scatter_elements(job, run[0], True, True, job.raster_stride_bytes, 0, full, index_type, &outside)
+    elif (job.raster_stride_bytes != sizeof(element) or run.value_bytes != sizeof(element)
+            or run.index_bytes != sizeof(index)):
+        scatter_pairs(job, run[0], job.raster_stride_bytes, 0, full, index_type, &outside)
+    elif run.band:
+        scatter_band(job, run[0], False, full, index_type, &outside)
     else:
-        scatter_contiguous(job, out, values, indices, count, 0, band_end, full, index_type, &outside)
+        scatter_band(job, run[0], True, full, index_type, &outside)
     return outside
 
 
-cdef inline Py_ssize_t scatter_channels(const Job *job, char *out, const char *values, const char *indices,
-                                        Py_ssize_t count, Py_ssize_t low, Py_ssize_t high, Py_ssize_t band,
-                                        Py_ssize_t band_end, element *full, index *index_type) noexcept nogil:
-    """Store one element of each channel whose index is from `low` to `high`. Compiled apart for whole planes."""
-    cdef bint whole_band = low <= band and band_end <= high
-    cdef Py_ssize_t outside = 0
-    if not whole_band:
-        scatter_part_of(job, out, sizeof(element), True, job.raster_stride_bytes, values, sizeof(element), indices,
-                        sizeof(index), count, low, high - low, band, band_end - band, full, index_type, &outside)
-    elif band:
-        scatter_pairs(job, out, sizeof(element), job.raster_stride_bytes, values, sizeof(element), indices,
-                      sizeof(index), count, band, band_end - band, full, index_type, &outside)
-    else:
-        scatter_pairs(job, out, sizeof(element), job.raster_stride_bytes, values, sizeof(element), indices,
-                      sizeof(index), count, 0, band_end, full, index_type, &outside)
-    return outside
-
-
-cdef inline void_inline scatter_each_plane(const Job *job, bint prefetching, Py_ssize_t plane, Py_ssize_t end,
-                                           element *full, index *index_type, Py_ssize_t *outside_count) noexcept nogil:
-    """`scatter_elements` for contiguous planes. Compiled apart for small arrays, where testing for prefetches takes a
-    tenth longer."""
-    cdef Py_ssize_t count = element_count(job.g.pooled), size = element_count(job.g.full)
-    cdef char *out = job.full.data + plane * job.full.channel_bytes
-    cdef const char *values = job.pooled.data + plane * job.pooled.channel_bytes
-    cdef const char *indices = job.indices.data + plane * job.indices.channel_bytes
-    for _ in range(plane, end):
-        if prefetching:
-            scatter_contiguous(job, out, values, indices, count, 0, size, full, index_type, outside_count)
+cdef inline void_inline scatter_windows(const Job *job, Run run, bint in_part, element *full, index *index_type,
+                                        Py_ssize_t *outside_count) noexcept nogil:
+    cdef Run window = run
+    window.count = run.channels
+    window.value_bytes = sizeof(element)
+    window.index_bytes = sizeof(index)
+    for _ in range(run.count):
+        if job.prefetch_bytes:
+            prefetch_inputs(job, window.values, run.channels * sizeof(element), window.indices,
+                            run.channels * sizeof(index))
+        if in_part:
+            scatter_elements(job, window, True, True, job.raster_stride_bytes, sizeof(element), full, index_type,
+                             outside_count)
         else:
-            scatter_pairs(job, out, 0, sizeof(element), values, sizeof(element), indices, sizeof(index), count, 0, size,
-                          full, index_type, outside_count)
-        out += job.full.channel_bytes
-        values += job.pooled.channel_bytes
-        indices += job.indices.channel_bytes
+            scatter_pairs(job, window, job.raster_stride_bytes, sizeof(element), full, index_type, outside_count)
+        window.values += run.value_bytes
+        window.indices += run.index_bytes
 
 
-cdef inline Py_ssize_t scatter_planes(const Job *job, Py_ssize_t plane, Py_ssize_t end, element *full,
-                                      index *index_type) noexcept nogil:
-    """`scatter_each_plane` for zeroed planes. Small planes need few instructions around the loop (speed)."""
+cdef inline Py_ssize_t scatter_channels(const Job *job, const Run *run, element *full,
+                                        index *index_type) noexcept nogil:
+    """Store one element of each interleaved channel, window by window. Compiled apart for whole bands."""
+    cdef Py_ssize_t outside = 0
+    if not is_whole(run):
+        scatter_windows(job, run[0], True, full, index_type, &outside)
+    else:
+        scatter_windows(job, run[0], False, full, index_type, &outside)
+    return outside
+
+
+cdef inline void_inline scatter_each_plane(const Job *job, Run run, bint prefetching, element *full, index *index_type,
+                                           Py_ssize_t *outside_count) noexcept nogil:
+    """`scatter_contiguous` for each of `count` planes."""
+    cdef Py_ssize_t planes = run.count
+    run.full = job.full.data + run.window * job.full.channel_bytes
+    run.values = job.pooled.data + run.window * job.pooled.channel_bytes
+    run.indices = job.indices.data + run.window * job.indices.channel_bytes
+    run.count = element_count(job.g.pooled)
+    run.band, run.band_end = 0, element_count(job.g.full)
+    for _ in range(planes):
+        scatter_contiguous(job, run, prefetching, full, index_type, outside_count)
+        run.full += job.full.channel_bytes
+        run.values += job.pooled.channel_bytes
+        run.indices += job.indices.channel_bytes
+
+
+cdef inline Py_ssize_t scatter_planes(const Job *job, const Run *run, element *full, index *index_type) noexcept nogil:
+    """`scatter_each_plane` for zeroed planes. Small planes need few instructions around the loop. Small arrays have a
+    loop of their own, because testing for prefetches takes a tenth longer (speed)."""
     cdef Py_ssize_t outside = 0
     if job.prefetch_bytes:
-        scatter_each_plane(job, True, plane, end, full, index_type, &outside)
+        scatter_each_plane(job, run[0], True, full, index_type, &outside)
     else:
-        scatter_each_plane(job, False, plane, end, full, index_type, &outside)
+        scatter_each_plane(job, run[0], False, full, index_type, &outside)
     return outside
 
 
-cdef inline void scatter_unchecked(element *out, const element *values, const index4 *positions,
-                                   Py_ssize_t count) noexcept nogil:
+cdef inline void scatter_unchecked(const Run *run, element *_) noexcept nogil:
     """`scatter_elements` where all indices are known to lie in the plane."""
-    cdef Py_ssize_t i = 0
+    cdef element *out = <element *> run.full
+    cdef const element *values = <const element *> run.values
+    cdef const index4 *positions = <const index4 *> run.indices
+    cdef Py_ssize_t count = run.count, i = 0
     if element is float4 or element is float8:
         while i + 1 < count:
             add_pair(out + positions[i], values + i, out + positions[i + 1], values + i + 1)
@@ -197,31 +198,12 @@ cdef inline void scatter_unchecked(element *out, const element *values, const in
         i += 1
 
 
-ctypedef Py_ssize_t (*ScatterRow)(const Job *, char *, const char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t,
-                                  Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
-ctypedef Py_ssize_t (*ScatterChannels)(const Job *, char *, const char *, const char *, Py_ssize_t, Py_ssize_t,
-                                       Py_ssize_t, Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
-ctypedef Py_ssize_t (*ScatterPlanes)(const Job *, Py_ssize_t, Py_ssize_t, void *, void *) noexcept nogil
-ctypedef void (*ScatterUnchecked)(char *, const char *, const index4 *, Py_ssize_t) noexcept nogil
-
-
-cdef struct ScatterOps:
-    # The loops for one kind of element. The first three by whether indices have 64 bits.
-    ScatterRow row[2]
-    ScatterChannels across[2]
-    ScatterPlanes planes[2]
-    ScatterUnchecked unchecked
-    Py_ssize_t item_size
-    bint adds
-
-
-cdef inline ScatterOps scatter_ops_for(element *_) noexcept nogil:
-    cdef ScatterOps ops
-    ops.row = [<ScatterRow> scatter_row[element, index4], <ScatterRow> scatter_row[element, index8]]
-    ops.across = [<ScatterChannels> scatter_channels[element, index4],
-                  <ScatterChannels> scatter_channels[element, index8]]
-    ops.planes = [<ScatterPlanes> scatter_planes[element, index4], <ScatterPlanes> scatter_planes[element, index8]]
-    ops.unchecked = <ScatterUnchecked> scatter_unchecked[element]
-    ops.item_size = sizeof(element)
-    ops.adds = element is half or element is bhalf or element is float4 or element is float8
-    return ops
+cdef inline Loops scatter_loops_for(element *_) noexcept nogil:
+    cdef Loops loops
+    loops.row = [<Loop> scatter_row[element, index4], <Loop> scatter_row[element, index8]]
+    loops.across = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
+    loops.planes = [<Loop> scatter_planes[element, index4], <Loop> scatter_planes[element, index8]]
+    loops.unchecked = <Unchecked> scatter_unchecked[element]
+    loops.item_size = sizeof(element)
+    loops.adds = element is half or element is bhalf or element is float4 or element is float8
+    return loops

@@ -1,0 +1,120 @@
+# The walk of scatter and gather: windows in raster order, by indices or by window codes, as runs for one loop.
+from cunpool._kernels.common.arrays cimport element_address, plane_address
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport index8, void_inline
+from cunpool._kernels.unpooling.window_codes cimport (
+    block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, PLANE_AXIS, row_block, row_count, row_offset,
+    WIDTH_AXIS)
+
+
+cdef struct Run:
+    # Windows of a plane, or of all interleaved planes, in raster order, that a loop moves together.
+    char *full                  # element 0 of the plane
+    char *values
+    const char *indices
+    Py_ssize_t value_bytes      # from one window to the next
+    Py_ssize_t index_bytes
+    Py_ssize_t count            # windows
+    Py_ssize_t channels         # interleaved channels of each
+    Py_ssize_t window           # number of the first one in its plane
+    # Scatter stores to the elements `low` to `high` alone. Indices outside `band` to `band_end` are counted.
+    Py_ssize_t low, high, band, band_end
+
+# A loop returns the number of indices outside the run's band. The last two arguments only select an instance.
+ctypedef Py_ssize_t (*Loop)(const Job *, const Run *, void *, void *) noexcept nogil
+ctypedef void (*Unchecked)(const Run *, void *) noexcept nogil
+
+
+cdef struct Loops:
+    # The loops for one kind of element. Pairs by whether indices have 64 bits.
+    Loop row[2]
+    Loop across[2]              # interleaved channels
+    Loop planes[2]              # all windows of `count` contiguous planes, the first of number `window`; scatter's
+    Unchecked unchecked         # contiguous arrays, where all indices are known to lie in the plane
+    Py_ssize_t item_size
+    bint adds
+
+
+cdef inline void point_to(const Job *job, Run *run, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h,
+                          Py_ssize_t w) noexcept nogil:
+    """Let a run begin at a window."""
+    run.full = plane_address(&job.full, job.channels, plane)
+    run.values = element_address(&job.pooled, job.channels, plane, d, h, w)
+    run.indices = element_address(&job.indices, job.channels, plane, d, h, w)
+    run.value_bytes = job.pooled.axis_bytes[2]
+    run.index_bytes = job.indices.axis_bytes[2]
+    run.window = (d * job.g.pooled[1] + h) * job.g.pooled[2] + w
+
+
+cdef inline void_inline point_to_next(Run *run) noexcept nogil:
+    """Let a run begin behind its end."""
+    run.values += run.count * run.value_bytes
+    run.indices += run.count * run.index_bytes
+    run.window += run.count
+
+
+cdef inline Py_ssize_t move_decoded(const Job *job, Run run, const CodeBlock *block,
+                                    Py_ssize_t channel) noexcept nogil:
+    """Move a block of windows by codes, of some planes or of the interleaved channels from `channel` on.
+
+    `positions` is allocated for DECODE_MAX_CODES of 8 bytes. `decode` writes to before round_up_codes(count), and the
+    highest entry read is before the block's count.
+    """
+    cdef index8[DECODE_MAX_CODES] positions  # of 8 bytes, or of 4
+    cdef const Loops *loops = <const Loops *> job.ops
+    cdef Py_ssize_t width = block.count[WIDTH_AXIS], stride_bytes = block_stride(&job.pooled, block), outside = 0, row
+    cdef char *values
+    cdef bint all_inside
+    point_to(job, &run, block.at[PLANE_AXIS] * job.interleaved_planes, block.at[1], block.at[2], block.at[WIDTH_AXIS])
+    run.full += channel * job.item_size
+    run.values += channel * job.item_size
+    decode(job, run.indices + channel * job.code_size, block, <char *> positions, &all_inside)
+    run.indices = <const char *> positions
+    run.index_bytes = 8 if job.wide_indices else 4
+    if job.interleaved_planes > 1:
+        run.index_bytes *= block.interleaved
+        run.count, run.channels = width, block.interleaved
+        return loops.across[job.wide_indices](job, &run, NULL, NULL)
+    run.count = code_count(block)
+    if stride_bytes:
+        run.value_bytes = stride_bytes
+        if (all_inside and job.parts_per_plane == 1 and job.raster_stride_bytes == job.item_size
+                and stride_bytes == job.item_size and not job.prefetch_bytes):
+            loops.unchecked(&run, NULL)
+            return 0
+        return loops.row[job.wide_indices](job, &run, NULL, NULL)
+    run.count = width
+    values = run.values
+    for row in range(row_count(block)):
+        run.values = values + row_offset(&job.pooled, block, row)
+        outside += loops.row[job.wide_indices](job, &run, NULL, NULL)
+        point_to_next(&run)
+    return outside
+
+
+cdef inline Py_ssize_t move_block(const Job *job, const Run *run, CodeBlock *block) noexcept nogil:
+    """`move_decoded` for DECODE_MAX_CODES channels at a time."""
+    cdef Py_ssize_t part, outside = 0
+    for part in range((job.interleaved_planes + DECODE_MAX_CODES - 1) // DECODE_MAX_CODES):
+        block.interleaved = min(job.interleaved_planes - part * DECODE_MAX_CODES, <Py_ssize_t> DECODE_MAX_CODES)
+        outside += move_decoded(job, run[0], block, part * DECODE_MAX_CODES)
+    return outside
+
+
+cdef inline Py_ssize_t move_row(const Job *job, Run run, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                                Py_ssize_t count) noexcept nogil:
+    """Move part of a pooled row, in one plane or in all interleaved ones."""
+    cdef const Loops *loops = <const Loops *> job.ops
+    cdef Py_ssize_t part, most, outside = 0
+    cdef CodeBlock block
+    if job.code_size:
+        most = max(DECODE_MAX_CODES // job.interleaved_planes, 1)
+        for part in range((count + most - 1) // most):
+            row_block(job, plane, d, h, w + part * most, min(count - part * most, most), &block)
+            outside += move_block(job, &run, &block)
+        return outside
+    point_to(job, &run, plane, d, h, w)
+    run.count, run.channels = count, job.interleaved_planes
+    if job.interleaved_planes > 1:
+        return loops.across[job.wide_indices](job, &run, NULL, NULL)
+    return loops.row[job.wide_indices](job, &run, NULL, NULL)
