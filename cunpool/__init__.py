@@ -15,9 +15,15 @@ array([[[0, 0, 0],
 `max_unpool1d`, `2d`, `3d`                   the maxima put back, zeros elsewhere
 `max_pool1d_backward`, `2d`, `3d`            the gradient of pooling
 `max_unpool1d_backward`, `2d`, `3d`          the gradient of unpooling
+`adaptive_max_pool1d`, `2d`, `3d`            the maxima of as many windows as you ask for
+`adaptive_max_unpool1d`, `2d`, `3d`          these maxima put back
+`adaptive_max_pool1d_backward`, `2d`, `3d`   the gradient of adaptive pooling
+`adaptive_max_unpool1d_backward`, `2d`, `3d` the gradient of adaptive unpooling
 `take_at1d`, `2d`, `3d`                      the values of any array at the indices of maxima
 `MaxPool1d`, `2d`, `3d`                      the same as objects that store their arguments
 `MaxUnpool1d`, `2d`, `3d`
+`AdaptiveMaxPool1d`, `2d`, `3d`
+`AdaptiveMaxUnpool1d`, `2d`, `3d`
 `MaxPoolResult`                              the result of pooling with indices: a named pair
 `convert_indices`                            indices of ONNX and TensorFlow, and window codes
 `set_num_threads`, `get_num_threads`         the greatest number of threads of a call
@@ -52,9 +58,29 @@ from cunpool._explain import explain
 from cunpool._overloads import MaxPoolResult
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
 from cunpool._warn import LayoutWarning
+from cunpool.adaptive import (
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_backward,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_backward,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_backward,
+    adaptive_max_unpool1d,
+    adaptive_max_unpool1d_backward,
+    adaptive_max_unpool2d,
+    adaptive_max_unpool2d_backward,
+    adaptive_max_unpool3d,
+    adaptive_max_unpool3d_backward,
+)
 from cunpool.indices import convert_indices
 from cunpool.memory import cache_info, empty_cache, get_cache_limit, set_cache_limit
 from cunpool.modules import (
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AdaptiveMaxUnpool1d,
+    AdaptiveMaxUnpool2d,
+    AdaptiveMaxUnpool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
@@ -83,6 +109,12 @@ from cunpool.unpooling import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AdaptiveMaxUnpool1d",
+    "AdaptiveMaxUnpool2d",
+    "AdaptiveMaxUnpool3d",
     "LayoutWarning",
     "MaxPool1d",
     "MaxPool2d",
@@ -92,6 +124,18 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
     "__version__",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool1d_backward",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_backward",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_backward",
+    "adaptive_max_unpool1d",
+    "adaptive_max_unpool1d_backward",
+    "adaptive_max_unpool2d",
+    "adaptive_max_unpool2d_backward",
+    "adaptive_max_unpool3d",
+    "adaptive_max_unpool3d_backward",
     "cache_info",
     "convert_indices",
     "empty_cache",

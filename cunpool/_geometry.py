@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, SupportsIndex
 
 from cunpool import _padding, _remedies
 from cunpool._integers import LARGEST as LARGEST
@@ -262,10 +262,73 @@ def _explicit(
 @lru_cache(maxsize=1024)
 def unpooled_to(n: int, indices_shape: Shape, grad_shape: Shape, window: Fixed) -> Geometry:
     """Return the geometry of unpooling with these indices, whose result must have `grad_shape`."""
-    full = spatial(n, grad_shape, "grad_output")
+    check_lead(n, indices_shape, grad_shape)
+    return unpooling(n, indices_shape, *window, grad_shape[-n:], "the spatial size of grad_output")
+
+
+OutputSize = SupportsIndex | Sequence[SupportsIndex | None]
+"""A number of windows: an integer for all axes, or for each axis an integer or None, the size of the input."""
+
+
+def hashable_output(output_size: OutputSize) -> int | tuple[int | None, ...]:
+    """Return the `output_size` of adaptive pooling in a form that caches can hold."""
+    if isinstance(output_size, Sequence) and not isinstance(output_size, (str, bytes)) and None in output_size:
+        return tuple(None if size is None else integer("output_size", size) for size in output_size)
+    return hashable("output_size", output_size)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1024)
+def adaptive_pooling(n: int, shape: Shape, output_size: int | tuple[int | None, ...]) -> Geometry:
+    """Return the geometry of pooling `shape` to `output_size` windows of unequal sizes."""
+    full = spatial(n, shape)
+    asked = output_size if isinstance(output_size, tuple) else (output_size,) * n
+    counts = per_axis(n, "output_size", tuple(0 if count is None else count for count in asked), 0, output_size)
+    pooled = tuple(size if one is None else count for size, one, count in zip(full, asked, counts, strict=True))
+    if min(full) < 1:
+        raise ValueError(f"every spatial size of input must be at least 1, got {shown(full)}")
+    if max(size * count for size, count in zip(full, pooled, strict=True)) > LARGEST:
+        raise OverflowError(f"size * output_size must be at most 2**60 on every axis, got {shown(full)}, {pooled}")
+    result = shape[:-n] + pooled
+    return result, math.prod(result), adaptive_sizes(n, full, pooled, True)
+
+
+@lru_cache(maxsize=1024)
+def adaptive_sizes(n: int, full: Shape, pooled: Shape, exact: bool = False) -> Sizes:
+    """The kernels' integers for windows of unequal sizes.
+
+    Pooling needs the `exact` windows: it receives a kernel of 0 if their sizes differ. Other kernels receive larger
+    windows, of equal sizes, which contain all indices.
+    """
+    ones, zeros = (1,) * n, (0,) * n
+    if all(count and size % count == 0 for size, count in zip(full, pooled, strict=True)):
+        kernel = tuple(size // count for size, count in zip(full, pooled, strict=True))
+        return flat_sizes(n, full, pooled, kernel, kernel, zeros, ones)
+    if exact:
+        if math.prod(-(-size // max(count, 1)) + 1 for size, count in zip(full, pooled, strict=True)) >= 1 << 31:
+            raise OverflowError(f"a window must have less than 2**31 elements, got {shown(full)} for {pooled} windows")
+        return flat_sizes(n, full, pooled, zeros, ones, zeros, ones)
+    kernel, stride = window_between(full, pooled)
+    if any(count > size for size, count in zip(full, pooled, strict=True)):
+        # A window for each element of the longer axis: each has the whole plane inside.
+        kernel = tuple(size + count for size, count in zip(full, pooled, strict=True))
+        return flat_sizes(n, full, pooled, kernel, ones, pooled, ones)
+    return flat_sizes(n, full, pooled, kernel, stride, zeros, ones)
+
+
+def adaptive_full(n: int, shape: Shape, size: Shape, name: str) -> Shape:
+    """The shape of the input that was pooled to `shape`. Its `size` has the spatial entries, or all."""
+    spatial(n, shape, "input" if name == "output_size" else "grad_output")
+    if len(size) not in (n, n + 2, len(shape)):
+        raise ValueError(f"{name} must have {n} entries, the spatial ones, or {len(shape)}, got {shown(size)}")
+    full = per_axis(n, name, size[-n:], 1 if math.prod(shape) else 0, size)
+    return shape[:-n] + full
+
+
+def check_lead(n: int, indices_shape: Shape, grad_shape: Shape) -> None:
+    """Raise a ValueError unless indices have the N and C of the gradient of unpooling."""
+    spatial(n, grad_shape, "grad_output")
     if len(indices_shape) != len(grad_shape) or indices_shape[:-n] != grad_shape[:-n]:
         raise ValueError(f"indices must have the N and C of grad_output, {grad_shape}, got {indices_shape}")
-    return unpooling(n, indices_shape, *window, full, "the spatial size of grad_output")
 
 
 def window_between(full: Shape, pooled: Shape) -> tuple[Shape, Shape]:

@@ -1,6 +1,6 @@
 """Types for type checkers: results keep the dtype of their input, and pooling returns one array or two.
 
-Each protocol has the parameters of a function in `pooling`, `unpooling` or `taking`, which runs unchanged.
+Each protocol has the parameters of a function in `pooling`, `unpooling`, `adaptive` or `taking`, which runs unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cunpool._arrays import Array
-from cunpool._geometry import IndexFormat, Padding, Size
+from cunpool._geometry import IndexFormat, OutputSize, Padding, Size
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar  # type checkers accept its defaults for any Python
@@ -329,6 +329,161 @@ class TakeAt(Protocol):
     ) -> Array: ...
 
 
+class AdaptiveMaxPool(Protocol):
+    """The signature of adaptive pooling; see `MaxPool`."""
+
+    @overload
+    def __call__(
+        self,
+        input: npt.NDArray[Element],
+        output_size: OutputSize,
+        return_indices: Literal[False] = False,
+        *,
+        index_dtype: npt.DTypeLike | None = None,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> npt.NDArray[Element]: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        output_size: OutputSize,
+        return_indices: Literal[False] = False,
+        *,
+        index_dtype: npt.DTypeLike | None = None,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.NDArray[Element],
+        output_size: OutputSize,
+        *,
+        return_indices: Literal[True],
+        index_dtype: npt.DTypeLike | None = None,
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> MaxPoolResult[Element]: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        output_size: OutputSize,
+        *,
+        return_indices: Literal[True],
+        index_dtype: npt.DTypeLike | None = None,
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> MaxPoolResult[Any]: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.NDArray[Element],
+        output_size: OutputSize,
+        return_indices: Literal[True],
+        *,
+        index_dtype: npt.DTypeLike | None = None,
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> MaxPoolResult[Element]: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        output_size: OutputSize,
+        return_indices: Literal[True],
+        *,
+        index_dtype: npt.DTypeLike | None = None,
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> MaxPoolResult[Any]: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        output_size: OutputSize,
+        return_indices: bool = False,
+        *,
+        index_dtype: npt.DTypeLike | None = None,
+        out: None = None,
+        num_threads: int | None = None,
+    ) -> Any: ...
+
+
+class AdaptiveMaxUnpool(Protocol):
+    """The signature of adaptive unpooling."""
+
+    @overload
+    def __call__(
+        self,
+        input: npt.NDArray[Element],
+        indices: npt.ArrayLike,
+        output_size: Sequence[SupportsIndex],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> npt.NDArray[Element]: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        output_size: Sequence[SupportsIndex],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array: ...
+
+
+class AdaptiveMaxPoolBackward(Protocol):
+    """The signature of adaptive pooling's gradient."""
+
+    @overload
+    def __call__(
+        self,
+        grad_output: npt.NDArray[Element],
+        indices: npt.ArrayLike,
+        input_size: Sequence[SupportsIndex],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> npt.NDArray[Element]: ...
+    @overload
+    def __call__(
+        self,
+        grad_output: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        input_size: Sequence[SupportsIndex],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array: ...
+
+
+class AdaptiveMaxUnpoolBackward(Protocol):
+    """The signature of adaptive unpooling's gradient."""
+
+    @overload
+    def __call__(
+        self,
+        grad_output: npt.NDArray[Element],
+        indices: npt.ArrayLike,
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> npt.NDArray[Element]: ...
+    @overload
+    def __call__(
+        self,
+        grad_output: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array: ...
+
+
 # Each of these returns `function` itself, with that signature for type checkers.
 
 
@@ -350,3 +505,19 @@ def typed_pool_backward(function: Callable[..., Any]) -> MaxPoolBackward:
 
 def typed_take(function: Callable[..., Any]) -> TakeAt:
     return cast(TakeAt, function)
+
+
+def typed_adaptive_pool(function: Callable[..., Any]) -> AdaptiveMaxPool:
+    return cast(AdaptiveMaxPool, function)
+
+
+def typed_adaptive_unpool(function: Callable[..., Any]) -> AdaptiveMaxUnpool:
+    return cast(AdaptiveMaxUnpool, function)
+
+
+def typed_adaptive_pool_backward(function: Callable[..., Any]) -> AdaptiveMaxPoolBackward:
+    return cast(AdaptiveMaxPoolBackward, function)
+
+
+def typed_adaptive_unpool_backward(function: Callable[..., Any]) -> AdaptiveMaxUnpoolBackward:
+    return cast(AdaptiveMaxUnpoolBackward, function)

@@ -129,7 +129,7 @@ def smallest(name: str) -> str:
         "stride": "; without stride it is kernel_size",
         "padding": "; to crop, pass a slice of the array",
         "dilation": "; 1 is a window without gaps",
-    }[name]
+    }.get(name, "")
 
 
 def for_axes(n: int, shape: Shape, name: str) -> str:

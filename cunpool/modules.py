@@ -7,14 +7,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _calls, _geometry, _padding, pooling, unpooling
+from cunpool import _calls, _geometry, _padding, adaptive, pooling, unpooling
 from cunpool._arrays import Array
 from cunpool._docstrings import complete
-from cunpool._geometry import IndexFormat, Padding, Size
+from cunpool._geometry import IndexFormat, OutputSize, Padding, Size
 from cunpool._overloads import Element, Indices, MaxPoolResult, Pair
 from cunpool._remedies import shown
 
-__all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
+__all__ = [
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AdaptiveMaxUnpool1d",
+    "AdaptiveMaxUnpool2d",
+    "AdaptiveMaxUnpool3d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+]
 
 
 class _MaxPool(Generic[Indices]):
@@ -176,6 +189,108 @@ class _MaxUnpool:
 
 
 _calls.told_if_missing(_MaxUnpool.__call__)
+
+
+class _AdaptiveMaxPool(Generic[Indices]):
+    """Base class of the modules of adaptive pooling."""
+
+    _function: ClassVar[Callable[..., Any]]
+
+    def __init__(
+        self, output_size: OutputSize, return_indices: bool = False, *, index_dtype: npt.DTypeLike | None = None
+    ) -> None:
+        self.output_size = output_size
+        self.return_indices = return_indices
+        self.index_dtype = index_dtype
+
+    @overload
+    def __call__(
+        self: _AdaptiveMaxPool[Literal[False]],
+        input: npt.NDArray[Element],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> npt.NDArray[Element]: ...
+    @overload
+    def __call__(
+        self: _AdaptiveMaxPool[Literal[False]],
+        input: npt.ArrayLike,
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self: _AdaptiveMaxPool[Literal[True]],
+        input: npt.NDArray[Element],
+        *,
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> MaxPoolResult[Element]: ...
+    @overload
+    def __call__(
+        self: _AdaptiveMaxPool[Literal[True]],
+        input: npt.ArrayLike,
+        *,
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> MaxPoolResult: ...
+    @overload
+    def __call__(self, input: npt.ArrayLike, *, out: None = None, num_threads: int | None = None) -> Any: ...
+    def __call__(self, input: npt.ArrayLike, *, out: Array | Pair | None = None, num_threads: int | None = None) -> Any:
+        """Pool `input` and return an array, or with `return_indices` a pair of arrays."""
+        return type(self)._function(
+            input,
+            self.output_size,
+            self.return_indices,
+            index_dtype=self.index_dtype,
+            out=out,
+            num_threads=num_threads,
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(output_size={shown(self.output_size)})"
+
+
+class _AdaptiveMaxUnpool:
+    """Base class of the modules of adaptive unpooling."""
+
+    _function: ClassVar[Callable[..., Array]]
+
+    @overload
+    def __call__(
+        self,
+        input: npt.NDArray[Element],
+        indices: npt.ArrayLike,
+        output_size: Sequence[SupportsIndex],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> npt.NDArray[Element]: ...
+    @overload
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        output_size: Sequence[SupportsIndex],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array: ...
+    def __call__(
+        self,
+        input: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        output_size: Sequence[SupportsIndex],
+        *,
+        out: Array | None = None,
+        num_threads: int | None = None,
+    ) -> Array:
+        """Unpool `input` by `indices`."""
+        return type(self)._function(input, indices, output_size, out=out, num_threads=num_threads)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
 
 class MaxPool1d(_MaxPool[Indices]):
@@ -426,5 +541,184 @@ class MaxUnpool3d(_MaxUnpool):
     _function = staticmethod(unpooling.max_unpool3d)
 
 
+class AdaptiveMaxPool1d(_AdaptiveMaxPool[Indices]):
+    """`cunpool.adaptive_max_pool1d` with stored arguments; see `AdaptiveMaxPool2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.AdaptiveMaxPool1d(2)(np.array([[3, 1, 4, 1, 5]]))
+    array([[4, 5]])
+    """
+
+    _function = staticmethod(adaptive.adaptive_max_pool1d)
+
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
+
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool1d[Literal[True]],
+            output_size: OutputSize,
+            return_indices: Literal[True],
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool1d[Literal[False]],
+            output_size: OutputSize,
+            return_indices: Literal[False] = False,
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            output_size: OutputSize,
+            return_indices: bool = False,
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool[Indices]):
+    """`cunpool.adaptive_max_pool2d` with stored arguments, like ``torch.nn.AdaptiveMaxPool2d`` [1]_.
+
+    Parameters
+    ----------
+    output_size, return_indices, index_dtype
+        As for `cunpool.adaptive_max_pool2d`, and stored as attributes of the same names. The constructor does not check
+        them; errors are raised by the call, ``(input, *, out=None, num_threads=None)``.
+
+    References
+    ----------
+    .. [1] https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveMaxPool2d.html
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> pool = cu.AdaptiveMaxPool2d((1, 2), return_indices=True)
+    >>> pool
+    AdaptiveMaxPool2d(output_size=(1, 2))
+    >>> pool(np.array([[[1, 2, 0, 5, 0]]]))
+    MaxPoolResult(values=array([[[2, 5]]]), indices=array([[[1, 3]]]))
+    """
+
+    _function = staticmethod(adaptive.adaptive_max_pool2d)
+
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
+
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool2d[Literal[True]],
+            output_size: OutputSize,
+            return_indices: Literal[True],
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool2d[Literal[False]],
+            output_size: OutputSize,
+            return_indices: Literal[False] = False,
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            output_size: OutputSize,
+            return_indices: bool = False,
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool[Indices]):
+    """`cunpool.adaptive_max_pool3d` with stored arguments; see `AdaptiveMaxPool2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.AdaptiveMaxPool3d((1, 1, 2))(np.arange(27).reshape(1, 3, 3, 3))
+    array([[[[25, 26]]]])
+    """
+
+    _function = staticmethod(adaptive.adaptive_max_pool3d)
+
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
+
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool3d[Literal[True]],
+            output_size: OutputSize,
+            return_indices: Literal[True],
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool3d[Literal[False]],
+            output_size: OutputSize,
+            return_indices: Literal[False] = False,
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            output_size: OutputSize,
+            return_indices: bool = False,
+            *,
+            index_dtype: npt.DTypeLike | None = None,
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class AdaptiveMaxUnpool1d(_AdaptiveMaxUnpool):
+    """`cunpool.adaptive_max_unpool1d` as an object; see `AdaptiveMaxUnpool2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.AdaptiveMaxUnpool1d()(np.array([[4, 5]]), np.array([[2, 4]]), (5,))
+    array([[0, 0, 4, 0, 5]])
+    """
+
+    _function = staticmethod(adaptive.adaptive_max_unpool1d)
+
+
+class AdaptiveMaxUnpool2d(_AdaptiveMaxUnpool):
+    """`cunpool.adaptive_max_unpool2d` as an object. PyTorch has no such module.
+
+    It stores no arguments: the call takes all, ``(input, indices, output_size, *, out=None, num_threads=None)``.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.AdaptiveMaxUnpool2d()(np.array([[[4, 7]]]), np.array([[[5, 8]]]), (2, 5))
+    array([[[0, 0, 0, 0, 0],
+            [4, 0, 0, 7, 0]]])
+    """
+
+    _function = staticmethod(adaptive.adaptive_max_unpool2d)
+
+
+class AdaptiveMaxUnpool3d(_AdaptiveMaxUnpool):
+    """`cunpool.adaptive_max_unpool3d` as an object; see `AdaptiveMaxUnpool2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, cunpool as cu
+    >>> cu.AdaptiveMaxUnpool3d()(np.array([[[[4, 5]]]]), np.array([[[[2, 4]]]]), (1, 1, 5))
+    array([[[[0, 0, 4, 0, 5]]]])
+    """
+
+    _function = staticmethod(adaptive.adaptive_max_unpool3d)
+
+
 complete(MaxPool1d, MaxPool3d, MaxPool2d)
 complete(MaxUnpool1d, MaxUnpool3d, MaxUnpool2d)
+complete(AdaptiveMaxPool1d, AdaptiveMaxPool3d, AdaptiveMaxPool2d)

@@ -27,8 +27,8 @@ __all__ = [
     "max_pool3d_backward",
 ]
 
-_KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
-_ADDED = {name: number for number, name in enumerate(_unpool.KINDS)}
+KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
+ADDED = {name: number for number, name in enumerate(_unpool.KINDS)}
 
 
 def _max_pool(
@@ -63,7 +63,7 @@ def _max_pool(
     if layout and is_layout_told:
         told = layout if isinstance(input, np.ndarray) else _remedies.for_other_kinds(layout, "numpy.asarray")
         _warn.warn(told, _warn.LayoutWarning)
-    pair = (None, None) if out is None else _pair(out, return_indices)
+    pair = (None, None) if out is None else pair_of(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
     if index_dtype is not None or out is not None:
         dtype = dtype_of_indices(index_dtype, pair[1], codes, sizes, return_indices)
@@ -75,10 +75,10 @@ def _max_pool(
         values = _arrays.new(cells, shape, cells.dtype)
         indices = None if dtype is None else _arrays.new(cells, shape, dtype)
     else:
-        values, indices = _into(pair, given, cells, shape, dtype)
+        values, indices = arrays_into(pair, given, cells, shape, dtype)
     threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
-        _pool.pool(cells, values, indices, sizes, n, _KINDS[kind], codes, threads)
+        _pool.pool(cells, values, indices, sizes, n, KINDS[kind], codes, threads)
     if given is not cells:  # in another byte order
         values = values.astype(given.dtype)
     if out is not None:
@@ -88,7 +88,7 @@ def _max_pool(
     return _pool.named(MaxPoolResult, values, indices if out is None else _arrays.delivered(indices, pair[1]))
 
 
-def _pair(out: object, return_indices: bool) -> Pair:
+def pair_of(out: object, return_indices: bool) -> Pair:
     """The arrays for values and indices. Either may be None. Their shapes are not checked here."""
     if not return_indices:
         if isinstance(out, tuple):
@@ -131,7 +131,7 @@ def dtype_of_indices(
     return _arrays.index_dtype(asked, cells)
 
 
-def _into(
+def arrays_into(
     pair: Pair, given: Array, cells: Array, shape: _geometry.Shape, dtype: np.dtype[Any] | None
 ) -> tuple[Array, Array | None]:
     """Arrays for values and, unless their `dtype` is None, for indices: the ones in `pair`, or new ones."""
@@ -195,7 +195,7 @@ def _max_pool_backward(
         _arrays.check_out(out, shape, given.dtype)
     result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, values, indices)
     threads = _threads.threads_for(count * values.itemsize, num_threads)
-    if not _unpool.unpool(values, places, result, sizes, n, _ADDED[kind], codes, threads):
+    if not _unpool.unpool(values, places, result, sizes, n, ADDED[kind], codes, threads):
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
         raise _arrays.bad_index(

@@ -25,7 +25,7 @@ __all__ = [
     "max_unpool3d_backward",
 ]
 
-_KINDS = {size: _unpool.KINDS.index(str(size)) for size in _arrays.ITEM_SIZES}
+ITEM_KINDS = {size: _unpool.KINDS.index(str(size)) for size in _arrays.ITEM_SIZES}
 _STRAYED = _unpool.STRAYED
 
 
@@ -63,7 +63,7 @@ def _max_unpool(
     work = count * item_size
     small = num_threads is None and work < _threads.GRAIN
     threads = 1 if small else _threads.threads_for(work, num_threads)
-    ways = _unpool.unpool(values, places, result, sizes, n, _KINDS[item_size], codes, threads)
+    ways = _unpool.unpool(values, places, result, sizes, n, ITEM_KINDS[item_size], codes, threads)
     if not ways:
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
@@ -128,7 +128,7 @@ def _max_unpool_backward(
     places = places_of(given, shape, codes, n, sizes, "indices")
     result = _arrays.result_for(out, full, shape, full.dtype, full, given)
     threads = _threads.threads_for(full.nbytes, num_threads)
-    if not _backward.unpool_backward(full, places, result, sizes, n, _KINDS[full.itemsize], codes, threads):
+    if not _backward.unpool_backward(full, places, result, sizes, n, ITEM_KINDS[full.itemsize], codes, threads):
         if codes:
             raise _arrays.bad_code(given, n, sizes)
         raise _arrays.bad_index(

@@ -15,9 +15,9 @@ from cunpool._kernels import runtime
 
 USABLE = [name for name in _simd.BUILT if name in runtime.instruction_sets()]
 FRONT_ENDS = {
-    "pool": ["cunpool.pooling"],
-    "unpool": ["cunpool.pooling", "cunpool.unpooling"],
-    "backward": ["cunpool.unpooling", "cunpool.taking"],
+    "pool": ["cunpool.adaptive", "cunpool.pooling"],
+    "unpool": ["cunpool.adaptive", "cunpool.pooling", "cunpool.unpooling"],
+    "backward": ["cunpool.unpooling", "cunpool.adaptive", "cunpool.taking"],
 }
 
 

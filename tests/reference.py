@@ -82,6 +82,22 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
     return values, indices
 
 
+def adaptive_max_pool(x, n, pooled):
+    """Values and indices of windows of unequal sizes."""
+    full = x.shape[-n:]
+    values = np.empty((*x.shape[:-n], *pooled), x.dtype)
+    indices = np.empty(values.shape, np.int64)
+    for here in np.ndindex(values.shape):
+        axes = zip(here[-n:], full, pooled, strict=True)
+        window = [range(i * size // count, -(-(i + 1) * size // count)) for i, size, count in axes]
+        best = None
+        for at in itertools.product(*window):
+            if best is None or beats(x[(*here[:-n], *at)], best):
+                best = values[here] = x[(*here[:-n], *at)]
+                indices[here] = np.ravel_multi_index(at, full)
+    return values, indices
+
+
 def crossed(at):
     """One array for each axis, in shapes that broadcast."""
     return np.meshgrid(*at, indexing="ij", sparse=True)

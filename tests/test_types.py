@@ -77,6 +77,10 @@ PROTOCOLS = [
     *((f"max_pool{n}d_backward", _overloads.MaxPoolBackward) for n in (1, 2, 3)),
     *((f"max_unpool{n}d_backward", _overloads.MaxUnpoolBackward) for n in (1, 2, 3)),
     *((f"take_at{n}d", _overloads.TakeAt) for n in (1, 2, 3)),
+    *((f"adaptive_max_pool{n}d", _overloads.AdaptiveMaxPool) for n in (1, 2, 3)),
+    *((f"adaptive_max_unpool{n}d", _overloads.AdaptiveMaxUnpool) for n in (1, 2, 3)),
+    *((f"adaptive_max_pool{n}d_backward", _overloads.AdaptiveMaxPoolBackward) for n in (1, 2, 3)),
+    *((f"adaptive_max_unpool{n}d_backward", _overloads.AdaptiveMaxUnpoolBackward) for n in (1, 2, 3)),
 ]
 
 
@@ -108,7 +112,7 @@ def check(function, overloads: list[dict]) -> None:
 @pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=[name for name, _ in PROTOCOLS])
 def test_what_type_checkers_are_told_are_the_functions_parameters(name, protocol):
     overloads = overloads_of(protocol)
-    assert len(overloads) == (7 if protocol is _overloads.MaxPool else 2)
+    assert len(overloads) == (7 if protocol in (_overloads.MaxPool, _overloads.AdaptiveMaxPool) else 2)
     check(getattr(cu, name), overloads)
 
 

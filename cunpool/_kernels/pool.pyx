@@ -18,6 +18,7 @@ from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
 from cunpool._kernels.pooling.across cimport pool_channels, pool_large
+from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number
 from cunpool._kernels.pooling.deal cimport Block, CELLS_ROOM, dealt_cells, over_of, pool_block, Rows
 from cunpool._kernels.pooling.filter cimport filter_block, filter_room
@@ -191,6 +192,12 @@ cdef Kernel[12] REACH = [
     <Kernel> pool_reached[item8], <Kernel> pool_reached[half], <Kernel> pool_reached[bhalf],
     <Kernel> pool_reached[float4], <Kernel> pool_reached[float8]]
 
+cdef Kernel[12] ADAPTIVE = [
+    <Kernel> pool_adaptive[int1], <Kernel> pool_adaptive[int2], <Kernel> pool_adaptive[int4],
+    <Kernel> pool_adaptive[int8], <Kernel> pool_adaptive[item1], <Kernel> pool_adaptive[item2],
+    <Kernel> pool_adaptive[item4], <Kernel> pool_adaptive[item8], <Kernel> pool_adaptive[half],
+    <Kernel> pool_adaptive[bhalf], <Kernel> pool_adaptive[float4], <Kernel> pool_adaptive[float8]]
+
 
 # What `explain` tells of a plan beside its method.
 cdef dict WAYS = {
@@ -317,6 +324,10 @@ METHODS = [
     Method("reach", "pooling/reach.pxd", "reach_all", NULL, <Condition> reach_why_not),
     Method("element by element", "pooling/across.pxd", "pool_large", NULL, <Condition> any_why_not)]
 
+# The only method of adaptive pooling, which no window of the others serves.
+cdef Method ADAPTIVE_METHOD
+ADAPTIVE_METHOD = Method("adaptive", "pooling/adaptive.pxd", "pool_adaptive", NULL, <Condition> any_why_not)
+
 
 cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call whose planes are pooled where they lie."""
@@ -365,7 +376,14 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
 
 cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call: of copies, or else of the planes where they lie."""
-    if plan_copied(job, plan) != NULL:
+    if is_adaptive(&job.g):
+        plan.job = job[0]
+        plan.method = &ADAPTIVE_METHOD
+        plan.kernel = ADAPTIVE[job.kind]
+        plan.ways = 0
+        plan.copied.planes = 0
+        plan.rows.fits = False
+    elif plan_copied(job, plan) != NULL:
         plan_pool(job, plan)
         plan.job.scratch_bytes = share_bytes(plan)
 
@@ -378,7 +396,7 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
     if plan.copied.planes:
         details.append("planes are copied to C order first (pooling/plan.pxd: copy_planes)")
         blocks["planes of a copy"] = plan.copied.planes
-    else:
+    elif not is_adaptive(&job.g):
         rejected.append(("copy to C order, then one of these", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
     for way, detail in WAYS.items():
@@ -402,11 +420,13 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     cdef Plan plan
     cdef Found found
     cdef Py_ssize_t index_size = 0 if indices is None else cnp.PyArray_ITEMSIZE(indices)
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), width, size
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), width, size, window_elements
     cdef void *scratch = NULL
     cdef char *rest
     cdef int axis
     job.g = geometry_of(sizes)
+    # Adaptive windows have few elements of their own: with their neighbours they share at most 2 on an axis.
+    window_elements = 8 if is_adaptive(&job.g) else element_count(job.g.kernel)
     job.full = view_of(full, spatial)
     job.pooled = view_of(pooled, spatial)
     job.indices.data = NULL
@@ -445,7 +465,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     plan_places(&plan, &rest)
     plan.job.scratch = rest + (-<uintptr_t> rest & PART_ALIGNMENT - 1)
     if (cnp.PyArray_SIZE(full)
-            + cnp.PyArray_SIZE(pooled) * min(element_count(job.g.kernel), <Py_ssize_t> KEEP_GIL_MAX_BYTES)
+            + cnp.PyArray_SIZE(pooled) * min(window_elements, <Py_ssize_t> KEEP_GIL_MAX_BYTES)
             <= KEEP_GIL_MAX_BYTES // item_size):
         found = run_tasks(plan.kernel, &plan.job, threads)
     else:

@@ -10,9 +10,17 @@ import numpy as np
 
 # Where the front ends call the kernels, whose results say which ways they took.
 KERNELS = {
-    "_pool": [("cunpool.pooling", "pool")],
-    "_unpool": [("cunpool.unpooling", "unpool"), ("cunpool.pooling", "unpool")],
-    "_backward": [("cunpool.unpooling", "unpool_backward"), ("cunpool.taking", "unpool_backward")],
+    "_pool": [("cunpool.pooling", "pool"), ("cunpool.adaptive", "pool")],
+    "_unpool": [
+        ("cunpool.unpooling", "unpool"),
+        ("cunpool.pooling", "unpool"),
+        ("cunpool.adaptive", "unpool"),
+    ],
+    "_backward": [
+        ("cunpool.unpooling", "unpool_backward"),
+        ("cunpool.taking", "unpool_backward"),
+        ("cunpool.adaptive", "unpool_backward"),
+    ],
 }
 Counts = dict[str, tuple[int, int]]
 """Times false and times true, by name."""

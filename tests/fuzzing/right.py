@@ -259,6 +259,47 @@ def pool_backward(rng, large: bool = False) -> None:
         out.check()
 
 
+def adaptive(rng) -> None:
+    """Adaptive pooling and unpooling, and their gradients."""
+    n = int(rng.integers(1, 4))
+    most = {1: 700, 2: 24, 3: 9}[n]
+    full, pooled = (rng.integers(1, int(rng.integers(2, most + 2)), n).tolist() for _ in range(2))
+    if rng.random() < 0.2:  # windows of one size
+        full = [count * int(rng.integers(1, 4)) for count in pooled]
+    lead = [int(rng.integers(1, 14)) for _ in range(int(rng.integers(1, 3)))]
+    dtype = one_of(rng, INTEGERS + FLOATS + [np.dtype(">f4"), np.dtype(bool)])
+    plain = some_numbers(rng, dtype.newbyteorder("="), (*lead, *full)).astype(dtype)
+    values, indices = reference.adaptive_max_pool(plain.astype(dtype.newbyteorder("=")), n, pooled)
+    values = values.astype(dtype)
+    order = rng.permutation(len(lead) + n).tolist() if rng.random() < 0.5 else None
+    out, (x,) = some_out(rng, order, values.shape, dtype, strided(rng, plain, order))
+    if dtype.byteorder == ">":
+        out = None
+    what = f"adaptive pooling of {x.shape} {dtype} to {pooled}, strides {x.strides}"
+    pool, unpool = (getattr(cu, f"adaptive_max_{kind}{n}d") for kind in ("pool", "unpool"))
+    result = pool(x, pooled, True, index_dtype=one_of(rng, (np.int32, np.int64)), num_threads=threads(rng))
+    same(result.values, values, f"values of {what}")
+    same(result.indices.astype(np.int64), indices, f"indices of {what}")
+    same(pool(x, pooled, num_threads=threads(rng), out=None if out is None else out.array), values, f"alone {what}")
+    if out is not None:
+        out.check()
+    given = strided(rng, narrowed(rng, indices), order)
+    expected = reference.max_unpool(values, indices, n, full)
+    out, (y, given) = some_out(rng, order, expected.shape, dtype, strided(rng, values, order), given)
+    same(unpool(y, given, full, num_threads=threads(rng), out=None if out is None else out.array), expected,
+         f"adaptive unpooling, {what}")  # fmt: skip
+    if out is not None:
+        out.check()
+    given = strided(rng, narrowed(rng, indices), order)  # the others may have been overwritten
+    gathered = getattr(cu, f"adaptive_max_unpool{n}d_backward")(plain, given, num_threads=threads(rng))
+    same(gathered, values, f"the gradient of adaptive unpooling, {what}")
+    if dtype in FLOATS:
+        with np.errstate(all="ignore"):
+            expected = vectorised.max_pool_backward(values, indices, n, full)
+        added = getattr(cu, f"adaptive_max_pool{n}d_backward")(values, given, x.shape, num_threads=threads(rng))
+        same_numbers(added, expected, f"the gradient of adaptive pooling, {what}")
+
+
 def beyond_caches(rng) -> None:
     """One of these with arrays so large that the kernels have other ways for them."""
     one_of(rng, (pool, unpool, unpool, unpool_backward, unpool_backward, take, pool_backward))(rng, large=True)

@@ -25,11 +25,12 @@ from fuzzing.judge import Difference, digest
 
 # And how many of a hundred cases are of each.
 KINDS = {
-    right.pool: 28,
+    right.pool: 25,
     right.pool_turned: 1,
     right.unpool: 15,
     right.unpool_backward: 8,
     right.take: 3,
+    right.adaptive: 3,
     right.pool_backward: 11,
     right.beyond_caches: 3,
     right.far: 2,

@@ -96,3 +96,12 @@ out = np.zeros((1, 2, 2), np.uint8)
 assert_type(cu.max_pool2d(x, 2, out=out), NDArray[np.uint8])
 cu.max_pool2d(x, 2, return_indices=True, out=(out, None))
 pool(x, out=(None, None), num_threads=2)
+
+# Adaptive pooling.
+few, places = cu.adaptive_max_pool2d(np.zeros((1, 7, 7), np.float32), (None, 3), return_indices=True)
+assert_type(few, NDArray[np.float32])
+assert_type(cu.adaptive_max_pool2d(few, 2), NDArray[np.float32])
+assert_type(cu.adaptive_max_unpool2d(few, places, (7, 7)), NDArray[np.float32])
+assert_type(cu.AdaptiveMaxPool2d(3)(few), NDArray[np.float32])
+assert_type(cu.AdaptiveMaxPool2d(3, True)(few).values, NDArray[np.float32])
+assert_type(cu.AdaptiveMaxUnpool2d()(few, places, (7, 7)), NDArray[np.float32])
