@@ -3,14 +3,16 @@
     python tests/mutants.py --seed 1 --count 60 --minutes 30   # random mutants of kernels and front ends
     python tests/mutants.py --seed 1 --numbers 3 17            # two of them again
     python tests/mutants.py --only _geometry --count 20        # of files with this in their path
+    python tests/mutants.py --without demo chart --count 20    # of files with none of these in their path
     python tests/mutants.py --planted                          # the bugs listed in planted.toml instead
     python tests/mutants.py --planted --check                  # whether each can still be planted; nothing is built
 
 A mutant is a random line of `cunpool/` with one operator, number, condition or statement changed. It is planted in a
-copy of the checkout. There setup.py builds the modules that depend on it, with -O1 and for one instruction
-vectors. These run until one fails: CI's first random calls, for kernels; the tests that killed other mutants; all tests
-that are not marked slow; the slow tests. A mutant that does not compile, or compiles to the same machine
-code, is replaced by another.
+copy of the checkout. There setup.py builds the modules that depend on it, with -O1 and for one instruction set. These
+run until one fails: CI's first random calls, for kernels; the tests that killed other mutants of that folder; all tests
+that are not marked slow, those about the changed file first; more random calls; the slow tests about the changed file
+(--slow: all slow tests). A test that fails is repeated, with the change and without it. A mutant that does not compile,
+or compiles to the same machine code, is replaced by another.
 
 A survivor is a test that is missing, or a change without effect (of a threshold chosen for speed, for example). Explain
 which of the two in the commit, and write the test. It needs Linux, GCC or Clang and the suite's libraries; planted.toml
@@ -29,7 +31,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,8 +42,20 @@ PLANTED = Path(__file__).with_name("planted.toml")
 LEFT_OUT = (".git", "build", "_build", "__pycache__", "*.so", "test_mutants.py")
 KERNELS = (".pyx", ".pxd", ".h")
 QUICK = {"CUNPOOL_QUICK": "1", "CFLAGS": "-w"}  # unless the environment has others
-FUZZED = "--seed", "1", "--count", "400", "--jobs", "1", "--most-failures", "1"  # the first of CI's random calls
-LIMIT = 900  # seconds for a run of tests; a mutant that takes longer hangs
+FUZZED = "--jobs", "1", "--most-failures", "1", "--seed", "1", "--count"
+FIRST, MORE = "400", "3000"  # of CI's random calls
+RELATED = 6  # files of tests
+LIMIT, SHORT_LIMIT = 900, 300  # seconds for a run of all tests, of few; a mutant that takes longer hangs
+
+# Other words for a file's or a folder's name in the names of tests.
+NAMED_AS = {
+    "pool": "pooling", "unpool": "unpooling", "backward": "gradients", "cli": "main", "codes": "window",
+    "arrays": "layouts",
+    "runtime": "threads", "thresholds": "dispatch", "plan": "dispatch", "formats": "indices", "calls": "messages",
+    "overloads": "types", "omp": "threads", "remedies": "messages", "simd": "instruction", "warn": "messages",
+}  # fmt: skip
+# Optional front ends, and how their sources and tests are named.
+FRONT_ENDS = {"torch": {"torch"}, "dask": {"dask"}, "command": {"cli", "main", "bench", "benchmarks"}}
 
 OPERATORS = {
     "<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="], "!=": ["=="],
@@ -158,13 +173,14 @@ def changes(path: Path) -> dict[int, list[Change]]:
     return found
 
 
-def randomly(seed: int, only: str) -> list[Change]:
+def randomly(seed: int, only: str, without: Sequence[str] = ()) -> list[Change]:
     """One random change of every line, in random order."""
     rng = random.Random(seed)
     paths = [path for path in sorted((ROOT / "cunpool").rglob("*")) if path.suffix in (*KERNELS, ".py")]
     lines = [lines for path in paths for lines in changes(path).values()]
     rng.shuffle(lines)
-    return [change for change in map(rng.choice, lines) if only in change.file]
+    chosen = map(rng.choice, lines)
+    return [change for change in chosen if only in change.file and not any(text in change.file for text in without)]
 
 
 def planted(only: str) -> list[Change]:
@@ -220,10 +236,10 @@ def copy_of_checkout(folder: Path) -> None:
         raise SystemExit(f"the source does not build without any change:\n{said}")
 
 
-def first_failure(folder: Path, tests: list[str], options: list[str]) -> str | None:
+def first_failure(folder: Path, tests: list[str], options: list[str], limit: float = LIMIT) -> str | None:
     """The first of these tests that fails, ends the process or hangs."""
     command = [sys.executable, "-m", "pytest", "-x", "-v", "-p", "no:cacheprovider", "--no-header", *options, *tests]
-    status, said = run(command, folder)
+    status, said = run(command, folder, limit)
     if status in (0, 5):  # 5: none was selected
         return None
     begun = re.findall(r"^(tests/\S+::.*?)(?: (PASSED|FAILED|ERROR|SKIPPED|XFAIL).*)?$", said, re.MULTILINE)
@@ -238,34 +254,96 @@ def first_failure(folder: Path, tests: list[str], options: list[str]) -> str | N
     raise RuntimeError(f"pytest ended with {status}:\n{said[-3000:]}")
 
 
-def attempt(change: Change, built: Path, kills: Counter[str]) -> str | None:
+def front_end(file: str) -> str:
+    """The optional front end that a source or a file of tests belongs to, if any."""
+    words = set(re.split(r"[/_.]+", file))
+    return next((name for name, names in FRONT_ENDS.items() if words & names), "")
+
+
+def related(change: Change, built: Path) -> list[str]:
+    """All files of tests that can notice the change.
+
+    First those named like the changed file or its folder, then by how often they name it. What belongs to a front end
+    is left to its own tests and to the documentation's.
+    """
+    path, own = Path(change.file), front_end(change.file)
+    words = {word for part in (path.stem, path.parent.name) for word in part.strip("_").split("_")}
+    words |= {NAMED_AS[word] for word in words & NAMED_AS.keys()}
+    texts = {path.relative_to(built).as_posix(): path.read_text() for path in built.glob("tests/test_*.py")}
+    texts = {test: text for test, text in texts.items() if front_end(test) == own or (own and "doc" in test)}
+
+    def order(test: str) -> tuple[int, float]:
+        return -len(words & set(Path(test).stem.split("_"))), -texts[test].count(path.stem.strip("_")) / len(
+            texts[test]
+        )
+
+    return sorted(texts, key=order)
+
+
+def fuzzer(folder: Path, count: str) -> str | None:
+    """What stands for the fuzzer, if it finds something."""
+    command = [sys.executable, "-m", "fuzzing", *FUZZED, count]
+    return f"the fuzzer ({' '.join(command[3:])})" if run(command, folder / "tests", SHORT_LIMIT)[0] else None
+
+
+class Killers:
+    """The tests that killed mutants, by the folder of the changed file."""
+
+    def __init__(self, built: Path) -> None:
+        self.built = built
+        self.counts: dict[Path, Counter[str]] = defaultdict(Counter)
+        self.reliable: set[str] = set()
+        self.unreliable: set[str] = set()
+
+    def first(self, change: Change, folder: Path, tests: list[str], options: list[str], limit: float) -> str | None:
+        """The first of these tests that fails, does so again, and passes without the change."""
+        while tests:
+            left_out = [word for test in sorted(self.unreliable) for word in ("--deselect", test)]
+            killer = first_failure(folder, tests, options + left_out, limit)
+            name = (killer or "").split(" (")[0]
+            if "::" not in name:
+                return killer
+            if name not in self.reliable and first_failure(self.built, [name], []):
+                raise SystemExit(f"{name} fails without any change")
+            self.reliable.add(name)
+            if first_failure(folder, [name], [], limit):
+                self.counts[Path(change.file).parent][name] += name == killer
+                return killer
+            self.unreliable.add(name)
+        return None
+
+    def of(self, change: Change) -> list[str]:
+        return [name for name, count in self.counts[Path(change.file).parent].most_common(12) if count]
+
+
+def attempt(change: Change, killers: Killers, slow: bool) -> str | None:
     """The test that killed it, the reason why it does not count, or None if it survives."""
+    built = killers.built
     with tempfile.TemporaryDirectory(prefix="mutant") as temporary:
         folder = Path(temporary, "copy")
         shutil.copytree(built, folder)
         change.plant(folder)
-        if change.file.endswith(KERNELS):
+        is_kernel = change.file.endswith(KERNELS)
+        if is_kernel:
             if build(folder):
                 return "does not build"
             if machine_code(folder) == machine_code(built):
                 return "same machine code"
-            if run([sys.executable, "-m", "fuzzing", *FUZZED], folder / "tests", 300)[0]:
-                return f"the fuzzer ({' '.join(FUZZED)})"
-        killers = [test for test, _ in kills.most_common(12)]
-        files = Counter(re.split("::", test)[0] for test in kills.elements())
-        tests = [str(path.relative_to(built)) for path in built.glob("tests/test_*.py")]
-        # First the files that killed others, then by how often a file names the changed one, for its length.
-        stem = Path(change.file).stem.strip("_")
-        texts = {test: (built / test).read_text() for test in tests}
-        tests.sort(key=lambda test: (-files[test], -texts[test].count(stem) / len(texts[test])))
-        quick = ["-m", "not slow"]
-        stages = [(killers, []), (tests[:4], quick), (tests[4:], quick), (tests, ["-m", "slow"])]
-        for names, options in stages:
-            if names and (killer := first_failure(folder, names, options)):
-                if " (" not in killer and "::" in killer:
-                    kills[killer] += 1
+            if killer := fuzzer(folder, FIRST):
                 return killer
-    return None
+        tests = related(change, built)
+        quick = ["-m", "not slow"]
+        few, many = tests[:RELATED], tests[RELATED:]
+        for names, options, limit in (
+            (killers.of(change), [], SHORT_LIMIT),
+            (few, quick, SHORT_LIMIT),
+            (many, quick, LIMIT),
+        ):
+            if killer := killers.first(change, folder, names, options, limit):
+                return killer
+        if is_kernel and (killer := fuzzer(folder, MORE)):
+            return killer
+        return killers.first(change, folder, tests if slow else few, ["-m", "slow"], LIMIT)
 
 
 def main() -> int:
@@ -275,27 +353,27 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1e9, help="after which no mutant begins")
     parser.add_argument("--numbers", type=int, nargs="*", help="only these of that seed")
     parser.add_argument("--only", default="", metavar="TEXT", help="files with this in their path")
+    parser.add_argument("--without", nargs="*", default=[], metavar="TEXT", help="no files with one of these")
+    parser.add_argument("--slow", action="store_true", help="survivors are tried by all slow tests")
     parser.add_argument("--planted", action="store_true", help="the bugs listed in planted.toml")
     parser.add_argument("--check", action="store_true", help="print the changes; build and test nothing")
     chosen = parser.parse_args()
-    listed = planted(chosen.only) if chosen.planted else randomly(chosen.seed, chosen.only)
+    listed = planted(chosen.only) if chosen.planted else randomly(chosen.seed, chosen.only, chosen.without)
     numbers = chosen.numbers or list(range(len(listed)))
-    end, kills, survivors, killed = time.monotonic() + 60 * chosen.minutes, Counter(), [], 0
+    end, survivors, killed = time.monotonic() + 60 * chosen.minutes, [], 0
     if chosen.check:
         for number in numbers[: None if chosen.planted else chosen.count]:
             print(f"{number}: {listed[number]}")
         return 0
     print(f"seed {chosen.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="mutants") as temporary:
-        built = Path(temporary)
-        copy_of_checkout(built)
-        if failed := first_failure(built, ["tests"], ["-m", "not slow"]):
-            raise SystemExit(f"{failed} fails without any change")
+        copy_of_checkout(Path(temporary))
+        killers = Killers(Path(temporary))
         for number in numbers:
             if time.monotonic() > end or (killed + len(survivors) == chosen.count and not chosen.planted):
                 break
             begun = time.monotonic()
-            outcome = attempt(listed[number], built, kills)
+            outcome = attempt(listed[number], killers, chosen.slow)
             print(
                 f"{number}: {listed[number]}\n  {outcome or 'SURVIVES'} ({time.monotonic() - begun:.0f} s)", flush=True
             )

@@ -59,6 +59,7 @@ def test_what_is_changed(tmp_path, monkeypatch):
     assert ("x > 3", "0") in found[lines.index("        if (x > 3) {")]
     listed = mutants.randomly(1, "")
     assert listed == mutants.randomly(1, "")
+    assert mutants.randomly(1, "", ["deep"]) == []
     assert len(listed) == len(found)
     first = listed[0]
     first.plant(tmp_path)
