@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import vectorised
-from cases import POOL, UNPOOL, bits, channels_last, planned, random_items, random_numbers
+from cases import ALSO, LOW, POOL, UNPOOL, bits, channels_last, planned, random_items, random_numbers
 from fuzzing.right import POOL_BACKWARD, UNPOOL_BACKWARD
 
 import cunpool as cu
@@ -197,7 +197,7 @@ def test_windows_of_2_are_filled_by_indices(rng, ways, full, threads):
         result = UNPOOL[len(full) - 2](values, chosen, 2, output_size=full[2:], index_format=index_format,
                                        num_threads=threads)  # fmt: skip
         assert bits(result) == bits(scattered(values, indices, full))
-    assert [way & ~_unpool.SPLIT for way in ways] == [BY_INDICES, BY_INDICES, _unpool.FILLED]
+    assert [way & ~(_unpool.SPLIT | ALSO) for way in ways] == [BY_INDICES, BY_INDICES, _unpool.FILLED]
 
 
 def test_rows_with_gaps_between_them_are_filled_without_a_stray(rng, ways):
@@ -212,7 +212,7 @@ def test_rows_with_gaps_between_them_are_filled_without_a_stray(rng, ways):
                 ways.clear()
                 result = UNPOOL[len(full) - 2](given, chosen, 2, output_size=full[2:], num_threads=1)
                 assert bits(result) == bits(scattered(values, indices, full))
-                assert ways == [BY_INDICES], axis
+                assert [way & ~ALSO for way in ways] == [BY_INDICES], axis
 
 
 @pytest.mark.slow
@@ -398,6 +398,7 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
         assert np.array_equal(result, expected)
 
 
+@pytest.mark.skipif(LOW, reason="other sizes are streamed")
 @pytest.mark.parametrize(
     ("kernel", "full", "dtype", "threads", "expected"),
     [
@@ -452,7 +453,7 @@ def test_few_windows_for_the_cells_are_scattered(rng, kernel, full, kind, apart,
     if apart:
         values, indices = (np.repeat(array, 2, -1)[..., ::2] for array in (values, indices))
     options = {"output_size": full[1:], "num_threads": 1, **style}
-    assert planned(cu.max_unpool2d, values, indices, kernel, **options) - {"decoded"} == expected
+    assert LOW or planned(cu.max_unpool2d, values, indices, kernel, **options) - {"decoded"} == expected
     result = cu.max_unpool2d(values, indices, kernel, **options)
     assert bits(result) == bits(wanted)
     shape = {"input_size": full[1:], "kernel_size": kernel}
@@ -478,7 +479,7 @@ def test_rows_of_few_codes_are_scattered(rng, full, dtype, expected):
     values, codes = POOL[n](x, kernel, return_indices=True, index_format="window")
     values = values.astype(dtype)
     options = {"output_size": full[1:], "index_format": "window"}
-    assert planned(UNPOOL[n], values, codes, kernel, **options) - {"decoded"} == expected
+    assert LOW or planned(UNPOOL[n], values, codes, kernel, **options) - {"decoded"} == expected
     result = UNPOOL[n](values, codes, kernel, **options)
     places = cu.convert_indices(codes, "window", "plane", input_size=full[1:], kernel_size=kernel)
     assert bits(result) == bits(scattered_at_once(values, places, full))

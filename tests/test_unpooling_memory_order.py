@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 import reference
-from cases import POOL, UNPOOL, at_the_end_of_memory, bits, random_items
+from cases import ALSO, LOW, POOL, UNPOOL, at_the_end_of_memory, bits, random_items
 
 import cunpool as cu
 from cunpool._kernels import unpool as _unpool
@@ -218,7 +218,7 @@ def test_gradients_are_what_adding_to_zero_gives(rng, ways, order, kind):
     for indices, arguments in map(case.indices, FORMATS[:3]):
         result = BACKWARD[2](ordered(grads, order), ordered(indices, order), case.shape, (2, 3), **arguments)
         assert bits(result) == bits(expected)
-    assert set(ways) == {_unpool.FILLED}
+    assert {way & ~ALSO for way in ways} == {_unpool.FILLED}
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0]])
@@ -304,7 +304,7 @@ def test_nothing_is_touched_behind_the_arrays(rng, ways, dtype, order):
                      for array in (values, indices, np.full(case.shape, 7, dtype))]  # fmt: skip
             UNPOOL[2](*given[:2], kernel, output_size=case.full, out=given[2], num_threads=1, **arguments)
             assert bits(given[2]) == bits(case.expected(values))
-    assert ways.count(_unpool.FILLED) >= 3
+    assert [way & ~ALSO for way in ways].count(_unpool.FILLED) >= 3
 
 
 @pytest.mark.parametrize("step", [2, 3, 4, 5, -1, -2])
@@ -326,7 +326,7 @@ def test_items_far_apart_or_backwards(rng, ways, dtype, step):
                 given[-1][...] = array
             out = UNPOOL[case.n](*given, kernel, output_size=case.full, **said)
             assert bits(out) == bits(case.expected(values))
-    assert all(way & _unpool.FILLED for way in ways)
+    assert LOW or all(way & _unpool.FILLED for way in ways)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "D"])
