@@ -16,10 +16,10 @@ from cunpool.torch import _forwards, _operators, modules
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
-_NAMES = [f"{name}{n}d" for n in (1, 2, 3) for name in ("MaxPool", "MaxUnpool")]
+_NAMES = [f"{name}{n}d" for n in (1, 2, 3) for name in ("MaxPool", "MaxUnpool", "AdaptiveMaxPool")]
 _THEIRS = {getattr(torch.nn, name): int(name[-2]) for name in _NAMES}
 _OURS = {getattr(modules, name): getattr(torch.nn, name) for name in _NAMES}
-_FUNCTIONS = {f"max_{kind}{n}d" for kind in ("pool", "unpool") for n in (1, 2, 3)}
+_FUNCTIONS = {f"{kind}{n}d" for kind in ("max_pool", "max_unpool", "adaptive_max_pool") for n in (1, 2, 3)}
 
 
 def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bool = False) -> Model:
@@ -28,9 +28,10 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     Parameters
     ----------
     model : torch.nn.Module
-        Changed in place: every ``torch.nn.MaxPool1d``, ``2d``, ``3d`` and ``torch.nn.MaxUnpool1d``, ``2d``, ``3d`` in
-        it, and itself if it is one, computes with cunpool. Subclasses of these stay as they are, and so do calls of
-        functions, scripted modules, and modules whose arguments cunpool refuses.
+        Changed in place: every ``torch.nn.MaxPool1d``, ``2d``, ``3d``, ``torch.nn.MaxUnpool1d``, ``2d``, ``3d`` and
+        ``torch.nn.AdaptiveMaxPool1d``, ``2d``, ``3d`` in it, and itself if it is one, computes with cunpool. Subclasses
+        of these stay as they are, and so do calls of functions, scripted modules, and modules whose arguments cunpool
+        refuses.
     index_format : {"plane", "window"}
         With ``"window"``, indices take one byte each instead of eight, or two in windows of more than 256 elements.
         Such indices are no tensors: they can only go from the network's pooling modules straight to its unpooling
@@ -117,7 +118,7 @@ def hand_over(model: torch.nn.Module, index_format: IndexFormat = "plane") -> tu
             left.append(f"{name or 'the model itself'} ({kind.__name__}): {reason}")
         elif "index_format" not in vars(module):  # a module's own choice stays
             forward = _forward(n, module, codes)
-            if kind in _OURS and type(forward) in (_forwards.Pool, _forwards.Unpool):
+            if kind in _OURS and type(forward) in (_forwards.Pool, _forwards.Unpool, _forwards.AdaptivePool):
                 _take_back(module)  # computes with cunpool by itself
             elif type(forward) is not type(vars(module).get("forward")):
                 forward.install()
@@ -127,6 +128,8 @@ def hand_over(model: torch.nn.Module, index_format: IndexFormat = "plane") -> tu
 
 def _forward(n: int, module: torch.nn.Module, codes: bool) -> _forwards.Forward:
     """The `forward` that `module` gets."""
+    if hasattr(module, "output_size"):
+        return _forwards.AdaptivePool(n, module)
     codes = codes and math.prod(_operators.lists(n, module.kernel_size, None, 0, 1)[0]) <= 1 << 16
     if hasattr(module, "return_indices"):
         return (_forwards.PoolToCodes if codes else _forwards.Pool)(n, module)
@@ -138,6 +141,10 @@ def _refusal(n: int, module: torch.nn.Module) -> str:
     if "forward" in vars(module) and not _is_accelerated(module):
         return "somebody else has replaced its forward"
     try:
+        if hasattr(module, "output_size"):
+            ones = (1,) * (n + 1)
+            _geometry.adaptive_pooling(n, ones, _geometry.hashable_output(module.output_size))
+            return ""
         _operators.lists(n, module.kernel_size, module.stride, module.padding, getattr(module, "dilation", 1))
     except (TypeError, ValueError, OverflowError) as error:
         return str(error)

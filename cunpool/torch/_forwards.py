@@ -17,7 +17,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from cunpool import _geometry
-from cunpool.torch import _eager, _operators
+from cunpool.torch import _adaptive, _eager, _operators
 from cunpool.torch._watching import watcher
 
 REFUSAL = (
@@ -104,6 +104,15 @@ class Unpool(Forward):
         """The window of the module. PyTorch's modules have no dilation."""
         module = self.module
         return module.kernel_size, module.stride, module.padding, getattr(module, "dilation", 1)
+
+
+class AdaptivePool(Forward):
+    """Adaptive pooling; PyTorch computes tensors on other devices than the CPU."""
+
+    def __call__(self, input: torch.Tensor) -> Any:
+        if _is_elsewhere(input):
+            return super().__call__(input)
+        return _adaptive.adaptive_max_pool(self.n, input, self.module.output_size, self.module.return_indices)
 
 
 class PoolToCodes(Pool):

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, cast, overload
 
 import torch
 
-from cunpool._geometry import IndexFormat, Size
+from cunpool._geometry import IndexFormat, OutputSize, Size
 
 
 class MaxPool(Protocol):
@@ -67,6 +67,26 @@ class MaxPool(Protocol):
     ) -> Any: ...
 
 
+class AdaptiveMaxPool(Protocol):
+    """The signature of adaptive pooling; see `MaxPool`."""
+
+    @overload
+    def __call__(
+        self, input: torch.Tensor, output_size: OutputSize, return_indices: Literal[False] = False
+    ) -> torch.Tensor: ...
+    @overload
+    def __call__(
+        self, input: torch.Tensor, output_size: OutputSize, return_indices: Literal[True]
+    ) -> tuple[torch.Tensor, torch.Tensor]: ...
+    @overload
+    def __call__(self, input: torch.Tensor, output_size: OutputSize, return_indices: bool = False) -> Any: ...
+
+
 def typed_pool(function: Callable[..., Any]) -> MaxPool:
     """`function` itself, to which type checkers give that signature."""
     return cast(MaxPool, function)
+
+
+def typed_adaptive_pool(function: Callable[..., Any]) -> AdaptiveMaxPool:
+    """`function` itself, to which type checkers give that signature."""
+    return cast(AdaptiveMaxPool, function)

@@ -19,7 +19,7 @@ from torch.overrides import has_torch_function_variadic
 
 from cunpool import _warn
 from cunpool._kernels import runtime as _runtime
-from cunpool.torch import _eager
+from cunpool.torch import _adaptive, _eager
 from cunpool.torch._watching import watcher
 
 _NN = torch._C._nn
@@ -118,6 +118,20 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor | None]:
     return serve
 
 
+def _adaptive_pooling(n: int) -> Callable[..., Any]:
+    """A function with the arguments of PyTorch's adaptive pooling; it returns None for a call that PyTorch serves."""
+
+    def serve(input: Any, output_size: Any) -> Any:
+        if type(input) not in _PLAIN or type(input.numel()) is not int:  # while PyTorch traces
+            return None
+        if not input.numel() or not _is_ours(input) or _is_cast(input) or _adaptive.is_theirs(n, input):
+            return None
+        size = _sizes(n, output_size)
+        return None if size is None else _adaptive.adaptive_max_pool(n, input, size, True)
+
+    return serve
+
+
 def _window_between(pooled: int, full: int) -> tuple[int, int, int]:
     """Return a kernel_size, stride and padding that unpool `pooled` windows to `full` elements.
 
@@ -159,6 +173,9 @@ _NAMES: list[tuple[Any, str, Callable[..., Any]]] = [
     (_NN, "max_pool3d_with_indices", _pooling(3, True)),
     (_NN, "max_unpool2d", _unpooling(2)),
     (_NN, "max_unpool3d", _unpooling(3)),
+    (torch, "adaptive_max_pool1d", _adaptive_pooling(1)),
+    (_NN, "adaptive_max_pool2d", _adaptive_pooling(2)),
+    (_NN, "adaptive_max_pool3d", _adaptive_pooling(3)),
 ]
 _ORIGINALS = [getattr(owner, name) for owner, name, _ in _NAMES]
 _REPLACEMENTS = [_replacement(original, each[2]) for original, each in zip(_ORIGINALS, _NAMES, strict=True)]
@@ -207,7 +224,8 @@ class patched(ContextDecorator):  # a context manager, named as `torch.no_grad` 
 
     Notes
     -----
-    The functions are ``max_pool1d``, ``2d``, ``3d`` and ``max_unpool1d``, ``2d``, ``3d`` of ``torch.nn.functional``.
+    The functions are ``max_pool1d``, ``2d``, ``3d``, ``max_unpool1d``, ``2d``, ``3d`` and ``adaptive_max_pool1d``,
+    ``2d``, ``3d`` of ``torch.nn.functional``.
     Names imported before the scope are served too, and so are the modules that call these functions. The functions
     ``torch.max_pool1d``, ``2d``, ``3d`` are served as well. Tensors must be dense, on the CPU, and of float16,
     bfloat16, float32 or float64. Gradients flow as in `max_pool2d`.

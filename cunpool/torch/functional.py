@@ -8,10 +8,11 @@ from typing import SupportsIndex
 import torch
 
 from cunpool import _calls
-from cunpool._geometry import IndexFormat, Size
+from cunpool._geometry import IndexFormat, OutputSize, Size
 from cunpool.torch import _traced
+from cunpool.torch._adaptive import adaptive_max_pool, adaptive_max_unpool
 from cunpool.torch._eager import max_pool, max_unpool
-from cunpool.torch._overloads import typed_pool
+from cunpool.torch._overloads import typed_adaptive_pool, typed_pool
 from cunpool.torch._taking import take_at
 
 
@@ -228,6 +229,150 @@ def max_unpool3d(
     return max_unpool(3, input, indices, (kernel_size, stride, padding, dilation), output_size, index_format)
 
 
+@typed_adaptive_pool
+def adaptive_max_pool1d(
+    input: torch.Tensor, output_size: OutputSize, return_indices: bool = False
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """``torch.nn.functional.adaptive_max_pool1d``, by cunpool; see `adaptive_max_pool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.adaptive_max_pool1d(torch.tensor([[3, 1, 4, 1, 5]]), 2)
+    tensor([[4, 5]])
+    """
+    return adaptive_max_pool(1, input, output_size, return_indices)
+
+
+@typed_adaptive_pool
+def adaptive_max_pool2d(
+    input: torch.Tensor, output_size: OutputSize, return_indices: bool = False
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """``torch.nn.functional.adaptive_max_pool2d`` [1]_, by cunpool.
+
+    Parameters
+    ----------
+    input : torch.Tensor
+        As for `max_pool2d`.
+    output_size, return_indices
+        As for `cunpool.adaptive_max_pool2d`.
+
+    Returns
+    -------
+    values : torch.Tensor
+        The maxima, of the dtype of `input`: channels-last if `input` is, or else contiguous.
+    indices : torch.Tensor of int64
+        Only with `return_indices`.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As for `cunpool.adaptive_max_pool2d`, and if `input` is no tensor, or one that is not dense or not on the CPU.
+
+    Notes
+    -----
+    First and second gradients are supported. PyTorch's own function is used for floats where it is faster: on small
+    inputs, and with channels last. It is also used where the call is compiled, exported, traced or transformed, and
+    supports floats only.
+
+    References
+    ----------
+    .. [1] https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.adaptive_max_pool2d.html
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> x = torch.tensor([[[1, 2, 0, 5, 0], [4, 3, 0, 7, 6]]])
+    >>> cunpool.torch.adaptive_max_pool2d(x, (1, 2), return_indices=True)
+    (tensor([[[4, 7]]]), tensor([[[5, 8]]]))
+    """
+    return adaptive_max_pool(2, input, output_size, return_indices)
+
+
+@typed_adaptive_pool
+def adaptive_max_pool3d(
+    input: torch.Tensor, output_size: OutputSize, return_indices: bool = False
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """``torch.nn.functional.adaptive_max_pool3d``, by cunpool; see `adaptive_max_pool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.adaptive_max_pool3d(torch.arange(27).reshape(1, 3, 3, 3), (1, 1, 2))
+    tensor([[[[25, 26]]]])
+    """
+    return adaptive_max_pool(3, input, output_size, return_indices)
+
+
+def adaptive_max_unpool1d(
+    input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+) -> torch.Tensor:
+    """`cunpool.adaptive_max_unpool1d` for tensors; see `adaptive_max_unpool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.adaptive_max_unpool1d(torch.tensor([[4, 5]]), torch.tensor([[2, 4]]), (5,))
+    tensor([[0, 0, 4, 0, 5]])
+    """
+    return adaptive_max_unpool(1, input, indices, output_size)
+
+
+def adaptive_max_unpool2d(
+    input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+) -> torch.Tensor:
+    """Put the maxima of an adaptive pooling back: `cunpool.adaptive_max_unpool2d` for tensors.
+
+    Parameters
+    ----------
+    input : torch.Tensor
+        On the CPU, of shape (N, C, H, W) or (C, H, W), of any dtype that NumPy has, or bfloat16.
+    indices : torch.Tensor
+        Of the shape of `input` and any integer dtype.
+    output_size : sequence of int
+        As for `cunpool.adaptive_max_unpool2d`.
+
+    Returns
+    -------
+    torch.Tensor
+        Of the dtype of `input`: channels-last if `input` is, or else contiguous.
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError, OverflowError
+        As for `cunpool.adaptive_max_unpool2d`, and if an argument is no tensor, or one that is not dense or not on the
+        CPU.
+
+    Notes
+    -----
+    First and second gradients are supported. If several values have the same index, the last one in raster order is
+    stored, and each receives the gradient of that element. PyTorch scatters where the call is compiled, exported,
+    traced or transformed, and any of the values may be stored then. A bad index is PyTorch's ``RuntimeError`` there.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.adaptive_max_unpool2d(torch.tensor([[[4, 7]]]), torch.tensor([[[5, 8]]]), (2, 5))
+    tensor([[[0, 0, 0, 0, 0],
+             [4, 0, 0, 7, 0]]])
+    """
+    return adaptive_max_unpool(2, input, indices, output_size)
+
+
+def adaptive_max_unpool3d(
+    input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+) -> torch.Tensor:
+    """`cunpool.adaptive_max_unpool3d` for tensors; see `adaptive_max_unpool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.adaptive_max_unpool3d(torch.tensor([[[[4, 5]]]]), torch.tensor([[[[2, 4]]]]), (1, 1, 5))
+    tensor([[[[0, 0, 4, 0, 5]]]])
+    """
+    return adaptive_max_unpool(3, input, indices, output_size)
+
+
 def take_at1d(
     input: torch.Tensor,
     indices: torch.Tensor,
@@ -337,6 +482,12 @@ _traced.PUBLIC.update(
     max_unpool1d=max_unpool1d,
     max_unpool2d=max_unpool2d,
     max_unpool3d=max_unpool3d,
+    adaptive_max_pool1d=adaptive_max_pool1d,
+    adaptive_max_pool2d=adaptive_max_pool2d,
+    adaptive_max_pool3d=adaptive_max_pool3d,
+    adaptive_max_unpool1d=adaptive_max_unpool1d,
+    adaptive_max_unpool2d=adaptive_max_unpool2d,
+    adaptive_max_unpool3d=adaptive_max_unpool3d,
     take_at1d=take_at1d,
     take_at2d=take_at2d,
     take_at3d=take_at3d,

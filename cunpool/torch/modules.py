@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, SupportsIndex
 import torch
 
 from cunpool import _calls, _geometry
-from cunpool._geometry import IndexFormat, Size
+from cunpool._geometry import IndexFormat, OutputSize, Size
 from cunpool._overloads import Indices
-from cunpool.torch import _eager, _forwards
+from cunpool.torch import _adaptive, _eager, _forwards
 
 
 class _Formatted(torch.nn.Module):
@@ -106,6 +106,50 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor]:
         return _eager.max_unpool(n, input, indices, window, output_size, self.index_format)
 
     _calls.told_if_missing(forward)
+    return forward
+
+
+class _AdaptivePool(torch.nn.Module, Generic[Indices]):
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self: _AdaptivePool[Literal[False]], input: torch.Tensor) -> torch.Tensor: ...
+        @overload
+        def __call__(self: _AdaptivePool[Literal[True]], input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]: ...
+        @overload
+        def __call__(self, input: torch.Tensor) -> Any: ...
+        def __call__(self, input: torch.Tensor) -> Any: ...
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        """Called by ``torch.jit.script`` before it compiles."""
+        _forwards.refuse_to_be_scripted()
+
+
+class _AdaptiveUnpool(torch.nn.Module):
+    if TYPE_CHECKING:
+
+        def __call__(
+            self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+        ) -> torch.Tensor: ...
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        """Called by ``torch.jit.script`` before it compiles."""
+        _forwards.refuse_to_be_scripted()
+
+
+def _adaptive_pooling(n: int) -> Callable[..., Any]:
+    def forward(self: Any, input: torch.Tensor) -> Any:
+        return _adaptive.adaptive_max_pool(n, input, self.output_size, self.return_indices)
+
+    return forward
+
+
+def _adaptive_unpooling(n: int) -> Callable[..., torch.Tensor]:
+    def forward(
+        self: Any, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+    ) -> torch.Tensor:
+        return _adaptive.adaptive_max_unpool(n, input, indices, output_size)
+
     return forward
 
 
@@ -312,3 +356,123 @@ class MaxUnpool3d(_Unpool, torch.nn.MaxUnpool3d):
     """
 
     forward = _unpooling(3)
+
+
+class AdaptiveMaxPool1d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool1d):
+    """``torch.nn.AdaptiveMaxPool1d``, by cunpool; see `AdaptiveMaxPool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.AdaptiveMaxPool1d(2)(torch.tensor([[3, 1, 4, 1, 5]]))
+    tensor([[4, 5]])
+    """
+
+    forward = _adaptive_pooling(1)
+
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
+
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool1d[Literal[True]], output_size: OutputSize, return_indices: Literal[True]
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool1d[Literal[False]], output_size: OutputSize, return_indices: Literal[False] = False
+        ) -> None: ...
+        @overload
+        def __init__(self, output_size: OutputSize, return_indices: bool = False) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class AdaptiveMaxPool2d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool2d):
+    """``torch.nn.AdaptiveMaxPool2d``, by cunpool; see `adaptive_max_pool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.AdaptiveMaxPool2d((1, 2))(torch.tensor([[[1, 2, 0, 5, 0]]]))
+    tensor([[[2, 5]]])
+    """
+
+    forward = _adaptive_pooling(2)
+
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
+
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool2d[Literal[True]], output_size: OutputSize, return_indices: Literal[True]
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool2d[Literal[False]], output_size: OutputSize, return_indices: Literal[False] = False
+        ) -> None: ...
+        @overload
+        def __init__(self, output_size: OutputSize, return_indices: bool = False) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class AdaptiveMaxPool3d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool3d):
+    """``torch.nn.AdaptiveMaxPool3d``, by cunpool; see `AdaptiveMaxPool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.AdaptiveMaxPool3d((1, 1, 2))(torch.arange(27).reshape(1, 3, 3, 3))
+    tensor([[[[25, 26]]]])
+    """
+
+    forward = _adaptive_pooling(3)
+
+    if TYPE_CHECKING:  # in each class, because subclasses do not inherit the type of `self`
+
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool3d[Literal[True]], output_size: OutputSize, return_indices: Literal[True]
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AdaptiveMaxPool3d[Literal[False]], output_size: OutputSize, return_indices: Literal[False] = False
+        ) -> None: ...
+        @overload
+        def __init__(self, output_size: OutputSize, return_indices: bool = False) -> None: ...
+        def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+
+
+class AdaptiveMaxUnpool1d(_AdaptiveUnpool):
+    """`adaptive_max_unpool1d` as a module; see `AdaptiveMaxUnpool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.AdaptiveMaxUnpool1d()(torch.tensor([[4, 5]]), torch.tensor([[2, 4]]), (5,))
+    tensor([[0, 0, 4, 0, 5]])
+    """
+
+    forward = _adaptive_unpooling(1)
+
+
+class AdaptiveMaxUnpool2d(_AdaptiveUnpool):
+    """`adaptive_max_unpool2d` as a module, which stores no arguments. PyTorch has no such module.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.AdaptiveMaxUnpool2d()(torch.tensor([[[4, 5]]]), torch.tensor([[[2, 4]]]), (1, 5))
+    tensor([[[0, 0, 4, 0, 5]]])
+    """
+
+    forward = _adaptive_unpooling(2)
+
+
+class AdaptiveMaxUnpool3d(_AdaptiveUnpool):
+    """`adaptive_max_unpool3d` as a module; see `AdaptiveMaxUnpool2d`.
+
+    Examples
+    --------
+    >>> import torch, cunpool.torch
+    >>> cunpool.torch.AdaptiveMaxUnpool3d()(torch.tensor([[[[4, 5]]]]), torch.tensor([[[[2, 4]]]]), (1, 1, 5))
+    tensor([[[[0, 0, 4, 0, 5]]]])
+    """
+
+    forward = _adaptive_unpooling(3)

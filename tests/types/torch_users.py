@@ -14,6 +14,12 @@ values, indices = ct.max_pool2d(x, 2, return_indices=True)
 assert_type(values, torch.Tensor)
 assert_type(ct.max_unpool2d(values, indices, 2, output_size=x.shape), torch.Tensor)
 assert_type(ct.max_unpool2d(*ct.max_pool2d(x, 2, None, 0, 1, False, True), 2, output_size=x.shape), torch.Tensor)
+few, places = ct.adaptive_max_pool2d(x, (None, 3), return_indices=True)
+assert_type(few, torch.Tensor)
+assert_type(ct.adaptive_max_pool2d(x, 3), torch.Tensor)
+assert_type(ct.adaptive_max_unpool2d(few, places, x.shape), torch.Tensor)
+assert_type(ct.AdaptiveMaxPool2d(3)(x), torch.Tensor)
+assert_type(ct.AdaptiveMaxUnpool2d()(few, places, x.shape), torch.Tensor)
 assert_type(ct.take_at2d(x, indices), torch.Tensor)
 
 
