@@ -44,6 +44,7 @@ def bits(array: np.ndarray) -> bytes:
 
 
 DETAILS = {
+    "planes are turned to C order": "C order",
     "planes are stacked": "stacked",
     "another axis": "turned",
     "a column is all channels": "units",

@@ -750,6 +750,60 @@ def test_windows_deeper_than_a_large_array_are_not_fetched_beyond_it(ways):
     assert ways == [1 | _backward.FETCHED]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["u1", "e", "f4", "f8", "D"])
+@pytest.mark.parametrize(
+    ("full", "order"),
+    [
+        ((2, 9, 70, 81), COLUMNS),  # lots of some planes, the last one of fewer
+        ((25, 7, 30, 31), (3, 2, 1, 0)),  # planes that are neighbours
+        ((2, 9, 30, 31), LAST_COLUMNS),
+        ((3, 2, 9, 20, 21), (0, 1, 4, 3, 2)),
+    ],
+    ids=str,
+)
+def test_planes_in_another_order_are_turned(rng, full, order, dtype, threads):
+    """The planes of a batch are at equal distances, or not: every second element of the batch or the channels."""
+    n, window = len(full) - 2, {"kernel_size": 3, "stride": 1, "padding": 1, "num_threads": threads}
+    _, indices = pooled(rng, full, 3, 1, 1)
+    values = random_items(rng, np.dtype(dtype), full)
+    unpooled, taken = vectorised.max_unpool(values, indices, n, full[2:]), scattered_back(values, indices)
+    sums = dtype in ("f4", "f8")
+    grads = rng.integers(-50, 50, full).astype(dtype)
+    added = vectorised.max_pool_backward(grads, indices, n, full[2:]).astype(dtype) if sums else None
+    codes = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=3, stride=1, padding=1)
+    bad = indices.copy()
+    bad[(-1,) * indices.ndim] = int(np.prod(full[2:]))
+    for step in ((1, 1), (2, 1), (1, 2)):
+
+        def laid(array, step=step):
+            spread = np.repeat(np.repeat(array, step[0], 0), step[1], 1)
+            return spread.transpose(order).copy().transpose(np.argsort(order))[:: step[0], :: step[1]]
+
+        for given, form in ((indices, "plane"), (indices.astype("i4"), "plane"), (codes, "window")):
+            ours = {**window, "index_format": form}
+            out = laid(np.ones_like(values))
+            assert "C order" in planned(UNPOOL[n], laid(values), laid(given), output_size=full[2:], out=out, **ours)
+            UNPOOL[n](laid(values), laid(given), output_size=full[2:], out=out, **ours)
+            assert bits(out) == bits(unpooled)
+            out = laid(np.ones_like(values))
+            UNPOOL_BACKWARD[n](laid(values), laid(given), out=out, **ours)
+            assert "C order" in planned(UNPOOL_BACKWARD[n], laid(values), laid(given), out=out, **ours)
+            assert bits(out) == bits(taken)
+            if sums:
+                assert np.array_equal(POOL_BACKWARD[n](laid(grads), laid(given), full[2:], **ours), added)
+        with pytest.raises(IndexError, match="at"):
+            UNPOOL[n](laid(values), laid(bad), output_size=full[2:], **window)
+        with pytest.raises(IndexError, match="at"):
+            UNPOOL_BACKWARD[n](laid(values), laid(bad), **window)
+
+
+def scattered_back(values, indices):
+    """What is read from planes of `values` at `indices`."""
+    flat = values.reshape(*values.shape[:2], -1)
+    return np.take_along_axis(flat, indices.reshape(*indices.shape[:2], -1), 2).reshape(indices.shape)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(

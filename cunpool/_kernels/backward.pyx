@@ -13,15 +13,17 @@ from cunpool._kernels.common.checks cimport branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport described, Method
-from cunpool._kernels.common.tasks cimport Found, run_tasks, shares_of
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.thresholds cimport (
     KEEP_GIL_MAX_BYTES, PREFETCH_BURST_BYTES, PREFETCH_MIN_LAYER_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES)
 from cunpool._kernels.common.types cimport (
     index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_wide)
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare_job
+from cunpool._kernels.unpooling.turned cimport move_turned, plan_turned, scratch_for, turn_job, Turned
 from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_row, point_to_next, Run, Unchecked
 from cunpool._kernels.unpooling.window_codes cimport (
     block_count, CodeBlock, DECODE_MAX_CODES, Decoder, locate_block, next_block, plan_decoder, PLANE_AXIS)
+from cunpool._kernels.memory cimport give_scratch
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -161,8 +163,7 @@ cdef Loops gather_loops_for(item *_) noexcept nogil:
 
 cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
     """`gather_task` by window codes."""
-    cdef const Decoder *codes = <const Decoder *> job.decoder
-    cdef Py_ssize_t blocks = block_count(codes), first = blocks * task // job.tasks
+    cdef Py_ssize_t blocks = block_count(job), first = blocks * task // job.tasks
     cdef CodeBlock block
     cdef Run run
     run.band = 0
@@ -198,6 +199,10 @@ cdef void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, vo
                                        row % height, w, min(width - w, <Py_ssize_t> GATHER_WINDOWS))
 
 
+cdef void gather_turned(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    move_turned(job, task, found, gather_task, True)
+
+
 cdef Loops[5] GATHER_LOOPS      # by the logarithm of the item's size
 GATHER_LOOPS = [gather_loops_for(<item1 *> NULL), gather_loops_for(<item2 *> NULL), gather_loops_for(<item4 *> NULL),
                 gather_loops_for(<item8 *> NULL), gather_loops_for(<item16 *> NULL)]
@@ -214,11 +219,14 @@ cdef dict explained(const Job *job):
     details = []
     if job.interleaved_planes > 1:
         details.append("channels are neighbours, and are taken together (backward.pyx: gather_channels)")
+    if job.plan != NULL:
+        details.append("planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)")
     if job.code_size:
         details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
     if job.prefetch_bytes:
         details.append("the array is prefetched: the arrays are larger than the caches")
-    return described(&METHOD, [], details, {}, job.tasks, 0, job.threads, shares_of(job, job.threads), False)
+    return described(&METHOD, [], details, {}, job.tasks,
+                     shares_of(job, job.threads) * job.scratch_bytes, job.threads, shares_of(job, job.threads), False)
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
@@ -228,30 +236,43 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Decoder decoder
+    cdef Turned turned
+    cdef Job *worker
+    cdef Kernel kernel = gather_task
+    cdef void *scratch = NULL
     prepare_job(&job, sizes, pooled, indices, full, spatial, codes)
     if cnp.PyArray_SIZE(pooled) == 0:
         return 1
     job.threads = threads
     job.ops = &GATHER_LOOPS[kind]
     job.wide_indices = index_size == 8
+    job.plan = NULL
+    job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
+    worker = &job
+    if plan_turned(&job, &turned):
+        turn_job(&turned, &job)
+        worker = &turned.inner
     if codes:
-        job.decoder = &decoder
-        plan_decoder(&job, &decoder)
-        job.wide_indices = decoder.is_wide
-    if can_prefetch(&job, item_size, cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
+        worker.decoder = &decoder
+        plan_decoder(worker, &decoder)
+        worker.wide_indices = decoder.is_wide
+    if job.plan == NULL and can_prefetch(&job, item_size, cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
                     * (item_size + index_size) >= UNPOOL_NONTEMPORAL_MIN_BYTES):
         # Further by the rows of a window, up to PREFETCH_MAX_ROW_BYTES: L2 would not keep longer ones.
         job.prefetch_bytes = 2 * PREFETCH_BYTES + min(min(job.g.stride[1],
                                                           job.g.full[1]) * job.g.full[2] * job.raster_stride_bytes,
                                                       <Py_ssize_t> PREFETCH_MAX_ROW_BYTES)
-    job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     if explaining():
         raise Planned(explained(&job))
+    if job.plan != NULL:
+        kernel = gather_turned
+        scratch = scratch_for(&job)
     if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= KEEP_GIL_MAX_BYTES:
-        found = run_tasks(gather_task, &job, threads)
+        found = run_tasks(kernel, &job, threads)
     else:
         with nogil:
-            found = run_tasks(gather_task, &job, threads)
+            found = run_tasks(kernel, &job, threads)
+    give_scratch(scratch)
     return 0 if found.out_of_plane else 1 + FETCHED * (job.prefetch_bytes > 0)
 
 

@@ -10,6 +10,7 @@ ALL_LANES: int
 SPLIT: int
 STREAMED: int
 BY_INDICES: int
+TURNED: int
 
 def unpool(
     pooled: NDArray[Any],

@@ -25,9 +25,11 @@ from cunpool._kernels.unpooling.fill cimport fill_task
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
 from cunpool._kernels.unpooling.indices cimport band_of, is_gapless, part_start, prepare_job, split_planes, zero_range
 from cunpool._kernels.unpooling.scatter cimport scatter_loops_for
+from cunpool._kernels.unpooling.turned cimport move_turned, plan_turned, scratch_for, turn_job, Turned
 from cunpool._kernels.unpooling.walk cimport Loops, move_block, move_row, point_to, Run
 from cunpool._kernels.unpooling.window_codes cimport (
     CodeBlock, Decoder, first_block, next_block, plan_decoder, PLANE_AXIS)
+from cunpool._kernels.memory cimport give_scratch
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -48,16 +50,19 @@ cdef enum:
     SPLIT_TAKEN = 16
     STREAMED_TAKEN = 32
     BY_INDICES_TAKEN = 64
+    TURNED_TAKEN = 128
 
 # What `explain` tells of a plan beside its method.
 cdef dict WAYS = {
     SPLIT_TAKEN: "planes are split between tasks",
     ALL_LANES_TAKEN: "channels are neighbours, and are stored together (unpooling/scatter.pxd: scatter_channels)",
     BY_INDICES_TAKEN: "indices of windows of 2 are compared as they are (unpooling/fill_indices.pxd)",
+    TURNED_TAKEN: "planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)",
     STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
 }
-SCATTERED, FILLED, STRAYED, ALL_LANES, SPLIT, STREAMED, BY_INDICES = (
-    SCATTERED_TAKEN, FILLED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, BY_INDICES_TAKEN)
+SCATTERED, FILLED, STRAYED, ALL_LANES, SPLIT, STREAMED, BY_INDICES, TURNED = (
+    SCATTERED_TAKEN, FILLED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, BY_INDICES_TAKEN,
+    TURNED_TAKEN)
 
 
 cdef Py_ssize_t scatter_bands(const Job *job, Run *run, Py_ssize_t plane) noexcept nogil:
@@ -183,6 +188,10 @@ cdef void scatter_task(const Job *job, Py_ssize_t task, Found *found, void *_, v
     found.out_of_plane += outside
 
 
+cdef void scatter_turned(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    move_turned(job, task, found, scatter_task, False)
+
+
 # The kinds of elements: items by the logarithm of their size, then numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
 cdef Loops[9] SCATTER_LOOPS  # by kind
@@ -209,6 +218,7 @@ cdef struct Plan:
     const Method *method
     int ways
     FillPlan fill_plan
+    Turned turned
     Decoder decoder
 
 
@@ -226,13 +236,17 @@ cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
 
 cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
     """Scatter serves all calls."""
+    cdef Job *worker = &plan.job
     plan.job = job[0]
-    plan.ways = SCATTERED_TAKEN + SPLIT_TAKEN * (job.parts_per_plane > 1) + ALL_LANES_TAKEN * (
-        job.interleaved_planes > 1)
+    if plan_turned(job, &plan.turned):
+        turn_job(&plan.turned, &plan.job)
+        worker = &plan.turned.inner
+    plan.ways = (SCATTERED_TAKEN + SPLIT_TAKEN * (plan.job.parts_per_plane > 1)
+                 + ALL_LANES_TAKEN * (job.interleaved_planes > 1) + TURNED_TAKEN * (worker != &plan.job))
     if job.code_size:
-        plan.job.decoder = &plan.decoder  # unreached: compiled together with the next line
-        plan_decoder(&plan.job, &plan.decoder)
-        plan.job.wide_indices = plan.decoder.is_wide
+        worker.decoder = &plan.decoder  # unreached: compiled together with the next line
+        plan_decoder(worker, &plan.decoder)
+        worker.wide_indices = plan.decoder.is_wide
     return NULL
 
 
@@ -260,7 +274,8 @@ cdef dict explained(const Job *job, const Plan *plan):
         blocks = {"rows of windows": plan.fill_plan.most_rows, "windows of a row": plan.fill_plan.most_windows,
                   "neighbouring channels": plan.fill_plan.most_unit}
     return described(plan.method, rejected_methods(METHODS, plan.method, job, &other), details, blocks, plan.job.tasks,
-                     0, job.threads, shares_of(&plan.job, job.threads),
+                     shares_of(&plan.job, job.threads) * plan.job.scratch_bytes, job.threads,
+                     shares_of(&plan.job, job.threads),
                      not plan.ways & SCATTERED_TAKEN or plan.job.banded)
 
 
@@ -272,6 +287,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     cdef Found found  # unreached: a declaration
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Py_ssize_t results = cnp.PyArray_SIZE(full) * item_size
+    cdef void *scratch
     cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + index_size)
     prepare_job(&job, sizes, pooled, indices, full, spatial, codes)
     if results == 0:
@@ -285,11 +301,13 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     plan.method = choose_method(METHODS, &job, &plan)
     if explaining():
         raise Planned(explained(&job, &plan))
+    scratch = scratch_for(&plan.job)
     if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= KEEP_GIL_MAX_BYTES:
         found = unpool_job(&plan.job, plan.ways)
     else:
         with nogil:
             found = unpool_job(&plan.job, plan.ways)
+    give_scratch(scratch)
     return 0 if found.out_of_plane else plan.ways + STRAYED_TAKEN * (found.out_of_window > 0)
 
 
@@ -309,6 +327,8 @@ cdef Found unpool_job(Job *job, int ways) noexcept nogil:
     cdef Found found
     if ways & FILLED_TAKEN:
         found = run_tasks(<Kernel> fill_task, job, job.threads)
+    elif ways & TURNED_TAKEN:
+        found = run_tasks(scatter_turned, job, job.threads)
     else:
         found = run_scatter(job)
     if not found.out_of_window:

@@ -52,6 +52,12 @@ enum {
     LARGE_WINDOW_TAPS = 27,
     WINDOW2_ROW_WINDOWS = CUNPOOL_SPEED(32, 16),
 
+    /* Planes in another order than C are turned to C order in lots of about so many bytes, which stay in L2, and of
+       TURNED_MAX_BYTES at most; not where the plane has more elements for each window ("in other orders"). */
+    TURNED_LOT_BYTES = CUNPOOL_SPEED(1 << 18, 1 << 10),
+    TURNED_MAX_BYTES = 1 << 25,
+    TURNED_MAX_TAPS = 2,
+
     /* Gather prefetches layers of so many bytes, and so many bytes at a time ("unpool gradient"). */
     PREFETCH_MIN_LAYER_BYTES = CUNPOOL_SPEED(1 << 11, 1 << 6),
     PREFETCH_BURST_BYTES = CUNPOOL_SPEED(512, 64),

@@ -18,6 +18,9 @@ cdef extern from "_kernels/common/thresholds.h":
         PREFETCH_MIN_LAYER_BYTES
         ROUNDED_SCRATCH_MAX_BYTES
         SMALL_WINDOW_TAPS
+        TURNED_LOT_BYTES
+        TURNED_MAX_BYTES
+        TURNED_MAX_TAPS
         UNPOOL_NONTEMPORAL_MIN_BYTES
         SHORT_ROW_WINDOWS
         WINDOW2_ROW_WINDOWS

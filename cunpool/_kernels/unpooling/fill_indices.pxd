@@ -12,7 +12,7 @@ cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, element 
                                             const element *values, const index *indices, Py_ssize_t count,
                                             uint32_t *outside_bits, index *index_bits) noexcept nogil:
     """Fill 1 or 2 lines, `below` elements apart, of `count` windows. The index of the first element is `first`, in the
-    second line `width` more. Where windows have two layers, indices may lie `layer` further on, too.
+    second line `width` more. Indices may lie `layer` further on, too, if windows have two layers.
 
     The low 32 bits of indices are compared, because planes are smaller than 2**31. `outside_bits` and `index_bits`
     combine by `or` the distances of indices from the nearest line of their window, and the indices. Whole vectors are

@@ -22,7 +22,6 @@ cdef struct Decoder:
     # How a call's window codes are decoded, planned before its tasks begin.
     # The windows of a block along each axis: some planes, some layers of one, some rows, or part of a row.
     Py_ssize_t block_windows[4]
-    Py_ssize_t windows[4]       # windows of the whole call
     bint has_layers               # whether windows have several layers, or begin in another than the first
     bint is_wide                # whether indices, or positions in the padding, need 64 bits
     uint32_t row_reciprocal        # reciprocals, shifted by QUOTIENT_SHIFT
@@ -69,19 +68,24 @@ cdef inline bint can_join_planes(const Job *job) noexcept nogil:
                                and job.indices.uniform_planes))
 
 
+cdef inline Py_ssize_t windows_along(const Job *job, int axis) noexcept nogil:
+    """Windows of the whole call along an axis of its blocks."""
+    return job.batch * job.channels // job.interleaved_planes if axis == PLANE_AXIS else job.g.pooled[axis - 1]
+
+
 cdef inline void plan_decoder(const Job *job, Decoder *codes) noexcept nogil:
     """Plan how a call's window codes are decoded."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = element_count(g.full)
     cdef Py_ssize_t interleaved = min(job.interleaved_planes, <Py_ssize_t> DECODE_MAX_CODES)
     cdef Py_ssize_t left = DECODE_MAX_CODES // interleaved
-    cdef Py_ssize_t plane, d, h, w, i = 0
+    cdef Py_ssize_t plane, d, h, w, windows, i = 0
     cdef int axis
-    codes.windows = [job.batch * job.channels // job.interleaved_planes, g.pooled[0], g.pooled[1], g.pooled[2]]
     for axis in range(WIDTH_AXIS, PLANE_AXIS - 1, -1):
-        codes.block_windows[axis] = min(left, codes.windows[axis])
+        windows = windows_along(job, axis)
+        codes.block_windows[axis] = min(left, windows)
         # Only whole rows are joined, and only whole layers. There may be none at all.
-        left = left // codes.windows[axis] if 0 < codes.windows[axis] <= left and job.interleaved_planes == 1 else 1
+        left = left // windows if 0 < windows <= left and job.interleaved_planes == 1 else 1
     codes.has_layers = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
     codes.is_wide = branch_counted("windows that reach far", needs_64_bits(g, codes.has_layers))
     if codes.is_wide or not can_join_planes(job) or size * codes.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
@@ -103,12 +107,13 @@ cdef inline void plan_decoder(const Job *job, Decoder *codes) noexcept nogil:
         codes.d[i] = codes.h[i] = codes.w[i] = codes.position[i] = 0
 
 
-cdef inline Py_ssize_t blocks_along(const Decoder *codes, int axis) noexcept nogil:
-    return (codes.windows[axis] + codes.block_windows[axis] - 1) // codes.block_windows[axis]
+cdef inline Py_ssize_t blocks_along(const Job *job, int axis) noexcept nogil:
+    cdef Py_ssize_t block_windows = (<const Decoder *> job.decoder).block_windows[axis]
+    return (windows_along(job, axis) + block_windows - 1) // block_windows
 
 
-cdef inline Py_ssize_t block_count(const Decoder *codes) noexcept nogil:
-    return blocks_along(codes, 0) * blocks_along(codes, 1) * blocks_along(codes, 2) * blocks_along(codes, 3)
+cdef inline Py_ssize_t block_count(const Job *job) noexcept nogil:
+    return blocks_along(job, 0) * blocks_along(job, 1) * blocks_along(job, 2) * blocks_along(job, 3)
 
 
 cdef inline void locate_block(const Job *job, Py_ssize_t number, CodeBlock *block) noexcept nogil:
@@ -116,9 +121,9 @@ cdef inline void locate_block(const Job *job, Py_ssize_t number, CodeBlock *bloc
     cdef int axis
     block.interleaved = job.interleaved_planes
     for axis in range(WIDTH_AXIS, PLANE_AXIS - 1, -1):
-        block.at[axis] = number % blocks_along(codes, axis) * codes.block_windows[axis]
-        block.count[axis] = min(codes.block_windows[axis], codes.windows[axis] - block.at[axis])
-        number //= blocks_along(codes, axis)
+        block.at[axis] = number % blocks_along(job, axis) * codes.block_windows[axis]
+        block.count[axis] = min(codes.block_windows[axis], windows_along(job, axis) - block.at[axis])
+        number //= blocks_along(job, axis)
 
 
 cdef inline void first_block(const Job *job, Py_ssize_t plane, CodeBlock *block) noexcept nogil:
@@ -142,12 +147,12 @@ cdef inline void next_block(const Job *job, CodeBlock *block) noexcept nogil:
     cdef const Decoder *codes = <const Decoder *> job.decoder
     cdef int axis = WIDTH_AXIS
     block.at[WIDTH_AXIS] += block.count[WIDTH_AXIS]
-    while axis > PLANE_AXIS and block.at[axis] == codes.windows[axis]:
+    while axis > PLANE_AXIS and block.at[axis] == windows_along(job, axis):
         block.at[axis] = 0
         block.count[axis] = codes.block_windows[axis]
         axis -= 1
         block.at[axis] += block.count[axis]
-    block.count[axis] = min(codes.block_windows[axis], codes.windows[axis] - block.at[axis])
+    block.count[axis] = min(codes.block_windows[axis], windows_along(job, axis) - block.at[axis])
 
 
 cdef inline Py_ssize_t block_stride(const View *view, const CodeBlock *block) noexcept nogil:

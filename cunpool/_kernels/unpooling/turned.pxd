@@ -1,0 +1,189 @@
+# Planes turned to C order: some planes at a time are copied to scratch memory, moved there, and copied back.
+from libc.stdint cimport uintptr_t
+
+from cunpool._kernels.common.arrays cimport plane_address, View
+from cunpool._kernels.common.caches cimport CACHE_LINE, cunpool_copy
+from cunpool._kernels.common.checks cimport branch_counted
+from cunpool._kernels.common.geometry cimport absolute, clamp, element_count
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.tasks cimport Found, Kernel, shares_of
+from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
+from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8
+from cunpool._kernels.memory cimport next_part, PART_ALIGNMENT, part_bytes, take_scratch
+
+cdef enum:
+    STRIP_ELEMENTS = 16     # the cache lines of so many elements of either array stay in L1 (speed)
+
+
+cdef struct Turned:
+    Job inner               # the call in C order, in scratch memory
+    Py_ssize_t channels     # planes at equal distances in each array: all planes, or one batch's
+    Py_ssize_t planes       # planes of a lot, which are turned together
+    Py_ssize_t lots         # lots of these `channels`
+
+
+cdef inline int densest_axis(const Py_ssize_t *bytes, const Py_ssize_t *count) noexcept nogil:
+    """The axis along which elements are closest."""
+    cdef int axis, best = 3
+    for axis in range(2, -1, -1):
+        if count[axis] > 1 and (count[best] == 1 or absolute(bytes[axis]) < absolute(bytes[best])):
+            best = axis
+    return best
+
+
+cdef inline void copy_turned(char *to, const Py_ssize_t *to_bytes, const char *source, const Py_ssize_t *source_bytes,
+                            const Py_ssize_t *count, item *typed) noexcept nogil:
+    """Copy elements of four axes, in strips of STRIP_ELEMENTS if the arrays are densest along different axes."""
+    cdef int along = densest_axis(to_bytes, count), across = densest_axis(source_bytes, count), outer, inner, axis
+    cdef bint is_row = along == across and to_bytes[along] == sizeof(item) and source_bytes[along] == sizeof(item)
+    cdef Py_ssize_t to_step = to_bytes[along], from_step = source_bytes[along], length = count[along]
+    cdef Py_ssize_t strip = length if along == across else STRIP_ELEMENTS, x, k, begin = 0
+    cdef char *into
+    cdef const char *row
+    if along == across:
+        across = (along + 3) % 4
+    outer = inner = 6 - along - across  # the sum of the other two axes
+    for axis in range(4):
+        if axis != along and axis != across:
+            outer = axis
+    inner -= outer
+    while begin < length:
+        for x in range(count[outer] * count[inner]):
+            into = to + x // count[inner] * to_bytes[outer] + x % count[inner] * to_bytes[inner]
+            row = source + x // count[inner] * source_bytes[outer] + x % count[inner] * source_bytes[inner]
+            for _ in range(count[across]):
+                if is_row:
+                    cunpool_copy(into, row, length * sizeof(item))
+                else:
+                    for k in range(begin, min(begin + strip, length)):
+                        (<item *> (into + k * to_step))[0] = (<const item *> (row + k * from_step))[0]
+                into += to_bytes[across]
+                row += source_bytes[across]
+        begin += strip
+
+
+cdef inline void copy_planes_of(Py_ssize_t size, char *to, const View *to_view, const char *source,
+                                const View *source_view, Py_ssize_t planes, const Py_ssize_t *shape) noexcept nogil:
+    """Copy some planes of elements of `size` bytes from one array to another."""
+    cdef Py_ssize_t *count = [planes, shape[0], shape[1], shape[2]]
+    cdef Py_ssize_t *to_bytes = [to_view.channel_bytes, to_view.axis_bytes[0], to_view.axis_bytes[1],
+                                 to_view.axis_bytes[2]]
+    cdef Py_ssize_t *source_bytes = [source_view.channel_bytes, source_view.axis_bytes[0], source_view.axis_bytes[1],
+                                     source_view.axis_bytes[2]]
+    if size == 1:
+        copy_turned(to, to_bytes, source, source_bytes, count, <item1 *> NULL)
+    elif size == 2:
+        copy_turned(to, to_bytes, source, source_bytes, count, <item2 *> NULL)
+    elif size == 4:
+        copy_turned(to, to_bytes, source, source_bytes, count, <item4 *> NULL)
+    elif size == 8:
+        copy_turned(to, to_bytes, source, source_bytes, count, <item8 *> NULL)
+    else:
+        copy_turned(to, to_bytes, source, source_bytes, count, <item16 *> NULL)
+
+
+cdef inline void make_contiguous(View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
+    """Give a view the strides of planes in C order."""
+    view.axis_bytes = [shape[1] * shape[2] * size, shape[2] * size, size]
+    view.channel_bytes = view.batch_bytes = shape[0] * shape[1] * shape[2] * size
+    view.uniform_planes = True
+
+
+cdef inline Py_ssize_t full_bytes(const Turned *turned) noexcept nogil:
+    return turned.planes * turned.inner.full.channel_bytes
+
+
+cdef inline Py_ssize_t values_bytes(const Turned *turned) noexcept nogil:
+    return turned.planes * turned.inner.pooled.channel_bytes
+
+
+cdef inline Py_ssize_t indices_bytes(const Turned *turned) noexcept nogil:
+    return turned.planes * turned.inner.indices.channel_bytes
+
+
+cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
+    """Whether planes are turned, and how."""
+    cdef Py_ssize_t size = element_count(job.g.full), windows = element_count(job.g.pooled), plane_bytes
+    cdef Py_ssize_t together = CACHE_LINE // job.item_size
+    cdef Job *inner = &turned.inner
+    if not (branch_counted("planes in another order", windows > 0 and not job.raster_stride_bytes)
+            and branch_counted("as many planes as threads", job.batch * job.channels >= job.threads)
+            and branch_counted("windows that are close", size <= TURNED_MAX_TAPS * windows)):
+        return False
+    turned.channels = job.channels
+    if job.full.uniform_planes and job.pooled.uniform_planes and job.indices.uniform_planes:
+        turned.channels *= job.batch
+    plane_bytes = size * job.item_size + windows * (job.item_size + job.index_size)
+    turned.planes = clamp(TURNED_LOT_BYTES // plane_bytes, 1, turned.channels)
+    if absolute(job.full.channel_bytes) == job.item_size:  # whole cache lines of neighbouring planes
+        turned.planes = min(max(turned.planes // together * together, together), turned.channels)
+    if not branch_counted("a lot that is not large", turned.planes <= TURNED_MAX_BYTES // plane_bytes):
+        return False
+    turned.lots = (turned.channels + turned.planes - 1) // turned.planes
+    inner[0] = job[0]
+    inner.batch = 1
+    inner.channels = turned.planes
+    make_contiguous(&inner.full, job.g.full, job.item_size)
+    make_contiguous(&inner.pooled, job.g.pooled, job.item_size)
+    make_contiguous(&inner.indices, job.g.pooled, job.index_size)
+    inner.raster_stride_bytes = job.item_size
+    inner.interleaved_planes = inner.parts_per_plane = inner.tasks = inner.threads = 1
+    inner.prefetch_bytes = 0
+    inner.banded = inner.zeroed = inner.nontemporal = False
+    return True
+
+
+cdef inline void turn_job(const Turned *turned, Job *job) noexcept nogil:
+    """Make each lot of turned planes a task of the job."""
+    job.plan = turned
+    job.tasks = job.batch * job.channels // turned.channels * turned.lots
+    job.parts_per_plane = 1
+    job.banded = False
+    job.scratch_bytes = part_bytes(full_bytes(turned)) + part_bytes(values_bytes(turned)) + part_bytes(
+        indices_bytes(turned))
+
+
+cdef inline void *scratch_for(Job *job) except? NULL:
+    """Take scratch memory for all shares of a job that needs some."""
+    cdef Py_ssize_t size = shares_of(job, job.threads) * job.scratch_bytes
+    cdef void *scratch
+    if size == 0:
+        return NULL
+    scratch = take_scratch(size + PART_ALIGNMENT)
+    if scratch == NULL:
+        raise MemoryError(f"no memory for {size} bytes to work in")
+    job.scratch = <char *> scratch + (-<uintptr_t> scratch & PART_ALIGNMENT - 1)
+    return scratch
+
+
+cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, Kernel kernel, bint gathers) noexcept nogil:
+    """Copy a lot to C order, run `kernel` there, and copy the result back if all indices are in their planes.
+
+    Each part of `found.scratch` is allocated for `turned.planes` planes, and written and read for `inner.channels`.
+    """
+    cdef const Turned *turned = <const Turned *> job.plan
+    cdef Py_ssize_t first = lot % turned.lots * turned.planes, plane = lot // turned.lots * turned.channels + first
+    cdef Py_ssize_t before = found.out_of_plane
+    cdef char *full = plane_address(&job.full, job.channels, plane)
+    cdef char *values = plane_address(&job.pooled, job.channels, plane)
+    cdef char *rest = found.scratch
+    cdef Job inner = turned.inner
+    inner.channels = min(turned.planes, turned.channels - first)
+    inner.full.data = next_part(&rest, full_bytes(turned))
+    inner.pooled.data = next_part(&rest, values_bytes(turned))
+    inner.indices.data = next_part(&rest, indices_bytes(turned))
+    copy_planes_of(job.index_size, inner.indices.data, &inner.indices,
+                   plane_address(&job.indices, job.channels, plane), &job.indices, inner.channels, job.g.pooled)
+    if gathers:
+        copy_planes_of(job.item_size, inner.full.data, &inner.full, full, &job.full, inner.channels, job.g.full)
+    else:
+        copy_planes_of(job.item_size, inner.pooled.data, &inner.pooled, values, &job.pooled, inner.channels,
+                       job.g.pooled)
+    kernel(&inner, 0, found, NULL, NULL)
+    if found.out_of_plane > before:
+        return
+    if gathers:
+        copy_planes_of(job.item_size, values, &job.pooled, inner.pooled.data, &inner.pooled, inner.channels,
+                       job.g.pooled)
+    else:
+        copy_planes_of(job.item_size, full, &job.full, inner.full.data, &inner.full, inner.channels, job.g.full)
