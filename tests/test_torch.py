@@ -490,6 +490,17 @@ def test_what_is_missing_is_named(n, device):
         assert inspect.signature(function).parameters[name].default is inspect.Parameter.empty
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("n", [2, 3])
+def test_one_channel_stays_contiguous(n, device):
+    """Such a tensor is channels-last as well."""
+    pool, torch_pool = both(f"max_pool{n}d")
+    x = torch.rand((2, 1) + (6,) * n)
+    mine, theirs = pool(x.to(device), 2, return_indices=True), torch_pool(x, 2, return_indices=True)
+    assert [y.stride() for y in mine] == [y.stride() for y in theirs]
+    assert pool(x.to(device), 2).stride() == theirs[0].stride()
+
+
 @pytest.mark.parametrize(("options", "error"), META)
 def test_unpooling_meta_tensors_is_refused_as_on_the_cpu(options, error):
     def call(device):
