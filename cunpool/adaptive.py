@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import SupportsIndex
 
+import numpy as np
 import numpy.typing as npt
 
 from cunpool import _arrays, _geometry, _threads
@@ -41,6 +42,9 @@ __all__ = [
     "adaptive_max_unpool3d_backward",
 ]
 
+# The kinds of numbers for which the kernel of unequal windows is compiled.
+_INSTANCES = ("i4", "i8", "f4", "f8")
+
 
 def _max_pool(
     n: int,
@@ -61,12 +65,33 @@ def _max_pool(
     dtype = dtype_of_indices(index_dtype, pair[1], False, sizes, return_indices)
     values, indices = arrays_into(pair, given, cells, shape, dtype if return_indices else None)
     threads = _threads.threads_for(2 * max(cells.nbytes, values.nbytes), num_threads)  # see `pooling`
-    if count:
+    if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
+        _pool_converted(n, cells, values, indices, sizes, kind, threads)
+    elif count:
         _pool.pool(cells, values, indices, sizes, n, KINDS[kind], False, threads)
     if given is not cells:  # in another byte order
         values = values.astype(given.dtype)
     values = _arrays.delivered(values, pair[0])
     return values if indices is None else MaxPoolResult(values, _arrays.delivered(indices, pair[1]))
+
+
+def _pool_converted(
+    n: int, cells: Array, values: Array, indices: Array | None, sizes: _geometry.Sizes, kind: str, threads: int
+) -> None:
+    """Pool elements of a kind that the kernel does not have, by way of one that has the same order."""
+    if kind == "bf2":
+        plain, like = (cells.view(np.uint16).astype(np.uint32) << 16).view(np.float32), "f4"
+    elif kind == "u8":
+        plain, like = (cells ^ np.uint64(1 << 63)).view(np.int64), "i8"
+    else:
+        like = {"f2": "f4", "u4": "i8"}.get(kind, "i4")
+        with np.errstate(invalid="ignore"):  # of NaN in half precision
+            plain = cells.astype(like)
+    if indices is None:
+        indices = _arrays.new(values, values.shape, _arrays.INT64)
+    _pool.pool(plain, _arrays.new(values, values.shape, plain.dtype), indices, sizes, n, KINDS[like], False, threads)
+    fixed = _geometry.adaptive_sizes(n, cells.shape[-n:], values.shape[-n:])
+    _backward.unpool_backward(cells, indices, values, fixed, n, ITEM_KINDS[cells.itemsize], False, threads)
 
 
 def _scattered(
@@ -230,7 +255,8 @@ def adaptive_max_pool2d(
     Notes
     -----
     Results match ``torch.nn.functional.adaptive_max_pool2d`` [1]_, including NaN. If the size of each axis is a
-    multiple of its number of windows, this is `max_pool2d` with windows side by side.
+    multiple of its number of windows, this is `max_pool2d` with windows side by side. Otherwise other dtypes than
+    int32, int64, float32 and float64 are converted to one of these first, which takes memory.
 
     References
     ----------
