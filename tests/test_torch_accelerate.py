@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import cunpool.torch as ct  # noqa: E402
-from cunpool.torch import _eager  # noqa: E402
+from cunpool.torch import _adaptive, _eager  # noqa: E402
 
 F = torch.nn.functional
 nn = torch.nn
@@ -234,7 +234,10 @@ class Direct(nn.Module):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (Functional, "Functional calls functions, not modules: call cunpool.torch.max_pool2d, cunpool.torch.max_unp"),
+        (
+            Functional,
+            "Functional calls functions, not modules: pass functional=True, or call cunpool.torch.max_pool2d, cu",
+        ),
         (
             lambda: nn.Sequential(Functional(), Functional()),
             r"Sequential: Functional calls functions[^;]*, or the network inside cunpool.torch.patched\(\)$",
@@ -437,3 +440,102 @@ def test_shaps_attributions_are_those_of_the_original():
         ]
     np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-7)
     assert np.abs(results[0]).sum() > 0
+
+
+class Calls(nn.Module):
+    """Pools in the ways of public networks: by functions, in a module below, and by a module."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.inner, self.pool = nn.Conv2d(1, 8, 3, padding=1), Functional(), nn.MaxPool2d(2)
+
+    def forward(self, image, scale=1.0):
+        y = F.adaptive_max_pool2d(self.conv(image), 61) * scale
+        return self.pool(self.inner(y[..., :60, :60])) + F.max_pool2d(y[..., :60, :60], 2)
+
+
+class Once(nn.Module):
+    def forward(self, x):
+        return F.max_pool2d(x, 2)
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """The name of each call that cunpool serves."""
+    calls = []
+    for module, name in ((_eager, "max_pool"), (_eager, "max_unpool"), (_adaptive, "adaptive_max_pool")):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, _of=original, _name=name: calls.append(_name) or _of(*given))
+    return calls
+
+
+CALLED = ["adaptive_max_pool", "max_pool", "max_unpool", "max_pool", "max_pool"]
+
+
+def test_functions_inside_a_network(served, capsys):
+    net, x = Calls(), torch.rand(3, 1, 122, 122)
+    expected = net(x)
+    names, kinds = [*net.state_dict()], [*map(type, net.modules())]
+    assert not served
+    assert ct.accelerate(net, functional=True, verbose=True) is net
+    ct.accelerate(net, functional=True)
+    assert capsys.readouterr().out == "replaced: 1 MaxPool2d, functions of Calls\n"
+    assert "functions by cunpool" in repr(net)
+    assert torch.equal(net(x), expected)
+    assert served == CALLED
+    F.max_pool2d(x, 2)  # outside the network
+    assert served == CALLED
+    assert [*net.state_dict()] == names
+    assert [*map(type, net.modules())] == kinds
+    for copied in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        served.clear()
+        assert torch.equal(copied(image=x, scale=1.0), expected)
+        assert served == CALLED
+        assert copied.forward.module is copied
+        with torch.no_grad():
+            copied.conv.weight.zero_()  # of the copy alone
+    assert torch.equal(net(x), expected)
+    with pytest.raises(RuntimeError):
+        net(x[0, 0])
+    served.clear()
+    ct.restore(net, verbose=True)
+    assert capsys.readouterr().out == "restored: 1 Calls, 1 MaxPool2d\n"
+    assert torch.equal(net(x), expected)
+    assert not served
+    assert "cunpool" not in repr(net)
+
+
+def test_functions_of_compiled_exported_and_traced_networks(request):
+    net, x = Calls().eval(), torch.rand(3, 1, 122, 122)
+    expected = net(x)
+    ct.accelerate(net, functional=True)
+    assert torch.equal(torch.fx.symbolic_trace(net)(x), expected)
+    assert torch.allclose(torch.compile(net, fullgraph=True, backend="aot_eager")(x), expected)
+    for strict in (False, True):
+        program = torch.export.export(net, (x,), strict=strict)
+        assert [*program.graph_signature.user_inputs] == ["image"]
+        assert torch.allclose(program.module()(x), expected)
+        program = torch.export.export(net, (), {"image": x}, strict=strict)
+        assert torch.allclose(program.module()(image=x), expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        once = ct.accelerate(Once(), functional=True)  # PyTorch cannot trace its unpooling
+        assert torch.equal(torch.jit.trace(once, x)(x), F.max_pool2d(x, 2))
+        with pytest.raises(RuntimeError, match=r"restore\(net\)"):
+            torch.jit.script(net)
+    served = request.getfixturevalue("served")  # a compiler would record it
+    assert torch.equal(torch.vmap(once)(x), F.max_pool2d(x, 2))
+    torch.func.grad(lambda x: net(x).sum())(x)
+    net(x.requires_grad_()).sum().backward()
+    assert served[-5:] == CALLED
+
+
+def test_functions_that_are_not_served():
+    pool = ct.accelerate(nn.MaxPool2d(2), functional=True)
+    assert repr(pool).endswith("ceil_mode=False, by cunpool)")
+    net = Functional()
+    net.forward = lambda x: x
+    with pytest.warns(UserWarning, match="functions of Functional: somebody else has replaced its forward"):
+        ct.accelerate(net, functional=True)
+    with pytest.raises(TypeError, match="functional must be True or False, got 'yes'"):
+        ct.accelerate(net, functional="yes")

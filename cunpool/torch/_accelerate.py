@@ -22,7 +22,9 @@ _OURS = {getattr(modules, name): getattr(torch.nn, name) for name in _NAMES}
 _FUNCTIONS = {f"{kind}{n}d" for kind in ("max_pool", "max_unpool", "adaptive_max_pool") for n in (1, 2, 3)}
 
 
-def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bool = False) -> Model:
+def accelerate(
+    model: Model, *, index_format: IndexFormat = "plane", functional: bool = False, verbose: bool = False
+) -> Model:
     """Let cunpool do a network's max pooling and unpooling.
 
     Parameters
@@ -37,6 +39,9 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
         Such indices are no tensors: they can only go from the network's pooling modules straight to its unpooling
         modules. Any other use is an error. The unpooling must have the windows and the size of the pooling. Pass
         ``output_size``, the shape of the pooling's input, where sizes are not multiples of the stride.
+    functional : bool
+        Whether cunpool also serves the calls of ``torch.nn.functional`` inside the ``forward`` of `model`. The same
+        functions as in `patched` are served, for the thread that calls the network, until the call returns.
     verbose : bool
         Whether to print which modules were replaced, and why others were not.
 
@@ -48,7 +53,7 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     Raises
     ------
     TypeError
-        If `model` is no module, such as a module's class.
+        If `model` is no module, such as a module's class, or `functional` is no bool.
     ValueError
         If `index_format` is neither.
 
@@ -60,13 +65,14 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     See Also
     --------
     restore : The opposite.
-    patched : Reaches calls of functions too, and subclasses.
+    patched : Reaches calls of functions outside a network too.
 
     Notes
     -----
-    Only the ``forward`` of the instances is replaced. Modules keep their identity, class, hooks and state. The network
-    keeps its names, state dict, results and gradients. Libraries that choose rules by the class of a module (Captum,
-    SHAP) choose the same rules. ``print(net)`` shows ``by cunpool``.
+    Only the ``forward`` of the instances is replaced: of the modules above, and with `functional` of `model`. Modules
+    keep their identity, class, hooks and state. The network keeps its names, state dict, results and gradients.
+    Libraries that choose rules by the class of a module (Captum, SHAP) choose the same rules. ``print(net)`` shows ``by
+    cunpool``.
 
     ``torch.compile``, ``torch.export``, ``torch.jit.trace``, ``torch.fx`` and ``torch.func`` accept the network as
     they accept the original. ``torch.jit.script`` refuses it. PyTorch computes tensors on other devices than the CPU.
@@ -87,12 +93,24 @@ def accelerate(model: Model, *, index_format: IndexFormat = "plane", verbose: bo
     MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False, by cunpool)
     >>> type(net[1]) is torch.nn.MaxPool2d
     True
+
+    A network that calls functions:
+
+    >>> class Net(torch.nn.Module):
+    ...     def forward(self, x):
+    ...         return torch.nn.functional.max_pool2d(x, 2)
+    >>> cunpool.torch.accelerate(Net(), functional=True, verbose=True)
+    replaced: functions of Net
+    Net(functions by cunpool)
     """
     check_model(model)
+    functional = _geometry.flag("functional", functional)
     replaced, left = hand_over(model, index_format)
+    if functional:
+        left += _serve_functions(model)
     left += _reasons(model)
     if verbose:
-        _report(replaced, left)
+        _report(replaced, left, model)
     if not any(_is_ours(module) for module in model.modules()):
         reasons = left or ["it has no modules of max pooling or unpooling"]
         warnings.warn(
@@ -124,6 +142,16 @@ def hand_over(model: torch.nn.Module, index_format: IndexFormat = "plane") -> tu
                 forward.install()
                 replaced[kind.__name__] += 1
     return replaced, left
+
+
+def _serve_functions(model: torch.nn.Module) -> Iterator[str]:
+    """Replace the ``forward`` of a network by one inside `patched`, or give the reason why not."""
+    if isinstance(model, (*_THEIRS, torch.jit.ScriptModule)) or _is_accelerated(model):
+        return  # it calls no function, or there is a reason already
+    if "forward" in vars(model):
+        yield f"functions of {type(model).__name__}: somebody else has replaced its forward"
+        return
+    _forwards.Functional(model).install()
 
 
 def _forward(n: int, module: torch.nn.Module, codes: bool) -> _forwards.Forward:
@@ -163,12 +191,19 @@ def _is_accelerated(module: torch.nn.Module) -> bool:
     return isinstance(vars(module).get("forward"), _forwards.Forward)
 
 
+def _serves_functions(module: torch.nn.Module) -> bool:
+    return isinstance(vars(module).get("forward"), _forwards.Functional)
+
+
 def _is_ours(module: torch.nn.Module) -> bool:
     return type(module) in _OURS or _is_accelerated(module)
 
 
-def _report(replaced: Counter[str], left: list[str]) -> None:
-    print("replaced:", ", ".join(f"{count} {name}" for name, count in sorted(replaced.items())) or "nothing")
+def _report(replaced: Counter[str], left: list[str], model: torch.nn.Module) -> None:
+    parts = [f"{count} {name}" for name, count in sorted(replaced.items())]
+    if _serves_functions(model):
+        parts.append(f"functions of {type(model).__name__}")
+    print("replaced:", ", ".join(parts) or "nothing")
     for reason in left:
         print(f"left: {reason}")
 
@@ -176,6 +211,8 @@ def _report(replaced: Counter[str], left: list[str]) -> None:
 def _reasons(model: torch.nn.Module) -> Iterator[str]:
     """One sentence for each class of modules with calls that `accelerate` cannot replace."""
     told = set()
+    if _serves_functions(model):
+        return
     for module in model.modules():
         kind = type(module)
         if kind in told or kind.__module__.startswith("torch.nn.") or isinstance(module, tuple(_THEIRS)):
@@ -186,8 +223,8 @@ def _reasons(model: torch.nn.Module) -> Iterator[str]:
         elif calls := _called(getattr(kind.forward, "__code__", None), getattr(kind.forward, "__globals__", {})):
             ours = ", ".join(f"cunpool.torch.{name}" for name in sorted(calls))
             yield (
-                f"{kind.__name__} calls functions, not modules: call {ours} there, or the network inside "
-                "cunpool.torch.patched()"
+                f"{kind.__name__} calls functions, not modules: pass functional=True, or call {ours} there, or the "
+                "network inside cunpool.torch.patched()"
             )
 
 

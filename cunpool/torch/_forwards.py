@@ -9,6 +9,7 @@ network never has them: unpooling opens the `WindowIndices` after it has compare
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from types import CodeType
 from typing import Any, NoReturn, SupportsIndex
@@ -18,6 +19,7 @@ from torch.compiler import is_dynamo_compiling
 
 from cunpool import _geometry
 from cunpool.torch import _adaptive, _eager, _operators
+from cunpool.torch._patching import patched
 from cunpool.torch._watching import watcher
 
 REFUSAL = (
@@ -74,9 +76,32 @@ class Forward:
     def refuse_to_be_scripted(self) -> NoReturn:
         refuse_to_be_scripted()
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call PyTorch's own ``forward``."""
-        return type(self.module).forward(self.module, *arguments)
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Call the class's own ``forward``."""
+        return type(self.module).forward(self.module, *arguments, **keywords)
+
+
+class Functional(Forward):
+    """The ``forward`` of a network whose calls of ``torch.nn.functional`` are served by cunpool."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__(0, module)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The signature of the network, which ``torch.export`` reads for the names of inputs."""
+        return inspect.signature(type(self.module).forward.__get__(self.module))
+
+    def describe(self) -> str:
+        if is_dynamo_compiling():
+            return "functions by cunpool"
+        return ", ".join(filter(None, (type(self.module).extra_repr(self.module), "functions by cunpool")))
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        if is_dynamo_compiling():  # compiled calls are PyTorch's in any case
+            return super().__call__(*arguments, **keywords)
+        with patched():
+            return super().__call__(*arguments, **keywords)
 
 
 class Pool(Forward):
