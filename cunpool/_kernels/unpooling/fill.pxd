@@ -27,7 +27,7 @@ from cunpool._kernels.unpooling.fill_lines cimport (
 from cunpool._kernels.unpooling.fill_plan cimport (
     Axis, FILL_AXES, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock,
     FillPlan)
-from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_HAS_PAIRS, LONG_BYTES, NARROW_CODE_BYTES, lane, VECTOR_BYTES
+from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_HAS_PAIRS, lane, VECTOR_BYTES
 
 cdef inline Py_ssize_t block_items(const FillBlock *block) noexcept nogil:
     return block.rows * block.windows * block.unit
@@ -191,13 +191,6 @@ cdef inline bint is_window_2x2(const FillPlan *plan, const lane *_) noexcept nog
     return plan.unit == 1 and plan.item_size == sizeof(lane) and plan.line.taps == 2 and plan.row.taps == 2
 
 
-cdef inline bint is_long_2x2(const FillPlan *plan, Py_ssize_t windows, const lane *values) noexcept nogil:
-    """Whether rows of 2 x 2 windows fill the longest vectors. Then their codes are narrow."""
-    return is_window_2x2(plan, values) and branch_counted("rows that fill the longest vectors",
-                                                          windows * min(sizeof(lane),
-                                                                        <Py_ssize_t> NARROW_CODE_BYTES) >= LONG_BYTES)
-
-
 cdef inline bint contiguous_codes(const Job *job, const FillPlan *plan, const FillBlock *block,
                                   const uint32_t *relative, char *buffer, lane *codes) noexcept nogil:
     """Write a block's codes to `codes`. Returns whether each index names an element of its window."""
@@ -212,12 +205,8 @@ cdef inline bint contiguous_codes(const Job *job, const FillPlan *plan, const Fi
         gather_block(buffer, indices, size, block.rows, plan.row.index_step, block.windows, plan.line.index_step,
                      block.unit, plan.unit_index_step, plan.rows_of_indices)
         indices = buffer
-    if lane is item8 and is_long_2x2(plan, block.windows, codes):
-        convert_codes(plan, indices, job.code_size, element_count(job.g.kernel), relative, count, block.position,
-                      <item4 *> codes, &has_outside)
-    else:
-        convert_codes(plan, indices, job.code_size, element_count(job.g.kernel), relative, count, block.position, codes,
-                      &has_outside)
+    convert_codes(plan, indices, job.code_size, element_count(job.g.kernel), relative, count, block.position, codes,
+                  &has_outside)
     if plan.item_size == 16:
         duplicate_codes(codes, count)
     return not has_outside
@@ -248,19 +237,16 @@ cdef inline void_wide fill_lines(const FillPlan *plan, char *out, Py_ssize_t bel
     """The lines of each row of windows along the row axis, from line `first` on, `below` bytes apart."""
     cdef Py_ssize_t taps = plan.line.taps, step = plan.row.taps * below, row
     cdef lane tap_code = <lane> plan.line.code, code
-    cdef bint single_elements = plan.unit == 1 and plan.item_size == sizeof(lane), twos = is_window_2x2(plan, values)
+    cdef bint single_elements = plan.unit == 1 and plan.item_size == sizeof(lane)
     # The windows of a row that whole vectors of several units fill.
     cdef Py_ssize_t mixed = (windows // plan.mixed.windows * plan.mixed.windows if lane is item1 and plan.mixed.vectors
                              else 0)
     cdef char *line_out
     cdef int line
-    if is_long_2x2(plan, windows, values):
-        select_line_pairs(True, out, below, step, <const char *> codes, values, rows, windows,
-                          <lane> plan.line_code[first], <lane> plan.line_code[first + 1], tap_code)
-        return
-    if CUNPOOL_HAS_PAIRS and twos and branch_counted("rows that fill a vector", windows * sizeof(lane) >= VECTOR_BYTES):
-        select_line_pairs(False, out, below, step, <const char *> codes, values, rows, windows,
-                          <lane> plan.line_code[first], <lane> plan.line_code[first + 1], tap_code)
+    if (CUNPOOL_HAS_PAIRS and is_window_2x2(plan, values)
+            and branch_counted("rows that fill a vector", windows * sizeof(lane) >= VECTOR_BYTES)):
+        select_line_pairs(out, below, step, codes, values, rows, windows, <lane> plan.line_code[first],
+                          <lane> plan.line_code[first + 1], tap_code)
         return
     for line in range(first, first + <int> plan.row.taps):
         line_out = out + (line - first) * below

@@ -5,8 +5,8 @@ from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.types cimport void_inline, void_noinline
 from cunpool._kernels.unpooling.fill_select cimport (
-    cunpool_select_mixed, lane, LONG_BYTES, MAX_LINE_TAPS, MIXED_MAX_VECTORS, MixedUnits, NARROW_CODE_BYTES,
-    select_long, select_pair, select_pair_long, select_vector, SHORT_ROW_BYTES, SHORT_STAGE_BYTES, VECTOR_BYTES)
+    cunpool_select, cunpool_select_long, cunpool_select_mixed, cunpool_select_pair, lane, LONG_BYTES, MAX_LINE_TAPS,
+    MIXED_MAX_VECTORS, MixedUnits, SHORT_ROW_BYTES, SHORT_STAGE_BYTES, VECTOR_BYTES)
 
 
 cdef inline void_inline select_unit(char *out, const lane *codes, const lane *values, Py_ssize_t unit,
@@ -18,19 +18,21 @@ cdef inline void_inline select_unit(char *out, const lane *codes, const lane *va
     if size >= LONG_BYTES:
         last = size - LONG_BYTES
         for i in range((last + LONG_BYTES - 1) // LONG_BYTES):
-            select_long(out + i * LONG_BYTES, codes + i * (LONG_BYTES // <Py_ssize_t> sizeof(lane)),
-                        values + i * (LONG_BYTES // <Py_ssize_t> sizeof(lane)), code)
+            cunpool_select_long(sizeof(lane), out + i * LONG_BYTES,
+                                codes + i * (LONG_BYTES // <Py_ssize_t> sizeof(lane)),
+                                values + i * (LONG_BYTES // <Py_ssize_t> sizeof(lane)), code)
         last //= sizeof(lane)
-        select_long(out + last * <Py_ssize_t> sizeof(lane), codes + last, values + last, code)
+        cunpool_select_long(sizeof(lane), out + last * <Py_ssize_t> sizeof(lane), codes + last, values + last, code)
     elif size >= VECTOR_BYTES:
         last = size - VECTOR_BYTES
         for i in range((last + VECTOR_BYTES - 1) // VECTOR_BYTES):
-            select_vector(out + i * VECTOR_BYTES, codes + i * (VECTOR_BYTES // <Py_ssize_t> sizeof(lane)),
-                          values + i * (VECTOR_BYTES // <Py_ssize_t> sizeof(lane)), code)
+            cunpool_select(sizeof(lane), out + i * VECTOR_BYTES,
+                           codes + i * (VECTOR_BYTES // <Py_ssize_t> sizeof(lane)),
+                           values + i * (VECTOR_BYTES // <Py_ssize_t> sizeof(lane)), code)
         last //= sizeof(lane)
-        select_vector(out + last * <Py_ssize_t> sizeof(lane), codes + last, values + last, code)
+        cunpool_select(sizeof(lane), out + last * <Py_ssize_t> sizeof(lane), codes + last, values + last, code)
     else:
-        select_vector(some, codes, values, code)
+        cunpool_select(sizeof(lane), some, codes, values, code)
         cunpool_copy(out, some, size)
 
 
@@ -42,8 +44,9 @@ cdef inline void_inline select_units(char *out, Py_ssize_t pitch, const lane *co
     if size == 2 * VECTOR_BYTES:  # 8 channels of float32, which take up to twice as long one by one (speed)
         for _ in range(windows):
             for tap in range(taps):
-                select_vector(out, codes, values, <lane> (code + tap * tap_code))
-                select_vector(out + VECTOR_BYTES, codes + unit // 2, values + unit // 2, <lane> (code + tap * tap_code))
+                cunpool_select(sizeof(lane), out, codes, values, <lane> (code + tap * tap_code))
+                cunpool_select(sizeof(lane), out + VECTOR_BYTES, codes + unit // 2, values + unit // 2,
+                               <lane> (code + tap * tap_code))
                 out += pitch
             codes += unit
             values += unit
@@ -52,7 +55,7 @@ cdef inline void_inline select_units(char *out, Py_ssize_t pitch, const lane *co
         short = windows - (VECTOR_BYTES + taps * pitch - 1) // (taps * pitch)
     while window < short:
         for tap in range(taps):
-            select_vector(out, codes, values, <lane> (code + tap * tap_code))
+            cunpool_select(sizeof(lane), out, codes, values, <lane> (code + tap * tap_code))
             out += pitch
         codes += unit
         values += unit
@@ -109,32 +112,23 @@ cdef inline void_inline select_line(int taps, char *out, const lane *codes, cons
         cunpool_copy(out, some, taps * windows * sizeof(lane))
 
 
-cdef inline void_inline select_pair_of_lines(bint long, char *out, Py_ssize_t below_bytes, const char *codes,
-                                             const lane *values, lane code, lane code_below,
-                                             lane tap_code) noexcept nogil:
-    if long:
-        select_pair_long(out, below_bytes, codes, values, code, code_below, tap_code)
-    else:
-        select_pair(out, below_bytes, codes, values, code, code_below, tap_code)
-
-
-cdef inline void_inline select_line_pairs(bint long, char *out, Py_ssize_t below_bytes, Py_ssize_t row_bytes,
-                                          const char *codes, const lane *values, Py_ssize_t rows, Py_ssize_t windows,
-                                          lane code, lane code_below, lane tap_code) noexcept nogil:
-    """Two lines of each row of 2 x 2 windows, in long or short vectors. The last one may overlap the one before."""
-    cdef Py_ssize_t code_size = min(sizeof(lane), <Py_ssize_t> NARROW_CODE_BYTES) if long else sizeof(lane), window
-    cdef Py_ssize_t vector_windows = (LONG_BYTES if long
-                                      else VECTOR_BYTES) // code_size, last = windows - vector_windows
+cdef inline void_inline select_line_pairs(char *out, Py_ssize_t below_bytes, Py_ssize_t row_bytes, const lane *codes,
+                                          const lane *values, Py_ssize_t rows, Py_ssize_t windows, lane code,
+                                          lane code_below, lane tap_code) noexcept nogil:
+    """Two lines of each row of 2 x 2 windows, in whole vectors. The last one may overlap the one before."""
+    cdef Py_ssize_t vector_windows = VECTOR_BYTES // <Py_ssize_t> sizeof(lane), last = windows - vector_windows, window
+    cdef lane *line
     for _ in range(rows):
+        line = <lane *> out
         window = 0
         while window < last:
-            select_pair_of_lines(long, out + 2 * window * <Py_ssize_t> sizeof(lane), below_bytes,
-                                 codes + window * code_size, values + window, code, code_below, tap_code)
+            cunpool_select_pair(sizeof(lane), <char *> (line + 2 * window), <char *> (line + 2 * window) + below_bytes,
+                                codes + window, values + window, code, code_below, tap_code)
             window += vector_windows
-        select_pair_of_lines(long, out + 2 * last * <Py_ssize_t> sizeof(lane), below_bytes, codes + last * code_size,
-                             values + last, code, code_below, tap_code)
+        cunpool_select_pair(sizeof(lane), <char *> (line + 2 * last), <char *> (line + 2 * last) + below_bytes,
+                            codes + last, values + last, code, code_below, tap_code)
         out += row_bytes
-        codes += windows * code_size
+        codes += windows
         values += windows
 
 

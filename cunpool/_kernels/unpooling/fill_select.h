@@ -6,34 +6,71 @@
 
 #include "_kernels/common/types.h"
 
-/* One vector: the values whose code is the given one, zero for the others. */
+/* The values whose code is the given one, zero for the others: `size` bytes, as a plain loop. The compiler divides it into
+   the widest vectors. GCC compares vector types that are wider than the processor's lane by lane. */
+#define CUNPOOL_SELECT_LOOP(name, type, size) \
+    static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, const void *CYTHON_RESTRICT codes, \
+                                     const void *CYTHON_RESTRICT values, type code) { \
+        size_t i; \
+        for (i = 0; i < size / sizeof(type); i++) \
+            ((type *) out)[i] = ((const type *) values)[i] & -(type) (((const type *) codes)[i] == code); \
+    }
+/* The same for one vector. SSE2 compares no 8 bytes: GCC would compare them one by one (speed). */
 #if defined(__GNUC__)
+#if defined(__SSE2__) && !defined(__SSE4_1__) && !defined(__clang__)
+typedef uint64_t cunpool_pair __attribute__((vector_size(16)));
+static CUNPOOL_INLINE cunpool_pair cunpool_equal_8(cunpool_pair a, cunpool_pair b) {
+    typedef uint32_t halves __attribute__((vector_size(16)));
+    halves equal = (halves) ((halves) a == (halves) b);
+    return (cunpool_pair) (equal & __builtin_shuffle(equal, (halves) {1, 0, 3, 2}));
+}
+#define CUNPOOL_EQUAL(a, b) (sizeof((a)[0]) == 8 ? (vector) cunpool_equal_8((cunpool_pair) (a), (cunpool_pair) (b)) \
+                                                 : (vector) ((a) == (b)))
+#else
+#define CUNPOOL_EQUAL(a, b) ((vector) ((a) == (b)))
+#endif
 #define CUNPOOL_SELECT(name, type, size) \
-    static CUNPOOL_INLINE void name(char *out, const char *codes, const char *values, type code) { \
+    static CUNPOOL_INLINE void name(char *out, const void *codes, const void *values, type code) { \
         typedef type vector __attribute__((vector_size(size))); \
         vector given, chosen; \
         memcpy(&given, codes, size); \
         memcpy(&chosen, values, size); \
-        chosen &= (vector) (given == (vector) {0} + code); \
+        chosen &= CUNPOOL_EQUAL(given, (vector) {0} + code); \
         memcpy(out, &chosen, size); \
     }
+CUNPOOL_SELECT(cunpool_select_1, uint8_t, 16)
+CUNPOOL_SELECT(cunpool_select_2, uint16_t, 16)
+CUNPOOL_SELECT(cunpool_select_4, uint32_t, 16)
+CUNPOOL_SELECT(cunpool_select_8, uint64_t, 16)
 #else
-#define CUNPOOL_SELECT(name, type, size) \
-    static CUNPOOL_INLINE void name(char *out, const char *codes, const char *values, type code) { \
-        type given[size / sizeof(type)], chosen[size / sizeof(type)]; \
-        size_t i; \
-        memcpy(given, codes, size); \
-        memcpy(chosen, values, size); \
-        for (i = 0; i < size / sizeof(type); i++) \
-            chosen[i] = given[i] == code ? chosen[i] : 0; \
-        memcpy(out, chosen, size); \
-    }
+CUNPOOL_SELECT_LOOP(cunpool_select_1, item1, 16)
+CUNPOOL_SELECT_LOOP(cunpool_select_2, item2, 16)
+CUNPOOL_SELECT_LOOP(cunpool_select_4, item4, 16)
+CUNPOOL_SELECT_LOOP(cunpool_select_8, item8, 16)
 #endif
+CUNPOOL_SELECT_LOOP(cunpool_select_long_1, item1, 64)
+CUNPOOL_SELECT_LOOP(cunpool_select_long_2, item2, 64)
+CUNPOOL_SELECT_LOOP(cunpool_select_long_4, item4, 64)
+CUNPOOL_SELECT_LOOP(cunpool_select_long_8, item8, 64)
+/* One of these functions, by the size of a lane, which is a constant. */
+#define CUNPOOL_BY_LANE(lane, name, ...) \
+    do { \
+        if (lane == 1) \
+            name##_1(__VA_ARGS__); \
+        else if (lane == 2) \
+            name##_2(__VA_ARGS__); \
+        else if (lane == 4) \
+            name##_4(__VA_ARGS__); \
+        else \
+            name##_8(__VA_ARGS__); \
+    } while (0)
+#define cunpool_select(lane, ...) CUNPOOL_BY_LANE(lane, cunpool_select, __VA_ARGS__)
+#define cunpool_select_long(lane, ...) CUNPOOL_BY_LANE(lane, cunpool_select_long, __VA_ARGS__)
 /* The same for windows of 2 x 2: the two codes of each of two lines, with both selections interleaved. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define CUNPOOL_HAS_PAIRS 1
 #define CUNPOOL_SELECT_PAIR(name, type, ...) \
-    static CUNPOOL_INLINE void name(char *out, char *below, const char *codes, const char *values, \
+    static CUNPOOL_INLINE void name(char *out, char *below, const void *codes, const void *values, \
                                      type code, type code_below, type tap_code) { \
         typedef type vector __attribute__((vector_size(16))); \
         enum { N = 16 / sizeof(type) }; \
@@ -43,8 +80,8 @@
         memcpy(&given, codes, 16); \
         memcpy(&value, values, 16); \
         for (line = 0; line < 2; line++) { \
-            left = value & (vector) (given == (vector) {0} + code); \
-            right = value & (vector) (given == (vector) {0} + (type) (code + tap_code)); \
+            left = value & CUNPOOL_EQUAL(given, (vector) {0} + code); \
+            right = value & CUNPOOL_EQUAL(given, (vector) {0} + (type) (code + tap_code)); \
             both = __builtin_shuffle(left, right, low); \
             memcpy(out, &both, 16); \
             both = __builtin_shuffle(left, right, low + (type) (N / 2)); \
@@ -57,58 +94,11 @@ CUNPOOL_SELECT_PAIR(cunpool_select_pair_1, uint8_t, 0, 16, 1, 17, 2, 18, 3, 19, 
 CUNPOOL_SELECT_PAIR(cunpool_select_pair_2, uint16_t, 0, 8, 1, 9, 2, 10, 3, 11)
 CUNPOOL_SELECT_PAIR(cunpool_select_pair_4, uint32_t, 0, 4, 1, 5)
 CUNPOOL_SELECT_PAIR(cunpool_select_pair_8, uint64_t, 0, 2)
+#define cunpool_select_pair(lane, ...) CUNPOOL_BY_LANE(lane, cunpool_select_pair, __VA_ARGS__)
 #else
 #define CUNPOOL_HAS_PAIRS 0
-#define cunpool_select_pair_1(out, below, codes, values, code, code_below, tap_code)
-#define cunpool_select_pair_2(out, below, codes, values, code, code_below, tap_code)
-#define cunpool_select_pair_4(out, below, codes, values, code, code_below, tap_code)
-#define cunpool_select_pair_8(out, below, codes, values, code, code_below, tap_code)
+#define cunpool_select_pair(lane, ...) ((void) 0)
 #endif
-/* The same for 64 bytes of codes. A plain loop, which the compiler divides into the widest vectors: GCC compares vector
-   types that are wider than the processor's lane by lane. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define CUNPOOL_ROLLED _Pragma("GCC unroll 1") /* GCC does not vectorise a loop that it has unrolled */
-#else
-#define CUNPOOL_ROLLED
-#endif
-#define CUNPOOL_SELECT_PAIR_LONG(name, item, narrow) \
-    static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, char *CYTHON_RESTRICT below, \
-                                     const char *CYTHON_RESTRICT codes, const char *CYTHON_RESTRICT values, \
-                                     narrow code, narrow code_below, narrow tap_code) { \
-        narrow right = code + tap_code, right_below = code_below + tap_code, given; \
-        item value; \
-        size_t i; \
-        CUNPOOL_ROLLED \
-        for (i = 0; i < 64 / sizeof(narrow); i++) { \
-            value = ((const item *) values)[i]; \
-            given = ((const narrow *) codes)[i]; \
-            ((item *) out)[2 * i] = value & -(item) (given == code); \
-            ((item *) out)[2 * i + 1] = value & -(item) (given == right); \
-            ((item *) below)[2 * i] = value & -(item) (given == code_below); \
-            ((item *) below)[2 * i + 1] = value & -(item) (given == right_below); \
-        } \
-    }
-CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_1_long, item1, item1)
-CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_2_long, item2, item2)
-CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_4_long, item4, item4)
-CUNPOOL_SELECT_PAIR_LONG(cunpool_select_pair_8_long, item8, item4)
-/* One code for 64 bytes of values, as a plain loop for the same reason. */
-#define CUNPOOL_SELECT_LONG(name, item) \
-    static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, const char *CYTHON_RESTRICT codes, \
-                                     const char *CYTHON_RESTRICT values, item code) { \
-        size_t i; \
-        for (i = 0; i < 64 / sizeof(item); i++) \
-            ((item *) out)[i] = ((const item *) values)[i] & -(item) (((const item *) codes)[i] == code); \
-    }
-CUNPOOL_SELECT(cunpool_select_1, uint8_t, 16)
-CUNPOOL_SELECT(cunpool_select_2, uint16_t, 16)
-CUNPOOL_SELECT(cunpool_select_4, uint32_t, 16)
-CUNPOOL_SELECT(cunpool_select_8, uint64_t, 16)
-CUNPOOL_SELECT_LONG(cunpool_select_1_long, item1)
-CUNPOOL_SELECT_LONG(cunpool_select_2_long, item2)
-CUNPOOL_SELECT_LONG(cunpool_select_4_long, item4)
-CUNPOOL_SELECT_LONG(cunpool_select_8_long, item8)
-
 /* A line of units of a few bytes: the same `vectors` again and again, each with its order of bytes and its codes. SSE2
    has no instruction that shuffles bytes. */
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))

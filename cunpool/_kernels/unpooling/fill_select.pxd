@@ -8,23 +8,11 @@ from cunpool._kernels.common.types cimport item1, item2, item4, item8, void_noin
 cdef extern from "_kernels/unpooling/fill_select.h":
     const bint CUNPOOL_HAS_SHUFFLE
     const bint CUNPOOL_HAS_PAIRS
+    # The first argument of these is the size of a lane.
+    void cunpool_select(...) noexcept nogil
+    void cunpool_select_long(...) noexcept nogil
+    void cunpool_select_pair(...) noexcept nogil
     void cunpool_select_mixed(...) noexcept nogil
-    void cunpool_select_pair_1(...) noexcept nogil
-    void cunpool_select_pair_2(...) noexcept nogil
-    void cunpool_select_pair_4(...) noexcept nogil
-    void cunpool_select_pair_8(...) noexcept nogil
-    void cunpool_select_pair_1_long(...) noexcept nogil
-    void cunpool_select_pair_2_long(...) noexcept nogil
-    void cunpool_select_pair_4_long(...) noexcept nogil
-    void cunpool_select_pair_8_long(...) noexcept nogil
-    void cunpool_select_1(char *out, const char *codes, const char *values, item1 code) noexcept nogil
-    void cunpool_select_2(char *out, const char *codes, const char *values, item2 code) noexcept nogil
-    void cunpool_select_4(char *out, const char *codes, const char *values, item4 code) noexcept nogil
-    void cunpool_select_8(char *out, const char *codes, const char *values, item8 code) noexcept nogil
-    void cunpool_select_1_long(char *out, const char *codes, const char *values, item1 code) noexcept nogil
-    void cunpool_select_2_long(char *out, const char *codes, const char *values, item2 code) noexcept nogil
-    void cunpool_select_4_long(char *out, const char *codes, const char *values, item4 code) noexcept nogil
-    void cunpool_select_8_long(char *out, const char *codes, const char *values, item8 code) noexcept nogil
 
 # A lane of a vector. Values are moved as bits. An element of 16 bytes takes two lanes with the same code.
 ctypedef fused lane:
@@ -36,7 +24,6 @@ ctypedef fused lane:
 cdef enum:
     VECTOR_BYTES = 16       # of the shortest vector that is written
     LONG_BYTES = 64         # of the longest vector that is written
-    NARROW_CODE_BYTES = 4   # codes of 8-byte lanes are narrowed to these where windows of 2 fill long vectors (speed)
     MAX_LINE_TAPS = 4       # longer windows of single elements are scattered: each length has a loop of its own (speed)
     SHORT_ROW_BYTES = 2 * LONG_BYTES    # rows with fewer bytes of values are selected several at a time (speed)
     SHORT_STAGE_BYTES = 1 << 12     # output bytes of the rows that are selected at a time
@@ -79,49 +66,3 @@ cdef inline void_noinline plan_mixed_units(Py_ssize_t unit, Py_ssize_t taps, Mix
                 begin += unit
     mixed.windows = vectors * VECTOR_BYTES // window
     mixed.vectors = <int> vectors
-
-
-cdef inline void select_vector(char *out, const lane *codes, const lane *values, lane code) noexcept nogil:
-    if lane is item1:
-        cunpool_select_1(out, <const char *> codes, <const char *> values, code)
-    elif lane is item2:
-        cunpool_select_2(out, <const char *> codes, <const char *> values, code)
-    elif lane is item4:
-        cunpool_select_4(out, <const char *> codes, <const char *> values, code)
-    else:
-        cunpool_select_8(out, <const char *> codes, <const char *> values, code)
-
-
-cdef inline void select_pair(char *out, Py_ssize_t below_bytes, const char *codes, const lane *values, lane code,
-                             lane code_below, lane tap_code) noexcept nogil:
-    if lane is item1:
-        cunpool_select_pair_1(out, out + below_bytes, codes, <const char *> values, code, code_below, tap_code)
-    elif lane is item2:
-        cunpool_select_pair_2(out, out + below_bytes, codes, <const char *> values, code, code_below, tap_code)
-    elif lane is item4:
-        cunpool_select_pair_4(out, out + below_bytes, codes, <const char *> values, code, code_below, tap_code)
-    else:
-        cunpool_select_pair_8(out, out + below_bytes, codes, <const char *> values, code, code_below, tap_code)
-
-
-cdef inline void select_pair_long(char *out, Py_ssize_t below_bytes, const char *codes, const lane *values, lane code,
-                                  lane code_below, lane tap_code) noexcept nogil:
-    if lane is item1:
-        cunpool_select_pair_1_long(out, out + below_bytes, codes, <const char *> values, code, code_below, tap_code)
-    elif lane is item2:
-        cunpool_select_pair_2_long(out, out + below_bytes, codes, <const char *> values, code, code_below, tap_code)
-    elif lane is item4:
-        cunpool_select_pair_4_long(out, out + below_bytes, codes, <const char *> values, code, code_below, tap_code)
-    else:
-        cunpool_select_pair_8_long(out, out + below_bytes, codes, <const char *> values, code, code_below, tap_code)
-
-
-cdef inline void select_long(char *out, const lane *codes, const lane *values, lane code) noexcept nogil:
-    if lane is item1:
-        cunpool_select_1_long(out, <const char *> codes, <const char *> values, code)
-    elif lane is item2:
-        cunpool_select_2_long(out, <const char *> codes, <const char *> values, code)
-    elif lane is item4:
-        cunpool_select_4_long(out, <const char *> codes, <const char *> values, code)
-    else:
-        cunpool_select_8_long(out, <const char *> codes, <const char *> values, code)
