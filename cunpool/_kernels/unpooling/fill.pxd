@@ -8,17 +8,18 @@
 # A unit is one element, or all channels of an element where channels are neighbours in memory. The line is along the
 # innermost axis of the output, in any order of the axes. Indices become codes first, a block of windows at a time.
 from libc.stdint cimport uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from cunpool._kernels.common.caches cimport (
     align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal, cunpool_keep, prefetch_partial_lines, prefetch_range)
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.copy_axes cimport copy_axes
 from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport (
-    bhalf, element, float4, float8, half, item, item1, item16, item2, item4, item8, void_noinline, void_wide)
+    bhalf, element, float4, float8, half, item1, item2, item4, item8, void_noinline, void_wide)
 from cunpool._kernels.unpooling.elements cimport add_to_zero
 from cunpool._kernels.unpooling.fill_codes cimport convert_codes, duplicate_codes
 from cunpool._kernels.unpooling.fill_indices cimport fill_lines_by_indices
@@ -122,45 +123,19 @@ cdef inline void_wide canonicalize(const char *values, Py_ssize_t count, element
         quiet[i] = add_to_zero((<const element *> values)[i])
 
 
-cdef inline void gather_elements(char *to, const char *start, Py_ssize_t rows, Py_ssize_t row_step, Py_ssize_t windows,
-                                 Py_ssize_t window_step, Py_ssize_t unit, Py_ssize_t unit_step,
-                                 item *__) noexcept nogil:
+cdef inline void_noinline pack_block(const FillBlock *block, char *to, const char *start, int size, Py_ssize_t row_step,
+                                     Py_ssize_t window_step, Py_ssize_t unit_step) noexcept nogil:
     """Copy a block's items to contiguous memory."""
-    cdef Py_ssize_t row, window
-    cdef const char *at
-    for row in range(rows):
-        for window in range(windows):
-            at = start + row * row_step + window * window_step
-            for _ in range(unit):
-                (<item *> to)[0] = (<const item *> at)[0]
-                to += sizeof(item)
-                at += unit_step
-
-
-cdef inline void_noinline gather_block(char *to, const char *start, int size, Py_ssize_t rows, Py_ssize_t row_step,
-                                       Py_ssize_t windows, Py_ssize_t window_step, Py_ssize_t unit,
-                                       Py_ssize_t unit_step, bint in_rows) noexcept nogil:
-    """`gather_elements` for items of any size. Rows without gaps are copied, rows of single items gathered."""
+    cdef Py_ssize_t *count = [1, block.rows, block.windows, block.unit]
+    cdef Py_ssize_t *to_bytes = [0, block.windows * block.unit * size, block.unit * size, size]
+    cdef Py_ssize_t *start_bytes = [0, row_step, window_step, unit_step]
     cdef Py_ssize_t row
-    if in_rows:
-        for row in range(rows):
-            memcpy(to + row * windows * unit * size, start + row * row_step, windows * unit * size)
-    elif unit == 1 and size <= 8 and branch_counted("items at whole distances", window_step % size == 0):
-        if branch_counted("rows that go on at the same distance", row_step == windows * window_step):
-            windows *= rows
-            rows = 1
-        for row in range(rows):
-            copy_strided(size, to + row * windows * size, start + row * row_step, window_step // size, 1, windows)
-    elif size == 1:
-        gather_elements(to, start, rows, row_step, windows, window_step, unit, unit_step, <item1 *> NULL)
-    elif size == 2:
-        gather_elements(to, start, rows, row_step, windows, window_step, unit, unit_step, <item2 *> NULL)
-    elif size == 4:
-        gather_elements(to, start, rows, row_step, windows, window_step, unit, unit_step, <item4 *> NULL)
-    elif size == 8:
-        gather_elements(to, start, rows, row_step, windows, window_step, unit, unit_step, <item8 *> NULL)
+    if (block.unit == 1 and size <= 8 and window_step != size
+            and branch_counted("items at whole distances", window_step % size == 0)):
+        for row in range(block.rows):
+            copy_strided(size, to + row * to_bytes[1], start + row * row_step, window_step // size, 1, block.windows)
     else:
-        gather_elements(to, start, rows, row_step, windows, window_step, unit, unit_step, <item16 *> NULL)
+        copy_axes(size, to, to_bytes, start, start_bytes, count)
 
 
 cdef inline const char *contiguous_values(const FillPlan *plan, const FillBlock *block, char *buffer) noexcept nogil:
@@ -170,8 +145,7 @@ cdef inline const char *contiguous_values(const FillPlan *plan, const FillBlock 
     cdef bint one_run = plan.all_values or block.rows == 1 and (plan.rows_of_values or block.windows == 1
                                                                 and plan.unit_value_step == size)
     if not one_run or values + count * size + FILL_SPARE_BYTES > block.values_end:
-        gather_block(buffer, values, <int> size, block.rows, plan.row.value_step, block.windows, plan.line.value_step,
-                     block.unit, plan.unit_value_step, plan.rows_of_values)
+        pack_block(block, buffer, values, <int> size, plan.row.value_step, plan.line.value_step, plan.unit_value_step)
         values = buffer
     if plan.element_kind == 5:
         canonicalize(values, count, <half *> buffer)
@@ -202,8 +176,7 @@ cdef inline bint contiguous_codes(const Job *job, const FillPlan *plan, const Fi
                                                                  and plan.unit_index_step == size)
     assert_in_block(job.code_size <= 1)  # windows of at most 255 elements have codes of one byte
     if not one_run:
-        gather_block(buffer, indices, size, block.rows, plan.row.index_step, block.windows, plan.line.index_step,
-                     block.unit, plan.unit_index_step, plan.rows_of_indices)
+        pack_block(block, buffer, indices, size, plan.row.index_step, plan.line.index_step, plan.unit_index_step)
         indices = buffer
     convert_codes(plan, indices, job.code_size, element_count(job.g.kernel), relative, count, block.position, codes,
                   &has_outside)

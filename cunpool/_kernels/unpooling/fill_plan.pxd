@@ -1,4 +1,22 @@
 # The plan of fill: the axes in the order of the output's memory, and the blocks of windows.
+#
+# Three calls with windows of 2 x 2, and their plans. `line` is the innermost axis outside the unit, `row` the next one.
+# A block is `most_rows` x `most_windows` windows of `most_unit` elements, within FILL_BLOCK_BYTES.
+#
+#                        NCHW, float32,       NHWC, 3 channels,     Fortran order, float32,
+#                        int64 indices        uint8, window codes   int64 indices
+#     output             (1, 64, 112, 112)    (1, 3, 224, 224)      (4, 16, 60, 60)
+#     outer axes         C                    none                  none
+#     row, line          H, W                 H, W                  W, H
+#     unit               1 element            3: C                  64: N x C
+#     pitch              4 bytes              3 bytes               256 bytes
+#     code of a line     0, 2 along H         0, 2 along H          0, 1 along W
+#     code along a line  + 1                  + 1                   + 2
+#     line_offset        0, 448 bytes         0, 672 bytes          0, 15360 bytes
+#     most_rows          18                   12                    1
+#     most_windows       56, a whole row      112, a whole row      16
+#     most_unit          1                    3                     64
+#     its loop           fill_by_indices      select_mixed_units    select_units
 from libc.stdint cimport uint32_t
 
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted

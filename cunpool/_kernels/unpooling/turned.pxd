@@ -2,64 +2,20 @@
 from libc.stdint cimport uintptr_t
 
 from cunpool._kernels.common.arrays cimport plane_address, View
-from cunpool._kernels.common.caches cimport CACHE_LINE, cunpool_copy
+from cunpool._kernels.common.caches cimport CACHE_LINE
 from cunpool._kernels.common.checks cimport branch_counted
+from cunpool._kernels.common.copy_axes cimport copy_axes
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, shares_of
 from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
-from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8
 from cunpool._kernels.memory cimport next_part, PART_ALIGNMENT, part_bytes, take_scratch
-
-cdef enum:
-    STRIP_ELEMENTS = 16     # the cache lines of so many elements of either array stay in L1 (speed)
-
 
 cdef struct Turned:
     Job inner               # the call in C order, in scratch memory
     Py_ssize_t channels     # planes at equal distances in each array: all planes, or one batch's
     Py_ssize_t planes       # planes of a lot, which are turned together
     Py_ssize_t lots         # lots of these `channels`
-
-
-cdef inline int densest_axis(const Py_ssize_t *bytes, const Py_ssize_t *count) noexcept nogil:
-    """The axis along which elements are closest."""
-    cdef int axis, best = 3
-    for axis in range(2, -1, -1):
-        if count[axis] > 1 and (count[best] == 1 or absolute(bytes[axis]) < absolute(bytes[best])):
-            best = axis
-    return best
-
-
-cdef inline void copy_turned(char *to, const Py_ssize_t *to_bytes, const char *source, const Py_ssize_t *source_bytes,
-                            const Py_ssize_t *count, item *typed) noexcept nogil:
-    """Copy elements of four axes, in strips of STRIP_ELEMENTS if the arrays are densest along different axes."""
-    cdef int along = densest_axis(to_bytes, count), across = densest_axis(source_bytes, count), outer, inner, axis
-    cdef bint is_row = along == across and to_bytes[along] == sizeof(item) and source_bytes[along] == sizeof(item)
-    cdef Py_ssize_t to_step = to_bytes[along], from_step = source_bytes[along], length = count[along]
-    cdef Py_ssize_t strip = length if along == across else STRIP_ELEMENTS, x, k, begin = 0
-    cdef char *into
-    cdef const char *row
-    if along == across:
-        across = (along + 3) % 4
-    outer = inner = 6 - along - across  # the sum of the other two axes
-    for axis in range(4):
-        if axis != along and axis != across:
-            outer = axis
-    inner -= outer
-    while begin < length:
-        for x in range(count[outer] * count[inner]):
-            into = to + x // count[inner] * to_bytes[outer] + x % count[inner] * to_bytes[inner]
-            row = source + x // count[inner] * source_bytes[outer] + x % count[inner] * source_bytes[inner]
-            for _ in range(count[across]):
-                if is_row:
-                    cunpool_copy(into, row, length * sizeof(item))
-                else:
-                    for k in range(begin, min(begin + strip, length)):
-                        (<item *> (into + k * to_step))[0] = (<const item *> (row + k * from_step))[0]
-                into += to_bytes[across]
-                row += source_bytes[across]
-        begin += strip
 
 
 cdef inline void copy_planes_of(Py_ssize_t size, char *to, const View *to_view, const char *source,
@@ -70,16 +26,7 @@ cdef inline void copy_planes_of(Py_ssize_t size, char *to, const View *to_view, 
                                  to_view.axis_bytes[2]]
     cdef Py_ssize_t *source_bytes = [source_view.channel_bytes, source_view.axis_bytes[0], source_view.axis_bytes[1],
                                      source_view.axis_bytes[2]]
-    if size == 1:
-        copy_turned(to, to_bytes, source, source_bytes, count, <item1 *> NULL)
-    elif size == 2:
-        copy_turned(to, to_bytes, source, source_bytes, count, <item2 *> NULL)
-    elif size == 4:
-        copy_turned(to, to_bytes, source, source_bytes, count, <item4 *> NULL)
-    elif size == 8:
-        copy_turned(to, to_bytes, source, source_bytes, count, <item8 *> NULL)
-    else:
-        copy_turned(to, to_bytes, source, source_bytes, count, <item16 *> NULL)
+    copy_axes(size, to, to_bytes, source, source_bytes, count)
 
 
 cdef inline void make_contiguous(View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
