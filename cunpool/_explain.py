@@ -91,10 +91,10 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
     >>> import numpy as np, cunpool as cu
     >>> plan = cu.explain(cu.max_pool2d, np.zeros((1, 3, 8, 8), np.int64), 2, return_indices=True)
     >>> plan.method, plan.file, plan.symbol
-    ('deal', 'cunpool/_kernels/pooling/deal.pxd', 'pool_block')
+    ('separable', 'cunpool/_kernels/pooling/separable.h', 'cunpool_separate')
     >>> print(plan)  # doctest: +ELLIPSIS
     max_pool2d
-      method   deal, cunpool/_kernels/pooling/deal.pxd: pool_block
+      method   separable, cunpool/_kernels/pooling/separable.h: cunpool_separate
       not      copy to C order, then one of these: rows are contiguous...
       not      rolling: ...
     """

@@ -41,12 +41,11 @@ def ways(monkeypatch):
     return taken
 
 
-# Methods, and what else a plan does; a row that names no method means "deal".
-TWOS, REACHED, LARGE, ACROSS, ROLLED, FILTERED = (
-    frozenset([method]) for method in ("window2", "reach", "element by element", "across", "rolling", "filter")
+# Methods, and what else a plan does.
+TWOS, SEPARATED, LARGE, ACROSS, ROLLED, FILTERED = (
+    frozenset([method]) for method in ("window2", "separable", "element by element", "across", "rolling", "filter")
 )
-JOINED, WHOLE, TURNED, UNITS = (frozenset([detail]) for detail in ("stacked", "one run", "turned", "units"))
-DEALT: frozenset[str] = frozenset()
+JOINED, TURNED = (frozenset([detail]) for detail in ("stacked", "turned"))
 SCATTER, FILL, SPLIT, STREAMED = (frozenset([word]) for word in ("scatter", "fill", "split", "streamed"))
 WIDE, NARROW, ANY = ("f4", "f8", "i4", "u4"), ("u1", "i2", "e"), ("u1", "i2", "e", "f4", "f8")
 WIDEST = (*WIDE, "i8", "u8")
@@ -60,75 +59,73 @@ ROLLING = ("f4", "u1", "e")
 POOLING = [
     # Windows of 2 in rows, and in rows too short for a vector.
     (WIDE, (3, 5, 8, 8), None, (2,), JOINED | TWOS, None),
-    (WIDE, (3, 5, 6, 6), None, (2,), JOINED | WHOLE, None),
+    (WIDE, (3, 5, 6, 6), None, (2,), SEPARATED, None),
     (WIDE, (3, 5, 16, 200), None, (2,), JOINED | TWOS, None),
     (WIDE, (3, 5, 17, 201), None, (2,), TWOS, None),
     (WIDE, (1, 2, 9, 1500), None, ((2, 2), (1, 2)), TWOS, None),
     (WIDE, (1, 2, 9, 1500), None, ((1, 2), (2, 2)), TWOS, None),
     (WIDE, (2, 3, 50), None, (2,), JOINED | TWOS, None),
     (WIDE, (2, 3, 30), None, (2,), JOINED | TWOS, None),
-    (WIDE, (2, 3, 6), None, (2,), JOINED | WHOLE, None),
+    (WIDE, (2, 3, 6), None, (2,), SEPARATED, None),
     (WIDE, (1, 2, 4, 5, 34), None, (2,), TWOS, None),
     (WIDE, (2, 3, 4, 6, 30), None, (2,), TWOS, None),
-    (WIDE, (2, 3, 4, 6, 6), None, (2,), WHOLE, None),
+    (WIDE, (2, 3, 4, 6, 6), None, (2,), SEPARATED, None),
     (("u1",), (1, 2, 9, 128), None, (2,), TWOS, TWOS),
     (("u1",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
     (("u1",), (1, 2, 9, 32), None, (2,), TWOS, TWOS),
-    (("u1",), (1, 2, 9, 30), None, (2,), WHOLE, FILTERED),
-    (("u1",), (1, 2, 9, 6), None, (2,), WHOLE, WHOLE),
+    (("u1",), (1, 2, 9, 30), None, (2,), SEPARATED, FILTERED),
+    (("u1",), (1, 2, 9, 6), None, (2,), SEPARATED, SEPARATED),
     (("i2",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
     (("i2",), (1, 2, 9, 16), None, (2,), TWOS, TWOS),
-    (("i2",), (1, 2, 9, 14), None, (2,), WHOLE, WHOLE),
+    (("i2",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
     (("e",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
-    (("e",), (1, 2, 9, 14), None, (2,), WHOLE, WHOLE),
+    (("e",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
     (("f4",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
     (("f4",), (1, 2, 9, 8), None, (2,), TWOS, TWOS),
-    (("i8",), (1, 2, 9, 112), None, (2,), DEALT, FILTERED),
-    (("u8",), (1, 2, 9, 128), None, (2,), DEALT, FILTERED),
-    # Rows that are deinterleaved: one by one, and all of a plane together.
-    (WIDE, (1, 2, 9, 3000), None, ((3, 2), (1, 2)), DEALT, None),
-    (WIDE, (2, 3, 30, 131), None, (3, 2, 1), DEALT, None),
-    (WIDE, (3, 5, 9, 11), None, (3, 2, 1), WHOLE, None),
-    (WIDE, (2, 3, 30, 31), None, (3, 2, 1), WHOLE, None),
+    (("i8",), (1, 2, 9, 112), None, (2,), SEPARATED, FILTERED),
+    (("u8",), (1, 2, 9, 128), None, (2,), SEPARATED, FILTERED),
+    # Rows that are longer than a block, and blocks of several planes.
+    (WIDE, (1, 2, 9, 3000), None, ((3, 2), (1, 2)), SEPARATED, None),
+    (WIDE, (2, 3, 30, 131), None, (3, 2, 1), SEPARATED, None),
+    (WIDE, (3, 5, 9, 11), None, (3, 2, 1), SEPARATED, None),
+    (WIDE, (2, 3, 30, 31), None, (3, 2, 1), SEPARATED, None),
     # More elements in a window than are compared one by one, dilated windows, and larger ones than any block.
-    (WIDE, (2, 3, 12, 13), None, (7, 2), REACHED, None),
-    (WIDE, (2, 3, 12, 13), None, (2, 2, 1, 3), REACHED, None),
-    (WIDE, (1, 2, 6, 830), None, ((4, 8), (1, 100)), REACHED, None),
+    (WIDE, (2, 3, 12, 13), None, (7, 2), SEPARATED, None),
+    (WIDE, (2, 3, 12, 13), None, (2, 2, 1, 3), SEPARATED, None),
+    (WIDE, (1, 2, 6, 830), None, ((4, 8), (1, 100)), SEPARATED, None),
     (WIDE, (2, 3, 2, 2), None, (2, 1, 1, 3), LARGE, None),
-    (WIDE, (1, 2, 2, 3000), None, ((1, 3), (1, 300)), LARGE, None),
-    # Columns in memory: as rows, the axes exchanged.
-    (WIDEST, (1, 3, 131, 90), COLUMNS, (3, 2, 1), TURNED, None),
-    (WIDEST, (2, 3, 80, 50), COLUMNS, (2,), TURNED | JOINED, None),
-    (WIDEST, (2, 3, 80, 51), COLUMNS, (2,), TURNED, None),
-    (WIDEST, (2, 3, 50, 40), COLUMNS, (3, 2, 1), TURNED | WHOLE, None),
-    (WIDEST, (1, 2, 30, 6, 7), (0, 1, 3, 4, 2), (2,), TURNED, None),
-    (WIDEST, (1, 2, 7, 30, 6), (0, 1, 2, 4, 3), (2,), TURNED | WHOLE, None),
-    (WIDEST, (1, 3, 131, 90), COLUMNS, ((2, 5),), REACHED, None),
-    (WIDEST, (1, 15, 10, 10), COLUMNS, (3, 1, 1), TURNED, None),
-    (WIDEST, (1, 16, 11, 11), COLUMNS, (3, 1, 1), TURNED, None),
-    (WIDEST, (1, 16, 20, 20), COLUMNS, (2,), TURNED | JOINED | WHOLE, None),
-    (ANY, (8, 20, 4, 4), COLUMNS, (2,), None, TURNED | JOINED | WHOLE),
-    (ANY, (40, 15, 4, 4), COLUMNS, (3, 3, 1), None, TURNED | WHOLE),
-    (ANY, (200, 5, 3, 4, 2), (0, 1, 2, 4, 3), (2,), None, TURNED | WHOLE),
-    # Few windows in a row are compared across the channels, if these are enough, and planes can't be joined.
-    (WIDE, (2, 17, 9, 11), None, (3, 2, 1), ACROSS, None),
-    (WIDEST, (1, 16, 10, 10), COLUMNS, (3, 1, 1), ACROSS, None),
-    (WIDEST, (1, 16, 10, 40), COLUMNS, (3, 2, 1), ACROSS, None),
-    (WIDEST, (1, 16, 40, 10), COLUMNS, (3, 1, 1), REACHED, None),
-    (ANY, (8, 20, 4, 4), COLUMNS, (3, 3, 1), None, ACROSS),
+    (WIDE, (1, 2, 2, 3000), None, ((1, 3), (1, 300)), SEPARATED, None),
+    # Columns that are contiguous in memory.
+    (WIDEST, (1, 3, 131, 90), COLUMNS, (3, 2, 1), SEPARATED, None),
+    (WIDEST, (2, 3, 80, 50), COLUMNS, (2,), SEPARATED, None),
+    (WIDEST, (2, 3, 80, 51), COLUMNS, (2,), SEPARATED, None),
+    (WIDEST, (2, 3, 50, 40), COLUMNS, (3, 2, 1), SEPARATED, None),
+    (WIDEST, (1, 2, 30, 6, 7), (0, 1, 3, 4, 2), (2,), SEPARATED, None),
+    (WIDEST, (1, 2, 7, 30, 6), (0, 1, 2, 4, 3), (2,), SEPARATED, None),
+    (WIDEST, (1, 3, 131, 90), COLUMNS, ((2, 5),), SEPARATED, None),
+    (WIDEST, (1, 15, 10, 10), COLUMNS, (3, 1, 1), SEPARATED, None),
+    (WIDEST, (1, 16, 11, 11), COLUMNS, (3, 1, 1), SEPARATED, None),
+    (WIDEST, (1, 16, 20, 20), COLUMNS, (2,), SEPARATED, None),
+    (ANY, (8, 20, 4, 4), COLUMNS, (2,), None, SEPARATED),
+    (ANY, (40, 15, 4, 4), COLUMNS, (3, 3, 1), None, SEPARATED),
+    (ANY, (200, 5, 3, 4, 2), (0, 1, 2, 4, 3), (2,), None, SEPARATED),
+    # Few windows in a row, and many channels.
+    (WIDE, (2, 17, 9, 11), None, (3, 2, 1), SEPARATED, None),
+    (WIDEST, (1, 16, 10, 10), COLUMNS, (3, 1, 1), SEPARATED, None),
+    (WIDEST, (1, 16, 10, 40), COLUMNS, (3, 2, 1), SEPARATED, None),
+    (WIDEST, (1, 16, 40, 10), COLUMNS, (3, 1, 1), SEPARATED, None),
+    (ANY, (8, 20, 4, 4), COLUMNS, (3, 3, 1), None, SEPARATED),
     # A batch whose planes are neighbours is as good as channels.
     (WIDEST, (64, 16, 8, 8), BATCH_LAST, (3, 1, 1), ACROSS, None),
-    # Channels last: interleaved, by columns of these, and across many channels.
-    (WIDE, (2, 5, 9, 11), LAST, (3, 2, 1), UNITS | WHOLE, None),
+    # Channels last: a few are copied with each position, and many are compared across.
+    (WIDE, (2, 5, 9, 11), LAST, (3, 2, 1), SEPARATED, None),
     (WIDE, (2, 16, 9, 11), LAST, (3, 2, 1), ACROSS, None),
-    (WIDEST, (2, 3, 31, 90), LAST, (3, 2, 1), UNITS, None),
-    (WIDEST, (2, 3, 90, 31), LAST_COLUMNS, (3, 2, 1), UNITS | TURNED, None),
-    (WIDEST, (2, 15, 31, 90), LAST, (3, 2, 1), UNITS, None),
+    (WIDEST, (2, 3, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
+    (WIDEST, (2, 3, 90, 31), LAST_COLUMNS, (3, 2, 1), SEPARATED, None),
+    (WIDEST, (2, 15, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
     (WIDEST, (2, 16, 31, 90), LAST, (3, 2, 1), ACROSS, None),
-    (WIDEST, (2, 3, 31, 30), LAST, (3, 2, 1), UNITS | WHOLE, None),
-    (NARROW, (2, 3, 31, 90), LAST, (2,), REACHED, None),
-    # Without indices, a block of so many channels has room for one window, which shares nothing with its neighbours.
-    (("f4",), (1, 500, 17, 18), LAST, (13, 1), None, REACHED),
+    (WIDEST, (2, 3, 31, 30), LAST, (3, 2, 1), SEPARATED, None),
+    (NARROW, (2, 3, 31, 90), LAST, (2,), SEPARATED, None),
     (("f4",), (1, 60, 17, 18), LAST, (13, 1), None, FILTERED),
 ]
 
@@ -147,7 +144,7 @@ def test_which_method_pools(rng, dtype, full, order, arguments, with_indices, wi
     if dtype in ROLLING and n == 2 and order is None and arguments == (3, 2, 1):
         with_indices = ROLLED
     # Whether large results in other orders are streamed depends on the caches.
-    left_out = {"deal", "streamed"} if order else {"deal"}
+    left_out = {"streamed"} if order else set()
     if with_indices is not None:
         assert [*map(bits, POOL[n](x, *arguments, return_indices=True))] == expected
         assert planned(POOL[n], x, *arguments, return_indices=True) - left_out == with_indices
@@ -162,7 +159,7 @@ def test_every_second_plane_of_a_batch_is_no_channel(rng, dtype):
     assert [*map(bits, cu.max_pool2d(x, 3, 1, 1, return_indices=True))] == [
         *map(bits, vectorised.max_pool(x, 2, 3, 1, 1))
     ]
-    assert planned(cu.max_pool2d, x, 3, 1, 1, return_indices=True) - {"streamed"} == REACHED
+    assert planned(cu.max_pool2d, x, 3, 1, 1, return_indices=True) - {"streamed"} == SEPARATED
 
 
 def pooled(rng, full, kernel=2, stride=None, padding=0, last=False):
@@ -582,7 +579,7 @@ def test_windows_that_are_dealt_out_beyond_the_caches(rng, ways, shape, dtype, a
     elif rows == "one":
         x = np.broadcast_to(x[..., :1, :], shape)
     values, places = POOL[n](x, *arguments, return_indices=True)
-    assert ways[-1] & (_pool.STREAMED | _pool.ROLLED if n > 1 or rows != "one" else _pool.REACHED)
+    assert ways[-1] & (_pool.STREAMED | _pool.ROLLED if n > 1 or rows != "one" else _pool.SEPARATED)
     expected, expected_places = vectorised.max_pool(x, n, *arguments)
     assert np.array_equal(values, expected)
     assert np.array_equal(places, expected_places)

@@ -157,7 +157,7 @@ def test_ways_and_conditions_are_counted(watching):
     pooling.max_pool2d(np.zeros((1, 40, 40)), 2)
     conditions["rows are joined"] = (3, 9)
     counts = counting.counts()
-    assert counts["_pool ACROSS"] == (1, 1)
+    assert counts["_pool SEPARATED"] == (1, 1)
     assert counts["_pool TWOS"] == (1, 1)
     assert counts["_unpool FILLED"] == (0, 0)
     assert counts["_pool: rows are joined"] == (0, 5)

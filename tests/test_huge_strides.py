@@ -27,30 +27,30 @@ def overlapping(rng, dtype, shape, apart, rising):
 
 # The sizes, the items from one cell to the next along each axis, the window, and the ways: of values with places, and
 # of values with codes, which ask for no wide places.
-REACHED, TWOS, LARGE, ACROSS, STREAMED = _pool.REACHED, _pool.TWOS, _pool.LARGE, _pool.ACROSS, _pool.STREAMED
+SEPARATED, TWOS, LARGE, ACROSS, STREAMED = _pool.SEPARATED, _pool.TWOS, _pool.LARGE, _pool.ACROSS, _pool.STREAMED
 CASES = [
     # A volume of three layers, in windows of two of them, of all three, and of all with padding around.
-    ("u1", (1, *LAYERS), (0, 200000, 3, 2), (2, (1, 16384, 16000), 0, (2, 1, 1)), REACHED, REACHED),
-    ("u1", (1, *LAYERS), (0, 200000, 3, 2), ((3, 2, 2), (1, 16384, 16000)), REACHED, REACHED),
-    ("i8", (1, *LAYERS), (0, 200000, 3, 2), (3, (3, 30000, 30000), (0, 1, 1)), REACHED, REACHED),
-    ("e", (1, 2, *LAYERS), (0, 9, 200000, 3, 2), ((3, 1, 3), (1, 20000, 9000)), REACHED, REACHED),
+    ("u1", (1, *LAYERS), (0, 200000, 3, 2), (2, (1, 16384, 16000), 0, (2, 1, 1)), SEPARATED, SEPARATED),
+    ("u1", (1, *LAYERS), (0, 200000, 3, 2), ((3, 2, 2), (1, 16384, 16000)), SEPARATED, SEPARATED),
+    ("i8", (1, *LAYERS), (0, 200000, 3, 2), (3, (3, 30000, 30000), (0, 1, 1)), SEPARATED, SEPARATED),
+    ("e", (1, 2, *LAYERS), (0, 9, 200000, 3, 2), ((3, 1, 3), (1, 20000, 9000)), SEPARATED, SEPARATED),
     # More cells than codes of one byte.
-    ("f4", (1, *LAYERS), (0, 200000, 3, 2), ((3, 10, 10), (1, 16384, 16000)), REACHED, REACHED),
+    ("f4", (1, *LAYERS), (0, 200000, 3, 2), ((3, 10, 10), (1, 16384, 16000)), SEPARATED, SEPARATED),
     # Rows of more than 2**31 elements, and channels that are neighbours.
-    ("u1", (1, 2, 2**31 + 5), (0, 1, 0), (2, (1, 2**30)), REACHED, REACHED),
-    ("i2", (40, 2, 2**31 + 9), (1, 80, 0), ((2, 3), (1, 2**30)), REACHED, ACROSS | STREAMED),
+    ("u1", (1, 2, 2**31 + 5), (0, 1, 0), (2, (1, 2**30)), SEPARATED, SEPARATED),
+    ("i2", (40, 2, 2**31 + 9), (1, 80, 0), ((2, 3), (1, 2**30)), SEPARATED, ACROSS | STREAMED),
     # Contiguous rows: windows of two, and such as are dealt out.
-    ("f4", (1, 2, 2**16, 2**15 + 1), (0, 2**15, 0, 1), ((2, 1, 2), (2, 2**16, 2)), REACHED, TWOS | STREAMED),
-    ("f4", (1, 513, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (1, 512, 100), 0, (512, 1, 1)), LARGE | STREAMED, STREAMED),
+    ("f4", (1, 2, 2**16, 2**15 + 1), (0, 2**15, 0, 1), ((2, 1, 2), (2, 2**16, 2)), SEPARATED, TWOS | STREAMED),
+    ("f4", (1, 513, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (1, 512, 100), 0, (512, 1, 1)), SEPARATED, SEPARATED),
     # Cells so far apart that no block has room for what lies between, in one channel and in neighbours.
-    ("f8", (1, 2**20, 2**12), (0, 1, 1), (2, (2**19, 2), 0, (2**20 - 1, 1)), LARGE | STREAMED, LARGE | STREAMED),
+    ("f8", (1, 2**20, 2**12), (0, 1, 1), (2, (2**19, 2), 0, (2**20 - 1, 1)), SEPARATED, SEPARATED),
     ("f4", (1, 2**31 + 9), (0, 0), (2, 1, 0, 2**31), LARGE | STREAMED, LARGE | STREAMED),
-    ("u1", (3, 2**33), (1, 0), (2, 2**33, 1, 2**33), LARGE | STREAMED, LARGE | STREAMED),
+    ("u1", (3, 2**33), (1, 0), (2, 2**33, 1, 2**33), SEPARATED, SEPARATED),
     ("e", (20, 16383, 4096, 128), (1, 20, 20, 20), ((2, 2, 3), (1, 3000, 50), 1, (16382, 2047, 63)),
      LARGE | ACROSS | STREAMED, LARGE | ACROSS | STREAMED),
     # Windows of neighbours, as far from where their plane begins: of two, dealt out, and across channels.
     ("f4", (1, 2**26 + 3, 64), (0, 0, 1), (2, (2**25 + 1, 2)), TWOS | STREAMED, TWOS | STREAMED),
-    ("f4", (1, 1025, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (512, 512, 100)), STREAMED, STREAMED),
+    ("f4", (1, 1025, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (512, 512, 100)), SEPARATED, SEPARATED),
     ("f4", (20, 2**26 + 3, 64), (1, 0, 20), (3, (2**25 + 1, 20)), ACROSS | STREAMED, ACROSS | STREAMED),
 ]  # fmt: skip
 

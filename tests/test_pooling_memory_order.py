@@ -10,10 +10,6 @@ import vectorised
 from cases import FLOATS, INTEGERS, POOL, at_the_end_of_memory, bits, random_numbers
 
 import cunpool as cu
-from cunpool._kernels import pool as _pool
-
-TURNED, UNITS, JOINED, WHOLE = _pool.TURNED, _pool.UNITS, _pool.JOINED, _pool.WHOLE
-DEALT = TURNED | UNITS
 
 
 def in_order(x, *order):

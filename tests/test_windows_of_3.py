@@ -12,7 +12,7 @@ import cunpool as cu
 from cunpool._kernels import pool as _pool
 
 pytestmark = pytest.mark.usefixtures("simd")
-FILTERED = _pool.REACHED | _pool.FILTERED
+FILTERED = _pool.SEPARATED | _pool.FILTERED
 # Around a vector of 8 and one of 16 windows, two of these, and rows of several, with one left and with none.
 WIDTHS = [3, 4, 5, 7, 8, 9, 14, 15, 16, 17, 18, 28, 31, 32, 33, 34, 35, 47, 48, 49, 64, 65, 66, 67, 96, 130]
 WINDOWS = [

@@ -9,13 +9,11 @@ JOINED: int
 ACROSS: int
 STREAMED: int
 LARGE: int
-WHOLE: int
 TWOS: int
-REACHED: int
+SEPARATED: int
 FILTERED: int
 COPIED: int
 TURNED: int
-UNITS: int
 ROLLED: int
 
 def pool(

@@ -4,11 +4,10 @@
 `plan_call` says which planes are copied to C order before.
 """
 from libc.stdint cimport int32_t, int64_t, uintptr_t
-from libc.string cimport memset
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport plane_address, view_of
-from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, NONTEMPORAL_MIN_BYTES
+from cunpool._kernels.common.caches cimport NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, is_dense, Job
@@ -19,21 +18,19 @@ from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, i
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
 from cunpool._kernels.pooling.across cimport pool_channels, pool_large
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
-from cunpool._kernels.pooling.compare cimport inside, int1, int2, int4, int8, number
-from cunpool._kernels.pooling.deal cimport Block, CELLS_ROOM, dealt_cells, over_of, pool_block, Rows
-from cunpool._kernels.pooling.filter cimport filter_block, filter_room
+from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8, number
+from cunpool._kernels.pooling.filter cimport Filter, filter_block, filter_room
 from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
-from cunpool._kernels.pooling.pack cimport AXES, lay_out, pack, Reach, Run, span_of, SPARE
 from cunpool._kernels.pooling.plan cimport (
-    across_few_why_not, ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes,
-    deal_why_not, filter_why_not, FILTERED_TAKEN, HALF, JOINED_TAKEN, LARGE_TAKEN, Plan, reach_why_not, REACHED_TAKEN,
-    rolling_stripes_why_not, ROLLED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, UNITS_TAKEN, WHOLE_TAKEN,
-    window2_why_not)
-from cunpool._kernels.pooling.reach cimport plan_offsets, reach_all, table_bytes
+    ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
+    FILTERED_TAKEN, HALF, JOINED_TAKEN, LARGE_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
+    SEPARATED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
-from cunpool._kernels.pooling.take cimport take
-from cunpool._kernels.pooling.twos cimport begin_rows, pool_twos, twos_together
-from cunpool._kernels.pooling.write cimport LINE, VECTOR
+from cunpool._kernels.pooling.separable cimport (
+    find_block, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks, separable_bytes,
+    SeparableBlock, separate)
+from cunpool._kernels.pooling.twos cimport begin_rows, Block, pool_twos, twos_together
+from cunpool._kernels.pooling.write cimport LINE
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -42,155 +39,97 @@ cdef extern from "_kernels/pool.h":
 
 cnp.import_array()
 
-cdef enum:
-    COLOUR = 640            # buffers should not begin at the same place in a page, nor in the same cache line
-
-
-cdef bint row_inside(const Geometry *g, Py_ssize_t d, Py_ssize_t h) noexcept nogil:
-    """Whether a row's windows reach over no edge but the first and the last of the row."""
-    return (inside(d * g.stride[0] - g.padding[0], g.kernel[0], g.dilation[0], g.full[0])
-            and inside(h * g.stride[1] - g.padding[1], g.kernel[1], g.dilation[1], g.full[1]))
-
-
-cdef void pool_rows(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some pooled rows of all planes, or parts of them where they are long."""
+cdef void pool_window2(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some rows of windows of 2 of all planes, or parts of them where they are long."""
     cdef const Geometry *g = &job.g
-    cdef const Rows *plan = <const Rows *> job.plan
-    cdef Block most = plan.most, block
-    cdef bint by_twos = plan.by_twos, fits = plan.fits
-    # Windows that share no cell of a row are looked at one by one, or the walk would count through what lies between.
-    cdef Py_ssize_t width = most.width if fits else LINE if branch_counted("windows that share cells of a row",
-                                                                           g.stride[2] < g.full[2]) else 1
-    cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
+    cdef const bint *together = <const bint *> job.plan
+    cdef Py_ssize_t parts = (g.pooled[2] + LINE - 1) // LINE, rows = g.pooled[0] * g.pooled[1]
     cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
-    cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row, plane
+    cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row
     cdef int32_t begin_room[LINE]
     cdef const int32_t *begin = NULL
     cdef int careful = 0
-    cdef number[CELLS_ROOM] cells_room
-    cdef number *cells = <number *> align_to_cache_line(cells_room)
-    if number is float4 and fits:
-        memset(cells, 0, (dealt_cells(g, &most) + VECTOR) * sizeof(number))
-    if plan.together:
+    cdef Block block
+    if together[0]:
         begin_rows(job, begin_room)
         begin = begin_room
     while line < end:
         row = line // parts
-        plane = row // rows
         block.d = row % rows // g.pooled[1]
         block.h = row % g.pooled[1]
-        block.w = line % parts * width
-        block.width = min(g.pooled[2] - block.w, width)
+        block.w = line % parts * LINE
+        block.width = min(g.pooled[2] - block.w, <Py_ssize_t> LINE)
         block.rows = 1
-        block.whole = False
-        if by_twos:
-            if block.width == g.pooled[2]:
-                twos_together(job, end - line, begin != NULL, &block)
-            pool_twos(job, plane, &block, begin, &careful, full)
-        elif fits:
-            # A row by itself: over an edge, or a part of a long one, of which the last is shorter than the others.
-            block.unit = most.unit
-            block.pitch = block.width + over_of(g)  # fault: rows over an edge as far apart as whole rows
-            if most.rows > 1 and branch_counted("a row of windows inside", row_inside(g, block.d, block.h)):
-                block.pitch = most.pitch
-                # Behind a layer's last row none would lie inside.
-                while (block.rows < most.rows and line + block.rows < end
-                        and row_inside(g, block.d, block.h + block.rows)):
-                    block.rows += 1
-                block.whole = most.whole
-            pool_block(job, plane, &block, &careful, cells)
-        else:
-            pool_large(job, plane, block.d, block.h, block.w, block.width, False, full)
+        if block.width == g.pooled[2]:
+            twos_together(job, end - line, begin != NULL, &block)
+        pool_twos(job, row // rows, &block, begin, &careful, full)
         line += block.rows
 
 
-cdef Py_ssize_t find_run(const Job *job, const Reach *reach, Py_ssize_t block, Run *run) noexcept nogil:
-    """Where this block begins, and how much it has along each axis; the image that it belongs to."""
+cdef void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some pooled rows of all planes, element by element."""
     cdef const Geometry *g = &job.g
-    cdef int axis, k
-    for k in range(AXES - 1, -1, -1):
-        axis = reach.order[k]
-        run.begin[axis] = block % reach.parts[axis] * reach.most[axis]
-        block //= reach.parts[axis]
-        run.count[axis] = min((g.pooled[axis] if axis < 3 else job.channels) - run.begin[axis], reach.most[axis])
-        run.start[axis] = run.begin[axis] if axis == 3 else run.begin[axis] * g.stride[axis] - g.padding[axis]
-        run.size[axis] = run.count[axis] if axis == 3 else span_of(g, axis, run.count[axis])
-        run.stride[axis] = 1 if axis == 3 else g.stride[axis]
-    return block
+    # Windows that share no element of a row are looked at one by one, or the walk would count what lies between.
+    cdef Py_ssize_t width = LINE if branch_counted("windows that share cells of a row",
+                                                   g.stride[2] < g.full[2]) else 1
+    cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
+    cdef Py_ssize_t lines = job.batch * job.channels * rows * parts, line, row, w
+    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
+        row = line // parts
+        w = line % parts * width
+        pool_large(job, row // rows, row % rows // g.pooled[1], row % g.pooled[1], w, min(g.pooled[2] - w, width),
+                   False, full)
 
 
-cdef void reach_numbers(const Job *job, const Reach *reach, Run *run, number *_) noexcept nogil:
-    """`reach_all` of numbers as they are packed, and of codes as wide as the plan says."""
-    if number is int1 or number is item1:
-        if reach.code_size == 2:
-            reach_all(job, reach, run, <int1 *> NULL, <item2 *> NULL)
-        else:
-            reach_all(job, reach, run, <int1 *> NULL, <item1 *> NULL)
-    elif number is int2 or number is item2:
-        reach_all(job, reach, run, <int2 *> NULL, <item2 *> NULL)
-    elif number is int4 or number is item4:
-        reach_all(job, reach, run, <int4 *> NULL, <item4 *> NULL)
-    elif number is int8 or number is item8:
-        reach_all(job, reach, run, <int8 *> NULL, <item4 *> NULL)
-    elif number is float8:
-        reach_all(job, reach, run, <float8 *> NULL, <item4 *> NULL)
-    else:
-        reach_all(job, reach, run, <float4 *> NULL, <item4 *> NULL)
-
-
-cdef Py_ssize_t buffers_bytes(const Reach *reach) noexcept nogil:
-    """Bytes that `pool_reached` works in: two buffers for values and two for codes, or those of filtering."""
-    return max(2 * ((reach.cells + SPARE) * (reach.item_size + reach.code_size) + 2 * COLOUR), filter_room(reach))
-
-
-cdef void pool_reached(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some blocks, filtered, or else packed, reached and taken."""
-    cdef const Reach *reach = <const Reach *> job.plan
-    cdef Py_ssize_t blocks = job.batch, block, image, room = (reach.cells + SPARE) * reach.item_size + COLOUR
-    cdef Py_ssize_t code_room = (reach.cells + SPARE) * reach.code_size + COLOUR
+cdef void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some blocks, filtered, or else pooled in raster order."""
+    cdef const Filter *filter = <const Filter *> job.plan
+    cdef Py_ssize_t blocks = separable_blocks(&filter.blocks), number_of
     cdef char *rest = found.scratch
-    cdef char *buffers = next_part(&rest, buffers_bytes(reach))
-    cdef Run run
-    cdef int axis
-    cdef bint odd
+    cdef char *room = next_part(&rest, max(filter_room(filter), separable_bytes(&filter.blocks)))
+    cdef SeparableBlock block
     cdef Numbers numbers
     numbers = numbers_of(full)
-    for axis in range(AXES):
-        blocks *= reach.parts[axis]
-    for block in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
-        image = find_run(job, reach, block, &run)
-        run.values = buffers
-        if reach.filter.unit:
-            odd = False
-            filter_block(job, &run, &reach.filter, &numbers, image, run.values, &odd)
-            if not branch_counted("something odd among a block's cells", odd):
-                continue
-        run.other_values = run.values + room // CACHE_LINE * CACHE_LINE
-        run.codes = run.other_values + room // CACHE_LINE * CACHE_LINE
-        run.other_codes = run.codes + code_room // CACHE_LINE * CACHE_LINE
-        run.room = reach.cells + SPARE
-        lay_out(&run, reach)
-        pack(job, reach, image, &run, full)
-        if reach.code_size:
-            memset(run.codes, 0, run.length * reach.code_size)  # fault: codes cleared past the end of their memory
-        reach_numbers(job, reach, &run, full)
-        take(job, reach, image, &run, full)
+    for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
+        find_block(&filter.blocks, number_of, &block)
+        if branch_counted("something odd among a block's cells",
+                          filter_block(job, &block, filter, &numbers, number_of // (blocks // filter.blocks.batch),
+                                       room)):
+            separate(&filter.blocks, &block, room)
 
 
-cdef Kernel[12] ROWS = [
-    <Kernel> pool_rows[int1], <Kernel> pool_rows[int2], <Kernel> pool_rows[int4], <Kernel> pool_rows[int8],
-    <Kernel> pool_rows[item1], <Kernel> pool_rows[item2], <Kernel> pool_rows[item4], <Kernel> pool_rows[item8],
-    <Kernel> pool_rows[half], <Kernel> pool_rows[bhalf], <Kernel> pool_rows[float4], <Kernel> pool_rows[float8]]
+cdef void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    """One task: some blocks."""
+    cdef const Separable *plan = <const Separable *> job.plan
+    cdef Py_ssize_t blocks = separable_blocks(plan), number_of
+    cdef char *rest = found.scratch
+    cdef char *room = next_part(&rest, separable_bytes(plan))
+    cdef SeparableBlock block
+    for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
+        find_block(plan, number_of, &block)
+        separate(plan, &block, room)
+
+
+cdef Kernel[12] ELEMENTS = [
+    <Kernel> pool_elements[int1], <Kernel> pool_elements[int2], <Kernel> pool_elements[int4],
+    <Kernel> pool_elements[int8], <Kernel> pool_elements[item1], <Kernel> pool_elements[item2],
+    <Kernel> pool_elements[item4], <Kernel> pool_elements[item8], <Kernel> pool_elements[half],
+    <Kernel> pool_elements[bhalf], <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
+cdef Kernel[12] WINDOW2 = [
+    <Kernel> pool_window2[int1], <Kernel> pool_window2[int2], <Kernel> pool_window2[int4],
+    <Kernel> pool_window2[int8], <Kernel> pool_window2[item1], <Kernel> pool_window2[item2],
+    <Kernel> pool_window2[item4], <Kernel> pool_window2[item8], <Kernel> pool_window2[half],
+    <Kernel> pool_window2[bhalf], <Kernel> pool_window2[float4], <Kernel> pool_window2[float8]]
 cdef Kernel[12] CHANNELS = [
     <Kernel> pool_channels[int1], <Kernel> pool_channels[int2], <Kernel> pool_channels[int4],
     <Kernel> pool_channels[int8], <Kernel> pool_channels[item1], <Kernel> pool_channels[item2],
     <Kernel> pool_channels[item4], <Kernel> pool_channels[item8], <Kernel> pool_channels[half],
     <Kernel> pool_channels[bhalf], <Kernel> pool_channels[float4], <Kernel> pool_channels[float8]]
-cdef Kernel[12] REACH = [
-    <Kernel> pool_reached[int1], <Kernel> pool_reached[int2], <Kernel> pool_reached[int4], <Kernel> pool_reached[int8],
-    <Kernel> pool_reached[item1], <Kernel> pool_reached[item2], <Kernel> pool_reached[item4],
-    <Kernel> pool_reached[item8], <Kernel> pool_reached[half], <Kernel> pool_reached[bhalf],
-    <Kernel> pool_reached[float4], <Kernel> pool_reached[float8]]
+cdef Kernel[12] FILTERED_BLOCKS = [
+    <Kernel> pool_filtered[int1], <Kernel> pool_filtered[int2], <Kernel> pool_filtered[int4],
+    <Kernel> pool_filtered[int8], <Kernel> pool_filtered[item1], <Kernel> pool_filtered[item2],
+    <Kernel> pool_filtered[item4], <Kernel> pool_filtered[item8], <Kernel> pool_filtered[half],
+    <Kernel> pool_filtered[bhalf], <Kernel> pool_filtered[float4], <Kernel> pool_filtered[float8]]
 
 # The front end converts the other kinds: 12 instances would add 20 KB to the wheel. (size)
 cdef Kernel[12] ADAPTIVE = [
@@ -202,8 +141,6 @@ cdef Kernel[12] ADAPTIVE = [
 cdef dict WAYS = {
     JOINED_TAKEN: "planes are stacked: their rows follow each other as those of one plane",
     TURNED_TAKEN: "another axis is taken for the width, along which memory runs",
-    UNITS_TAKEN: "a column is all channels, which are interleaved",
-    WHOLE_TAKEN: "the rows of a block are read as one run",
     STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
 }
 
@@ -212,26 +149,24 @@ JOINED = JOINED_TAKEN
 ACROSS = ACROSS_TAKEN
 STREAMED = STREAMED_TAKEN
 LARGE = LARGE_TAKEN
-WHOLE = WHOLE_TAKEN
 TWOS = TWOS_TAKEN
-REACHED = REACHED_TAKEN
 FILTERED = FILTERED_TAKEN
 COPIED = COPIED_TAKEN
 TURNED = TURNED_TAKEN
-UNITS = UNITS_TAKEN
 ROLLED = ROLLED_TAKEN
+SEPARATED = SEPARATED_TAKEN
 
 
 cdef Py_ssize_t places_bytes(const Plan *plan) noexcept nogil:
-    """Bytes of the table by which codes become places, if the method asks for that and takes one, else 0."""
-    return table_bytes(&plan.job) if plan.ways & REACHED_TAKEN and plan.reach.places else 0
+    """Bytes of the table by which codes become indices, if the method takes one, else 0."""
+    return offsets_bytes(&plan.job) if plan.ways & SEPARATED_TAKEN else 0
 
 
 cdef void plan_places(Plan *plan, char **rest) noexcept nogil:
-    """How codes become places, if the method asks for that, with a table from what is left of scratch memory."""
+    """How codes become indices, if the method asks for that, with a table from what is left of scratch memory."""
     cdef Py_ssize_t size = places_bytes(plan)
-    if plan.ways & REACHED_TAKEN and plan.reach.places:
-        plan_offsets(&plan.job, &plan.reach.offsets, <int64_t *> next_part(rest, size) if size else NULL)
+    if plan.ways & SEPARATED_TAKEN and not plan.ways & FILTERED_TAKEN:
+        plan_indices(&plan.job, &plan.separable, <int64_t *> next_part(rest, size) if size else NULL)
 
 
 cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *cells, Plan *plan) noexcept nogil:
@@ -257,7 +192,9 @@ cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
     """Bytes of scratch memory that each share of a job takes, tables apart."""
     if plan.ways & ROLLED_TAKEN:
         return part_bytes(rolling_bytes(&plan.rolling))
-    return part_bytes(buffers_bytes(&plan.reach)) if plan.ways & REACHED_TAKEN else 0
+    if plan.ways & FILTERED_TAKEN:
+        return part_bytes(max(filter_room(&plan.filter), separable_bytes(&plan.filter.blocks)))
+    return part_bytes(separable_bytes(&plan.separable)) if plan.ways & SEPARATED_TAKEN else 0
 
 
 cdef Py_ssize_t lot_bytes(const Plan *plan) noexcept nogil:
@@ -300,11 +237,11 @@ cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
     cdef Py_ssize_t *count = [job.channels if neighbours else 1, job.g.full[0], job.g.full[1], job.g.full[2]]
     cdef Py_ssize_t *step = [job.full.channel_bytes, job.full.axis_bytes[0], job.full.axis_bytes[1],
                              job.full.axis_bytes[2]]
-    return branch_counted("cells without gaps between them", is_dense(count, step, AXES, item_size))
+    return branch_counted("cells without gaps between them", is_dense(count, step, SEPARABLE_AXES, item_size))
 
 
 # The methods, in the order in which they are tried.
-cdef Method[8] METHODS
+cdef Method[6] METHODS
 METHODS = [
     Method("rolling", "pooling/rolling_stripes.h", "cunpool_roll",
            "a block of rows with a NaN is compared again, by the comparison that finds NaN",
@@ -312,15 +249,12 @@ METHODS = [
     Method("window2", "pooling/twos.pxd", "pool_twos",
            "a row with a NaN is compared again, by the comparison that finds NaN", <Condition> window2_why_not),
     Method("filter", "pooling/filter.pxd", "filter_block",
-           "a block with a NaN or a negative zero is packed and reached (pooling/reach.pxd: reach_all)",
+           "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
     Method("across", "pooling/across.pxd", "pool_channels",
            "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> across_why_not),
-    Method("deal", "pooling/deal.pxd", "pool_block",
-           "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> deal_why_not),
-    Method("across, few windows", "pooling/across.pxd", "pool_channels",
-           "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> across_few_why_not),
-    Method("reach", "pooling/reach.pxd", "reach_all", NULL, <Condition> reach_why_not),
+    Method("separable", "pooling/separable.h", "cunpool_separate",
+           "a block with a NaN is compared by the comparison that finds NaN", <Condition> separable_why_not),
     Method("element by element", "pooling/across.pxd", "pool_large", NULL, <Condition> any_why_not)]
 
 # The only method of adaptive pooling, which no window of the others serves.
@@ -335,13 +269,18 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     if plan.ways & ROLLED_TAKEN:
         plan.job.plan = &plan.rolling
         plan.kernel = <Kernel> roll_rows
-    elif plan.ways & REACHED_TAKEN:
-        plan.job.plan = &plan.reach
-        plan.kernel = REACH[job.kind]
+    elif plan.ways & FILTERED_TAKEN:
+        plan.job.plan = &plan.filter
+        plan.kernel = FILTERED_BLOCKS[job.kind]
+    elif plan.ways & SEPARATED_TAKEN:
+        plan.job.plan = &plan.separable
+        plan.kernel = <Kernel> pool_separable
+    elif plan.ways & TWOS_TAKEN:
+        plan.job.plan = &plan.together
+        plan.kernel = WINDOW2[job.kind]
     else:
-        plan.job.plan = &plan.rows
-        plan.kernel = CHANNELS[job.kind] if plan.ways & ACROSS_TAKEN else ROWS[job.kind]
-    plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & REACHED_TAKEN)
+        plan.kernel = CHANNELS[job.kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.kind]
+    plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & SEPARATED_TAKEN)
 
 
 cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
@@ -353,7 +292,7 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
         return why
     plan_copy(job, 0, some, job.full.data, plan)
     if not branch_counted("copies that are not packed again",
-                          plan.ways & (REACHED_TAKEN | FILTERED_TAKEN) != REACHED_TAKEN
+                          plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) != SEPARATED_TAKEN
                           and not plan.ways & LARGE_TAKEN):
         return "the copy would be packed again, or pooled element by element"
     plan.copied.planes = some
@@ -381,7 +320,6 @@ cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
         plan.kernel = ADAPTIVE[job.kind]
         plan.ways = 0
         plan.copied.planes = 0
-        plan.rows.fits = False
     elif plan_copied(job, plan) != NULL:
         plan_pool(job, plan)
         plan.job.scratch_bytes = share_bytes(plan)
@@ -390,7 +328,7 @@ cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
 cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
     """The plan for `cunpool.explain`."""
     cdef Plan other
-    cdef const Py_ssize_t *most = plan.reach.most
+    cdef const Separable *blocks_of = &plan.filter.blocks if plan.ways & FILTERED_TAKEN else &plan.separable
     details, blocks, rejected = [], {}, []
     if plan.copied.planes:
         details.append("planes are copied to C order first (pooling/plan.pxd: copy_planes)")
@@ -403,11 +341,9 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
             details.append(detail)
     if plan.ways & ROLLED_TAKEN:
         blocks["rows of windows"] = plan.rolling.block_rows
-    elif plan.ways & REACHED_TAKEN:
+    elif plan.ways & SEPARATED_TAKEN:
         for axis, name in enumerate(("layers", "rows", "columns", "channels")):
-            blocks[name + " of windows" * (axis < 3)] = most[axis]
-    elif plan.rows.fits:
-        blocks["rows of windows"], blocks["columns of windows"] = plan.rows.most.rows, plan.rows.most.width
+            blocks[name + " of windows" * (axis < 3)] = blocks_of.axis[axis].most
     return described(plan.method, rejected, details, blocks, plan.job.tasks, scratch_bytes,
                      job.threads, shares_of(&plan.job, job.threads), job.kind >= HALF)
 

@@ -64,23 +64,3 @@ cdef inline void copy_strided(Py_ssize_t size, char *into, const char *items, Py
         copy_strided_typed(<item4 *> into, <const item4 *> items, stride, count)
     else:
         copy_strided_typed(<item8 *> into, <const item8 *> items, stride, count)
-
-
-cdef inline void_wide deinterleave2_items(item *even, item *odd, const item *items, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(count):
-        even[i] = items[2 * i]
-        odd[i] = items[2 * i + 1]
-
-
-cdef inline void deinterleave2(Py_ssize_t size, char *even, char *odd, const char *items,
-                               Py_ssize_t count) noexcept nogil:
-    """Copy the items with even and with odd numbers to two buffers."""
-    if size == 1:
-        deinterleave2_items(<item1 *> even, <item1 *> odd, <const item1 *> items, count)
-    elif size == 2:
-        deinterleave2_items(<item2 *> even, <item2 *> odd, <const item2 *> items, count)
-    elif size == 4:
-        deinterleave2_items(<item4 *> even, <item4 *> odd, <const item4 *> items, count)
-    else:
-        deinterleave2_items(<item8 *> even, <item8 *> odd, <const item8 *> items, count)

@@ -46,3 +46,8 @@ cdef inline Py_ssize_t clamp(Py_ssize_t x, Py_ssize_t low, Py_ssize_t high) noex
 
 cdef inline Py_ssize_t element_count(const Py_ssize_t *shape) noexcept nogil:
     return shape[0] * shape[1] * shape[2]
+
+
+cdef inline Py_ssize_t span_of(const Geometry *g, int axis, Py_ssize_t windows) noexcept nogil:
+    """Elements from the first to the last one of so many neighbouring windows along an axis."""
+    return (windows - 1) * g.stride[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1

@@ -5,15 +5,14 @@ from libc.string cimport memset
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_keep, PREFETCH_BYTES, prefetch_range
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.geometry cimport element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, index8, item4, item8, void_cold, void_noinline
 from cunpool._kernels.pooling.compare cimport (
-    compare_large, compare_windows, end_of, ends_before, find_taps, inside, number, place_of, spans_far, TAPS, Taps)
-from cunpool._kernels.pooling.deal cimport CELLS
+    compare_large, compare_windows, end_of, ends_before, find_taps, inside, number, place_of, spans_far, TAPS, Taps,
+    whole_vectors)
 from cunpool._kernels.pooling.numbers cimport highest_known, highest_windows
-from cunpool._kernels.pooling.pack cimport copy_cells, span_of, whole_vectors
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write
 
 # How many windows of a row are compared and written at once, but at least one in each channel. Past the caches more
@@ -95,17 +94,6 @@ cdef inline void_noinline fetch_columns(const Job *job, const char *from_plane, 
     cunpool_keep()  # for a compiler drops functions that do nothing but fetch
 
 
-cdef inline void copy_taps(const Job *job, Py_ssize_t count, Taps *taps, number *cells) noexcept nogil:
-    """Bring the cells of `count` channels together."""
-    cdef Py_ssize_t i
-    assert_in_block(taps.count * count <= CELLS)
-    for i in range(taps.count):
-        copy_cells(<char *> (cells + i * count), taps.cells[i], job.full.channel_bytes, count, sizeof(number))
-        taps.cells[i] = <const char *> (cells + i * count)
-    if number is float4:  # what is read behind them had better be numbers
-        memset(cells + taps.count * count, 0, VECTOR * sizeof(number))
-
-
 cdef inline bint any_set(const item8 *flags, Py_ssize_t size) noexcept nogil:
     """Whether one of some flags, of 4 or 8 bytes and so many in all, is set."""
     cdef item8 seen = (<const item4 *> flags)[size // 4 - 1]
@@ -121,8 +109,6 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     has a NaN: the row has to be pooled again, with the places then.
 
     It is long because nearly all that it names is the state of one walk along the row."""
-    cdef number[CELLS + LINE + VECTOR] cells_room
-    cdef number *cells = <number *> align_to_cache_line(cells_room)
     cdef number[MOST_TOGETHER + 2 * VECTOR] best_room
     cdef int32_t[MOST_TOGETHER + 2 * VECTOR] place_room
     cdef number *best = <number *> align_to_cache_line(best_room)
@@ -164,10 +150,7 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             pool_large(job, plane, d, h, w, count, True, full)
         else:
             lines = whole
-            if job.full.channel_bytes != sizeof(number):
-                copy_taps(job, count, &taps, cells)
-                ahead = 0
-            elif not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
+            if not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
                 lines = count
             assert_in_block((windows - 1) * count + lines <= MOST_TOGETHER + VECTOR)
             if fetching and within:
@@ -190,20 +173,18 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some rows of windows, each in all channels: for arrays with the channels last, and for small planes."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t most = LINE if job.full.channel_bytes == sizeof(number) else min(<Py_ssize_t> LINE,
-                                                                                     CELLS // element_count(g.kernel))
-    cdef bint large = (branch_counted("a window of many cells, across channels", element_count(g.kernel) > TAPS)
+    cdef bint large = (job.full.channel_bytes != sizeof(number)
+                       or branch_counted("a window of many cells, across channels", element_count(g.kernel) > TAPS)
                        or branch_counted("a window of cells far apart, across channels", spans_far(job)))
     cdef bint values_alone = highest_known(job.indices.data == NULL, element_count(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
     cdef int careful = 0
-    most = LINE if large else most
-    parts = (job.channels + most - 1) // most
+    parts = (job.channels + LINE - 1) // LINE
     lines = job.batch * rows * parts
     for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
         row = line // parts % rows
-        plane = line // (parts * rows) * job.channels + line % parts * most
-        count = min(job.channels - line % parts * most, most)
+        plane = line // (parts * rows) * job.channels + line % parts * LINE
+        count = min(job.channels - line % parts * LINE, <Py_ssize_t> LINE)
         d = row // g.pooled[1]
         h = row % g.pooled[1]
         if large:

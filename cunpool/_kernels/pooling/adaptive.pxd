@@ -12,8 +12,8 @@ from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport index8, void_wide
-from cunpool._kernels.pooling.compare cimport beats, either, number
-from cunpool._kernels.pooling.pack cimport copy_cells, whole_vectors
+from cunpool._kernels.pooling.compare cimport beats, either, number, whole_vectors
+from cunpool._kernels.pooling.separable cimport gather
 from cunpool._kernels.pooling.write cimport LINE, Target, target_of, VECTOR, write_each, write_values
 
 cdef enum:
@@ -89,11 +89,11 @@ cdef inline void reduce_window(const Job *job, const char *plane, const Py_ssize
                 cells = (plane + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1]
                          + w * job.full.axis_bytes[2])
                 if code == 0:
-                    copy_cells(<char *> best, cells, step, count, sizeof(number))
+                    gather(sizeof(number), <char *> best, cells, step, count, 1)
                 elif step == sizeof(number) and count == whole:
                     compare_line(<const number *> cells, code, whole, best, codes)
                 else:
-                    copy_cells(<char *> line, cells, step, count, sizeof(number))
+                    gather(sizeof(number), <char *> line, cells, step, count, 1)
                     compare_line(<const number *> line, code, whole, best, codes)
                 if code < LINE:
                     places[code] = (d * job.g.full[1] + h) * job.g.full[2] + w

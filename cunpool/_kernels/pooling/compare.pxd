@@ -48,6 +48,12 @@ cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
     return max(<Py_ssize_t> 16, 64 // size)
 
 
+cdef inline Py_ssize_t whole_vectors(Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """`count`, as so many as fill the widest vectors. What is done beyond a row, the next row does again."""
+    cdef Py_ssize_t vector = vector_of(size)
+    return (count + vector - 1) // vector * vector
+
+
 cdef inline number lowest(number *_) noexcept nogil:
     cdef number x
     if number is half:

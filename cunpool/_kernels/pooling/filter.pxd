@@ -4,26 +4,49 @@
 # are channels.
 #
 # In whatever order numbers are compared, the highest is the same, but for NaN, and for zeros of either sign: blocks
-# that have a NaN or a negative zero are reached instead, in raster order (`reach.pxd`). Floats in windows of 3 are
-# held against each other in that order at once (`threes.pxd`), and reached only where there may be a NaN.
+# that have a NaN or a negative zero are pooled in raster order instead (`separable.pxd`). Floats in windows of 3 are
+# held against each other in that order at once (`threes.pxd`), and pooled so only where there may be a NaN.
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, prefetch_whole_rows
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_strided cimport copy_strided
-from cunpool._kernels.common.geometry cimport clamp, Geometry, is_last_alone_over_end
+from cunpool._kernels.common.geometry cimport clamp, Geometry, is_last_alone_over_end, span_of
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.pooling.compare cimport end_of, first_tap, vector_of
+from cunpool._kernels.pooling.compare cimport end_of, first_tap, vector_of, whole_vectors
 from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers
-from cunpool._kernels.pooling.pack cimport CHANNEL, Filter, Reach, Run, span_of, SPARE, whole_vectors
+from cunpool._kernels.pooling.separable cimport Separable, SEPARABLE_CHANNEL, SeparableBlock
 from cunpool._kernels.pooling.threes cimport HELD_ROWS, held_threes
 
 cdef enum:
-    FILTERED_MORE = 4       # times the cells of a block that is reached, for what it sees stays where it is
     IN_TURN = 32            # rows of a window, or cells along a row, that are held against each other at once
     SCATTERED = 5  # strides from which on `copy_strided` takes cells one by one, as it takes wide ones from 3 on
     SHORT_ROW = 1 << 9      # bytes of a row that is not worth a loop of its own
+    FILTERED_MOST = 1 << 23     # bytes that a block, or the rows that are reached, may have
+    SPARSE = 8              # cells of a block for each one that a window looks at, of which more are not filtered
+    SPARE = 128             # cells behind a stage's own, so that its last row may be done in whole vectors
     STAGE = 1 << 13         # bytes of the rows that go along their windows together, unless a single one has more
+
+
+cdef struct Filter:
+    # What is the same for all blocks that are filtered.
+    Separable blocks        # which these are, and how those with something odd are pooled
+    Py_ssize_t unit         # cells from one column to the next: 1, or all channels
+    Py_ssize_t stride       # columns from one window to the next, where a block has several in a row
+    bint rows_in_turn       # whether the rows of a window are compared in turn, or reached step by step,
+    bint cells_in_turn      # and so with the cells along a row
+    Py_ssize_t row          # cells of the longest row and what is behind it, in whole vectors,
+    Py_ssize_t levels       # of all rows that are reached,
+    Py_ssize_t stage        # and of the rows that go along their windows together
+
+
+cdef struct Run:
+    # A block: its first window, or channel, along each axis, and how many; its first cell, which may lie in the
+    # padding, and its cells along each axis of the windows.
+    Py_ssize_t begin[4]
+    Py_ssize_t count[4]
+    Py_ssize_t start[4]
+    Py_ssize_t size[3]
 
 
 cdef struct Layer:
@@ -53,27 +76,52 @@ cdef inline Py_ssize_t stage_pitch(const Filter *filter, Py_ssize_t width) noexc
     return (width + filter.stride - 1) // filter.stride * filter.stride * filter.unit
 
 
-cdef inline Py_ssize_t filter_room(const Reach *reach) noexcept nogil:
+cdef inline Py_ssize_t filter_room(const Filter *filter) noexcept nogil:
     """Bytes that filtering needs: a row of the padding, the rows that are reached, and two stages."""
-    cdef const Filter *filter = &reach.filter
-    if not filter.unit:
-        return 0
-    return (filter.row + filter.levels + 2 * (filter.stage + SPARE)) * reach.item_size + 2 * CACHE_LINE
+    return (filter.row + filter.levels + 2 * (filter.stage + SPARE)) * filter.blocks.item_bytes + 2 * CACHE_LINE
 
 
-cdef inline void plan_filter(const Geometry *g, const Py_ssize_t *most, int item_size, Filter *filter) noexcept nogil:
-    """How blocks of so many windows are filtered, of units that are known."""
-    cdef Py_ssize_t width = span_of(g, 2, most[2])
+cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Filter *filter) noexcept nogil:
+    """How blocks are filtered, of units that are known."""
+    cdef Py_ssize_t most = filter.blocks.axis[2].most, width = span_of(g, 2, most)
+    cdef int item_size = filter.blocks.item_bytes
+    filter.unit = unit
     # Of windows one by one a stride means nothing, and may be anything.
-    filter.stride = g.stride[2] if most[2] > 1 else 1
+    filter.stride = g.stride[2] if most > 1 else 1
     filter.rows_in_turn = g.kernel[0] > 1 or pays_in_turn(g.kernel[1], g.stride[1])
     filter.cells_in_turn = (pays_in_turn(g.kernel[2], filter.stride) and (filter.unit == 1 or filter.stride == 1)
                             and (branch_counted("strides by which vectors bring cells together",
                                                 filter.stride < SCATTERED) or item_size == 8 or g.kernel[2] < 3))
-    # Four bytes may be two, unpacked. The padding behind a row may be longer than what is seen of it.
+    # The padding behind a row may be longer than what is seen of it.
     filter.row = whole_vectors(stage_pitch(filter, width), min(item_size, 2))
-    filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, most[1]) * filter.row
+    filter.levels = 0 if filter.rows_in_turn else span_of(g, 1, filter.blocks.axis[1].most) * filter.row
     filter.stage = max(<Py_ssize_t> STAGE // item_size, stage_pitch(filter, width))
+
+
+cdef inline const char *filter_limits_why_not(const Geometry *g, const Filter *filter) noexcept nogil:
+    """Why blocks are too large to be filtered, or their windows too far apart; or NULL."""
+    cdef Py_ssize_t elements = filter.blocks.axis[SEPARABLE_CHANNEL].most, windows = elements, span
+    cdef bint single = True
+    cdef int axis
+    for axis in range(3):
+        span = span_of(g, axis, filter.blocks.axis[axis].most)
+        if span > FILTERED_MOST // elements:
+            return "a block does not fit a buffer"
+        elements *= span
+        windows *= filter.blocks.axis[axis].most
+        single &= filter.blocks.axis[axis].most == 1
+    # A single window may be too much, with all channels as units or with its rows in whole vectors.
+    if branch_counted("blocks too large to be filtered",
+                      max(elements, filter.levels) * filter.blocks.item_bytes > FILTERED_MOST):
+        return "a block does not fit a buffer"
+    if branch_counted("units that leave room for one window", filter.unit > 1 and single
+                      and (span_of(g, 0, 1) > 2 * g.stride[0] or span_of(g, 1, 1) > 2 * g.stride[1]
+                           or span_of(g, 2, 1) > 2 * g.stride[2])):
+        return "all channels of more than one window do not fit a block"
+    if branch_counted("blocks of cells that hardly any window looks at",
+                      elements > SPARSE * windows * min(g.kernel[0] * g.kernel[1] * g.kernel[2], elements)):
+        return "windows use less than an eighth of the elements between them"
+    return NULL
 
 
 cdef inline int next_step(Py_ssize_t kernel, Py_ssize_t *reached, Py_ssize_t *shift) noexcept nogil:
@@ -405,19 +453,28 @@ cdef inline void filter_layer(const Job *job, const Run *run, const Filter *filt
         row += rows
 
 
-cdef inline void filter_block(const Job *job, const Run *run, const Filter *filter, const Numbers *numbers,
-                              Py_ssize_t image, char *room, bint *odd) noexcept nogil:
-    """Filter a block, unless there is something odd in it: then it is to be done otherwise."""
+cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const Filter *filter,
+                              const Numbers *numbers, Py_ssize_t image, char *room) noexcept nogil:
+    """Filter a block. Returns whether there is something odd in it: then it is to be done otherwise."""
     cdef const Geometry *g = &job.g
     cdef const char *plane
     cdef char *into
     cdef Py_ssize_t channel, d
-    for channel in range(run.begin[CHANNEL], run.begin[CHANNEL] + run.count[CHANNEL] // filter.unit):
+    cdef Run run
+    cdef bint odd = False
+    cdef int axis
+    for axis in range(4):
+        run.begin[axis], run.count[axis], run.start[axis] = block.begin[axis], block.count[axis], block.first[axis]
+        if axis < 3:
+            run.size[axis] = span_of(g, axis, run.count[axis])
+    for channel in range(run.begin[SEPARABLE_CHANNEL],
+                         run.begin[SEPARABLE_CHANNEL] + run.count[SEPARABLE_CHANNEL] // filter.unit):
         plane = job.full.data + image * job.full.batch_bytes + channel * job.full.channel_bytes
         into = (job.pooled.data + image * job.pooled.batch_bytes + channel * job.pooled.channel_bytes + run.begin[1]
                 * job.pooled.axis_bytes[1] + run.begin[2] * job.pooled.axis_bytes[2])
         for d in range(run.count[0]):
-            filter_layer(job, run, filter, numbers, plane, run.start[0] + d * g.stride[0], room,
-                         into + (run.begin[0] + d) * job.pooled.axis_bytes[0], odd)
-            if odd[0]:
-                return
+            filter_layer(job, &run, filter, numbers, plane, run.start[0] + d * g.stride[0], room,
+                         into + (run.begin[0] + d) * job.pooled.axis_bytes[0], &odd)
+            if odd:
+                return True
+    return False

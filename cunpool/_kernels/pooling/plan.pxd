@@ -6,11 +6,10 @@ from cunpool._kernels.common.job cimport are_all_contiguous, has_interleaved_cha
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.pooling.compare cimport spans_far, TAPS, vector_of
-from cunpool._kernels.pooling.deal cimport blocks, Rows
+from cunpool._kernels.pooling.filter cimport Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.numbers cimport FEW_LOOKS, MOST_LOOKS
-from cunpool._kernels.pooling.pack cimport copy_cells, Reach
-from cunpool._kernels.pooling.reach cimport plan_reach
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
+from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
 from cunpool._kernels.pooling.twos cimport rows_together, twos, twos_why_not
 from cunpool._kernels.pooling.write cimport LINE
 
@@ -19,23 +18,16 @@ cdef enum:  # the ways, for plan_pool
     ACROSS_TAKEN = 2
     STREAMED_TAKEN = 4
     LARGE_TAKEN = 8
-    WHOLE_TAKEN = 16
     TWOS_TAKEN = 32
-    REACHED_TAKEN = 64
     FILTERED_TAKEN = 128
     COPIED_TAKEN = 256
     TURNED_TAKEN = 512
-    UNITS_TAKEN = 1024
     ROLLED_TAKEN = 2048
+    SEPARATED_TAKEN = 4096
 
 cdef enum:
-    FEW = 10                # so few windows in a row, where planes can't be joined, are pooled across channels,
-    MANY = 16               # if there are so many of these,
-    UNIT_MOST = MANY - 1    # and interleaved ones are dealt out together, if there are no more than these
-    DEALT = 9               # cells of windows that are dealt out: of more, reaching looks at fewer
-    REACHING = 24           # windows in a row from which on that holds for 9 cells too, of some kinds of numbers
-    SHORT_OVERLAPPING = 12  # windows in a row from which on 9 cells are better reached than dealt, where they overlap,
-    LONG_OVERLAPPING = 64   # and up to which
+    MANY = 16               # so many channels are worth loops across them,
+    DEALT = 9               # for windows of so few cells
     LEAST_FILTERED = 1 << 9     # cells of an array that is worth the plan of filtering,
     NARROW = 4              # cells of a row that is not worth a loop, however high its windows are,
     ROW_FILTERED = 16       # cells that the windows of a row look at,
@@ -65,9 +57,10 @@ cdef struct Plan:
     const Method *method
     int ways  # unreached: a declaration
     Kernel kernel  # unreached: the same
-    Rows rows
-    Reach reach
+    bint together           # whether short rows of windows of 2 are written together
     Rolling rolling
+    Separable separable
+    Filter filter
     Copied copied
 
 
@@ -99,25 +92,6 @@ cdef inline void join(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil
     job.rows_per_plane = job.g.full[1]
     fold(job, item_size, job.index_size)
     plan.ways += JOINED_TAKEN
-
-
-cdef inline const char *dealing_why_not(const Job *job, Py_ssize_t item_size, bint half_precision) noexcept nogil:
-    """Why dealing out, and comparing all cells of a window, is slower than reaching, or NULL."""
-    if branch_counted("a window of more cells than are worth dealing", element_count(job.g.kernel) > DEALT):
-        return "a window has more than 9 elements"
-    if (branch_counted("overlapping windows of so many cells",
-                       element_count(job.g.kernel) == DEALT and job.g.stride[2] == 1)
-            and branch_counted("rows that are better reached",
-                               SHORT_OVERLAPPING <= job.g.pooled[2] <= LONG_OVERLAPPING)):
-        return "windows of 9 elements overlap at stride 1, in rows of 12 to 64"
-    if branch_counted("rows too short for reaching", job.g.pooled[2] < REACHING):
-        return NULL
-    if branch_counted("half precision, or narrow numbers without indices",  # unreached: a name
-           half_precision or item_size == 1 and job.indices.data == NULL):
-        return "half precision, or bytes without indices, in rows of 24 windows or more"
-    if not branch_counted("indices, or a stride", job.indices.data != NULL or job.g.stride[2] > 1):
-        return "values alone at stride 1, in rows of 24 windows or more"
-    return NULL
 
 
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
@@ -200,17 +174,12 @@ cdef inline bint is_half(const Job *job) noexcept nogil:
     return job.kind == HALF or job.kind == BHALF
 
 
-cdef inline int compared_bytes(const Job *job) noexcept nogil:
-    """Bytes of an element as it is packed."""
-    return 4 if is_half(job) else <int> job.item_size
-
-
 cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept nogil:
-    """Begin the plan of a method: the job with this axis as the width, and windows that are not in rows."""
+    """Begin the plan of a method: the job with this axis as the width."""
     plan.job = job[0]
     turn(&plan.job, axis)
     plan.ways = ways
-    plan.rows.by_twos = plan.rows.together = plan.rows.fits = plan.rows.most.whole = False
+    plan.together = False
 
 
 cdef inline const char *places_why_not(const Job *job) noexcept nogil:
@@ -241,10 +210,9 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
     if job.kind == WIDE or job.kind == WIDE_UNSIGNED:
         return "integers of 8 bytes"
     begin(job, 2, plan, TWOS_TAKEN)
-    plan.rows.by_twos = True
     if foldable(job, job.item_size, job.index_size):
         join(&plan.job, plan, job.item_size)
-    plan.rows.together = rows_together(&plan.job, job.item_size)
+    plan.together = rows_together(&plan.job, job.item_size)
     return NULL
 
 
@@ -264,7 +232,7 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
                           job.batch * job.channels * element_count(job.g.full) >= LEAST_FILTERED):
         return "the array has fewer than 512 elements"
     for axis in range(2, -1, -1):
-        begin(job, axis, plan, REACHED_TAKEN + FILTERED_TAKEN)
+        begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN)
         unit = unit_of(&plan.job, job.item_size)
         if not unit:
             continue
@@ -273,10 +241,12 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
         if worth == NULL:
             if tall:
                 fold(&plan.job, job.item_size, 0)
-            worth = plan_reach(&plan.job, &plan.reach, compared_bytes(job), 0, job.threads, unit)
+            worth = plan_separable(&plan.job, unit, &plan.filter.blocks)
         if worth == NULL:
-            plan.reach.offsets.table = NULL
-            plan.reach.places = False
+            plan_filter(&plan.job.g, unit, &plan.filter)
+            worth = filter_limits_why_not(&plan.job.g, &plan.filter)
+        if worth == NULL:
+            plan.job.tasks = min(job.tasks, separable_blocks(&plan.filter.blocks))
             return NULL
         why = worth
     return why
@@ -300,98 +270,12 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     return NULL
 
 
-cdef inline Py_ssize_t dealt_unit(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Cells of a column, where a row can be dealt out: 1 of a contiguous row, or with indices all channels that are
-    interleaved, in the results too, if they are few but of several bytes; else 0."""
-    if job.full.axis_bytes[2] == item_size:
-        return not branch_counted("channels closer to each other than columns", job.channels > 1
-                                  and absolute(job.full.channel_bytes) < item_size)
-    # Places are counted from a block's first window then: 32 bits are enough for that, and 9 rows of a window, here.
-    if (job.indices.data != NULL and item_size >= 4 and branch_counted("few channels", job.channels <= UNIT_MOST)
-            and has_interleaved_channels(job, &job.full, item_size)
-            and has_interleaved_channels(job, &job.pooled, item_size)
-            and branch_counted("indices interleaved like values",
-                               has_interleaved_channels(job, &job.indices, job.index_size))
-            and element_count(job.g.full) <= 1 << 27):
-        return job.channels
-    return 0
-
-
-cdef inline void interleave(View *view) noexcept nogil:
-    """Make one plane of all channels of an image."""
-    view.channel_bytes = view.batch_bytes
-    view.uniform_planes = True
-
-
-cdef inline bint has_few_windows(const Job *job) noexcept nogil:
-    """Whether rows are so short, and channels so many, that windows had better go across the channels."""
-    return branch_counted("many channels of few windows", job.channels >= MANY and job.g.pooled[2] <= FEW)
-
-
-cdef inline const char *deal_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Rows dealt out: along the last axis along which columns follow each other, which is the width then; of planes
-    that can be one, as that."""
-    cdef const char *why = places_why_not(job)
-    cdef const char *worth
-    cdef Py_ssize_t unit
-    cdef int axis
-    cdef bint joined
-    if why != NULL:
-        return why
-    why = "no axis is contiguous, or has up to 15 interleaved channels of 4 bytes or more with indices"
-    for axis in range(2, -1, -1):
-        begin(job, axis, plan, TURNED_TAKEN * (axis != 2))
-        unit = dealt_unit(&plan.job, job.item_size)
-        if not unit:
-            continue
-        worth = dealing_why_not(&plan.job, job.item_size, is_half(job))
-        if worth != NULL:
-            why = worth
-            continue
-        joined = foldable(&plan.job, job.item_size, job.index_size)
-        if not joined and has_few_windows(&plan.job):
-            why = "rows have no more than 10 windows, and there are 16 channels or more"
-        elif not blocks(&plan.job, job.item_size, 1 if joined else unit, &plan.rows.most):
-            why = "dilation with padding, or a stride or a row's overhang too large for a block"
-        else:
-            plan.rows.fits = True
-            if joined:
-                join(&plan.job, plan, job.item_size)
-            elif unit > 1:
-                interleave(&plan.job.full)
-                interleave(&plan.job.pooled)
-                interleave(&plan.job.indices)
-                plan.job.channels = 1
-            plan.ways += WHOLE_TAKEN * plan.rows.most.whole + UNITS_TAKEN * (plan.rows.most.unit > 1)
-            return NULL
-    return why
-
-
-cdef inline const char *across_few_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Short rows that would be dealt out, but for windows so few that they go across the channels."""
-    cdef const char *why = places_why_not(job)
-    cdef Job turned_job
-    cdef int axis
-    if why != NULL:
-        return why
-    for axis in range(2, -1, -1):
-        turned_job = job[0]
-        turn(&turned_job, axis)
-        if (dealt_unit(&turned_job, job.item_size)
-                and dealing_why_not(&turned_job, job.item_size, is_half(job)) == NULL
-                and not foldable(&turned_job, job.item_size, job.index_size) and has_few_windows(&turned_job)):
-            begin(job, 2, plan, ACROSS_TAKEN)
-            return NULL
-    return "no rows that could be dealt out have 10 windows at most, with 16 channels or more"
-
-
-cdef inline const char *reach_why_not(const Job *job, Plan *plan) noexcept nogil:
+cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Whatever the order in memory and the window."""
-    cdef const char *why = plan_reach(job, &plan.reach, compared_bytes(job), job.index_size, job.threads, 0)
+    cdef const char *why = plan_separable(job, 0, &plan.separable)
     if why == NULL:
-        begin(job, 2, plan, REACHED_TAKEN)
-        plan.reach.offsets.table = NULL
-        plan.reach.places = job.index_size and not job.code_size
+        begin(job, 2, plan, SEPARATED_TAKEN)
+        plan.job.tasks = min(job.tasks, separable_blocks(&plan.separable))
     return why
 
 
@@ -453,14 +337,15 @@ cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes
                              char *into) noexcept nogil:
     """Bring some planes into C order."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t flat = raster_stride(&job.full, g.full), plane, d, h
+    cdef Py_ssize_t flat = raster_stride(&job.full, g.full), layers = g.full[0], plane, d
+    cdef PackedRows rows
     cdef const char *start
+    rows.unit, rows.unit_bytes, rows.units = 1, flat if flat else job.full.axis_bytes[2], g.full[2]
+    rows.row_bytes, rows.rows = job.full.axis_bytes[1], g.full[1]
+    if branch_counted("planes of cells as far apart everywhere", flat != 0):
+        rows.units, rows.rows, layers = element_count(g.full), 1, 1
     for plane in range(first, first + planes):
         start = plane_address(&job.full, job.channels, plane)
-        if branch_counted("planes of cells as far apart everywhere", flat != 0):
-            into = copy_cells(into, start, flat, element_count(g.full), item_size)
-            continue
-        for d in range(g.full[0]):
-            for h in range(g.full[1]):
-                into = copy_cells(into, start + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1],
-                                  job.full.axis_bytes[2], g.full[2], item_size)
+        for d in range(layers):
+            gather_rows(<int> item_size, into, rows.units, start + d * job.full.axis_bytes[0], &rows)
+            into += rows.units * rows.rows * item_size

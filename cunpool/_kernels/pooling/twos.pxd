@@ -10,14 +10,19 @@ from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport float4, float8, item1, void_noinline
 from cunpool._kernels.pooling.compare cimport end_of, int1, number, place_of, vector_of
-from cunpool._kernels.pooling.deal cimport Block, SHORT
 from cunpool._kernels.pooling.pairs cimport (
     begin_windows, compare_bytes, compare_short_twos, compare_twos, places_of_codes)
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write_indices, write_values
 
 cdef enum:
-    SHORT_OF_BYTES = 128    # rows of no more windows of bytes than this, and of others than SHORT, are written together
+    SHORT = 32              # rows with no more windows than this are written together,
+    SHORT_OF_BYTES = 128    # and of bytes with no more than this
     VECTOR_ROW = 4          # rows that fill this part of a vector are compared where they lie
+
+
+cdef struct Block:
+    # Pooled rows of a plane that are pooled together: `rows` from (d, h) on, from w on `width` windows of each.
+    Py_ssize_t d, h, w, rows, width
 
 
 cdef inline const char *twos_why_not(const Job *job, Py_ssize_t size) noexcept nogil:

@@ -1,0 +1,336 @@
+# Separable pooling: any window, in any order of the axes. `separable.h` has the loops; here is which calls it serves,
+# and its plan.
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from cunpool._kernels.common.checks cimport branch_counted
+from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.pooling.compare cimport spans_far
+cdef extern from "_kernels/pooling/separable.h":
+    enum:
+        SEPARABLE_CHANNEL, SEPARABLE_AXES, SEPARABLE_VECTOR_BYTES
+    ctypedef struct PackedRows "cunpool_rows":
+        Py_ssize_t unit_bytes, row_bytes, units, rows, unit
+    ctypedef struct Axis "cunpool_axis":
+        Py_ssize_t full, pooled, full_bytes, pooled_bytes, index_bytes, kernel, stride, padding, dilation, raster, taps
+        Py_ssize_t dealt, lattices, step, most, parts
+        bint doubles
+    ctypedef struct Decoder "cunpool_decoder":
+        uint32_t column, row, layer, per_row, per_layer
+        bint is_flat
+    ctypedef struct Separable "cunpool_separable":
+        const char *full
+        char *pooled
+        char *indices
+        Py_ssize_t batch, full_batch_bytes, pooled_batch_bytes, index_batch_bytes
+        Axis axis[4]
+        int order[4]
+        int raster_axes[3]
+        Py_ssize_t unit, lattices, pitch, row_windows
+        int outer, kind, item_bytes, lane_code_bytes, index_bytes, code_size, magnitude, infinity
+        uint64_t lowest
+        Decoder decoder
+        const int64_t *offsets
+    ctypedef struct cunpool_separable_scratch:
+        Py_ssize_t bytes
+    cunpool_separable_scratch separable_layout "cunpool_separable_layout"(const Separable *plan) noexcept nogil
+    Py_ssize_t extent_of "cunpool_separable_extent"(const Axis *axis, Py_ssize_t windows) noexcept nogil
+    ctypedef struct SeparableBlock "cunpool_separable_block":
+        Py_ssize_t begin[4]
+        Py_ssize_t count[4]
+        Py_ssize_t first[4]
+    void find_block "cunpool_separable_find"(const Separable *plan, Py_ssize_t number,
+                                             SeparableBlock *block) noexcept nogil
+    void separate "cunpool_separate"(const Separable *plan, SeparableBlock *block, char *scratch) noexcept nogil
+    void gather "cunpool_gather"(int size, char *to, const char *row, Py_ssize_t bytes, Py_ssize_t count,
+                                 Py_ssize_t unit) noexcept nogil
+    void gather_rows "cunpool_gather_rows"(int size, char *to, Py_ssize_t pitch, const char *row,
+                                           const PackedRows *rows) noexcept nogil
+
+cdef enum:
+    BLOCK_BYTES = 1 << 14       # elements of a block, in lattices; with codes and twice, they stay in L2 (speed)
+    FILTERED_MORE = 16          # times the elements of a block that is filtered: they stay where they are (speed)
+    MAX_BLOCK_BYTES = 1 << 22   # a single window may need more
+    MAX_WINDOWS_ELEMENTS = 1 << 16  # elements of a block so that it has a vector of windows (speed)
+    MAX_SPARSE = 8              # elements of a block for each one that a window looks at (speed),
+    MIN_SPARSE = 1 << 10        # where that matters (speed)
+    MAX_PADDED = 8              # windows with more elements than so many times the array's are mostly padding (speed)
+    MIN_DOUBLED = 7             # taps along an axis from which on they are combined by doubling (speed)
+    MAX_DECODED = 256           # elements of a window whose codes become indices without a table (correctness)
+    MAX_SINGLE = 8              # elements along a single window, whose elements are lattices of their own (speed)
+    MAX_UNIT_BYTES = 64         # channels that are copied together with each position (speed)
+    MIN_ROW_CHANNELS = 64       # channels that go into a block before anything else (speed)
+
+
+cdef inline int passes(Py_ssize_t kernel) noexcept nogil:
+    """How often a run is combined with itself to reach so many neighbours."""
+    cdef int count = 0
+    while (<Py_ssize_t> 1 << count) < kernel:
+        count += 1
+    return count
+
+
+cdef inline Py_ssize_t greatest_common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+cdef inline void deal_axis(Axis *axis) noexcept nogil:
+    """How the positions along an axis are dealt to lattices."""
+    axis.dealt, axis.step = axis.stride, 1
+    if axis.pooled == 1:
+        axis.dealt = (axis.kernel - 1) * axis.dilation + 1 if axis.kernel <= MAX_SINGLE else 1
+    elif axis.kernel - 1 > 2 * axis.stride * passes(axis.kernel):
+        axis.dealt, axis.step = 1, axis.stride
+    axis.lattices = min(axis.kernel, axis.dealt // greatest_common_divisor(axis.dealt, axis.dilation))
+    axis.doubles = axis.dealt == 1 and axis.kernel >= MIN_DOUBLED
+
+
+cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexcept nogil:
+    """The axes of a call, channels among them. The batch belongs to these where all planes are equally far apart."""
+    cdef const Geometry *g = &job.g
+    cdef bint uniform = (not by_units and job.full.uniform_planes and job.pooled.uniform_planes
+                         and (job.indices.data == NULL or job.indices.uniform_planes))
+    cdef Axis *axis
+    cdef Py_ssize_t taps = 1
+    cdef int i
+    plan.full, plan.pooled, plan.indices = job.full.data, job.pooled.data, job.indices.data
+    plan.batch = 1 if uniform else job.batch
+    plan.full_batch_bytes, plan.pooled_batch_bytes = job.full.batch_bytes, job.pooled.batch_bytes
+    plan.index_batch_bytes = job.indices.batch_bytes if job.indices.data != NULL else 0
+    for i in range(2, -1, -1):
+        plan.raster_axes[i] = job.raster_axes[i]
+        axis = &plan.axis[i]
+        axis.full, axis.pooled = g.full[i], g.pooled[i]
+        axis.full_bytes, axis.pooled_bytes = job.full.axis_bytes[i], job.pooled.axis_bytes[i]
+        axis.index_bytes = job.indices.axis_bytes[i] if job.indices.data != NULL else 0
+        axis.kernel, axis.stride, axis.padding, axis.dilation = g.kernel[i], g.stride[i], g.padding[i], g.dilation[i]
+        axis.raster, axis.taps = job.raster_steps[i], taps
+        taps *= g.kernel[i]
+        deal_axis(axis)
+    axis = &plan.axis[SEPARABLE_CHANNEL]
+    axis.full = axis.pooled = job.channels * (job.batch if uniform else 1)
+    axis.full_bytes, axis.pooled_bytes = job.full.channel_bytes, job.pooled.channel_bytes
+    axis.index_bytes = job.indices.channel_bytes if job.indices.data != NULL else 0
+    axis.kernel = axis.stride = axis.dilation = axis.dealt = axis.lattices = axis.step = 1
+    axis.padding = axis.raster = axis.taps = 0
+    axis.doubles = False
+
+
+cdef inline void order_axes(Separable *plan) noexcept nogil:
+    """The axes as memory runs, slowest first; those of one element come first of all."""
+    cdef Py_ssize_t step[4]
+    cdef int k, other, axis
+    for axis in range(SEPARABLE_AXES):
+        step[axis] = absolute(plan.axis[axis].full_bytes)
+        if plan.axis[axis].full == 1:
+            step[axis] = <Py_ssize_t> (<size_t> -1 >> 1)
+    plan.order[0] = SEPARABLE_CHANNEL
+    for k in range(1, SEPARABLE_AXES):
+        axis = k - 1
+        other = k
+        while other and step[plan.order[other - 1]] < step[axis]:
+            plan.order[other] = plan.order[other - 1]
+            other -= 1
+        plan.order[other] = axis
+
+
+cdef inline Py_ssize_t block_elements(const Separable *plan, const Py_ssize_t *count,
+                                      Py_ssize_t *length) noexcept nogil:
+    """The elements of all lattices of a block, and of one of them; -1 for too many."""
+    cdef Py_ssize_t elements = 1, extent
+    cdef int i
+    length[0] = 1
+    for i in range(SEPARABLE_AXES):
+        extent = extent_of(&plan.axis[i], count[i])
+        if extent > MAX_BLOCK_BYTES or plan.axis[i].lattices > MAX_BLOCK_BYTES // extent:
+            return -1
+        length[0] *= extent
+        extent *= plan.axis[i].lattices
+        if elements > MAX_BLOCK_BYTES // extent:
+            return -1
+        elements *= extent
+    return elements
+
+
+cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t room) noexcept nogil:
+    """Let blocks grow to `room` elements: first where the elements that two blocks share weigh most, then as memory
+    runs."""
+    cdef Py_ssize_t count[4]
+    cdef bint is_full[4]
+    cdef Py_ssize_t length, before
+    cdef double overlap, worst
+    cdef int k, i, chosen
+    cdef Axis *axis
+    for i in range(SEPARABLE_AXES):
+        count[i] = 1
+        is_full[i] = False
+    if plan.unit > 1 or filtered > 1:
+        count[SEPARABLE_CHANNEL] = max(plan.unit, filtered)
+        is_full[SEPARABLE_CHANNEL] = True
+    elif plan.order[3] == SEPARABLE_CHANNEL:
+        count[SEPARABLE_CHANNEL] = min(plan.axis[SEPARABLE_CHANNEL].pooled, <Py_ssize_t> MIN_ROW_CHANNELS)
+        while count[SEPARABLE_CHANNEL] > 1 and not 0 <= block_elements(plan, count, &length) <= room:
+            count[SEPARABLE_CHANNEL] //= 2
+    if filtered:  # rows as long as leaves room for some of them
+        count[2] = plan.axis[2].pooled
+        while count[2] > 1 and not 0 <= 4 * block_elements(plan, count, &length) <= room:
+            count[2] = (count[2] + 1) // 2
+    while True:
+        worst = 0
+        chosen = -1
+        for k in range(SEPARABLE_AXES - 1, -1, -1):
+            i = plan.order[k]
+            axis = &plan.axis[i]
+            overlap = max(1, extent_of(axis, count[i]) / (<double> count[i] * axis.step))
+            if not is_full[i] and count[i] < axis.pooled and overlap > worst:
+                worst = overlap
+                chosen = i
+        if chosen < 0:
+            break
+        before = count[chosen]
+        count[chosen] = min(2 * before, plan.axis[chosen].pooled)
+        if not 0 <= block_elements(plan, count, &length) <= room:
+            count[chosen] = before
+            is_full[chosen] = True
+    for i in range(SEPARABLE_AXES):  # equal parts
+        axis = &plan.axis[i]
+        axis.parts = (axis.pooled + count[i] - 1) // count[i]
+        axis.most = (axis.pooled + axis.parts - 1) // axis.parts
+        axis.parts = (axis.pooled + axis.most - 1) // axis.most
+        count[i] = axis.most
+    block_elements(plan, count, &length)
+    before = SEPARABLE_VECTOR_BYTES // plan.item_bytes
+    plan.pitch = (length + before - 1) // before * before
+
+
+cdef inline bint all_windows_see_elements(const Geometry *g) noexcept nogil:
+    """Whether no window misses the array altogether, as one may where dilation is wide."""
+    cdef Py_ssize_t start, window
+    cdef int axis
+    for axis in range(3):
+        if g.dilation[axis] == 1 or g.padding[axis] == 0:
+            continue
+        for window in range(g.pooled[axis]):
+            start = window * g.stride[axis] - g.padding[axis]
+            if start >= 0:
+                break
+            if (g.dilation[axis] - -start % g.dilation[axis]) % g.dilation[axis] >= g.full[axis]:
+                return False
+    return True
+
+
+cdef inline uint64_t lowest_bits(int kind) noexcept nogil:
+    """The bits of the lowest number of a type."""
+    cdef uint64_t *bits = [0x80, 0x8000, 0x80000000, <uint64_t> 1 << 63, 0, 0, 0, 0, 0xFC00, 0xFF80, 0xFF800000,
+                           <uint64_t> 0xFFF << 52]
+    return bits[kind]
+
+
+cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Separable *plan) noexcept nogil:
+    """How a call is reduced axis by axis. Returns why it cannot be, or NULL.
+
+    `filtered`: blocks are filtered where they lie, in units of so many channels (`filter.pxd`); else 0.
+    """
+    cdef Py_ssize_t *one = [1, 1, 1, 1]
+    cdef Py_ssize_t least, length, windows, room = BLOCK_BYTES // job.item_size, elements = element_count(job.g.kernel)
+    cdef int i, last
+    set_axes(job, filtered > 1, plan)
+    plan.kind, plan.item_bytes, plan.index_bytes, plan.code_size = (job.kind, <int> job.item_size, job.index_size,
+                                                                   job.code_size)
+    plan.lowest, plan.magnitude = lowest_bits(job.kind), 0x7FFF
+    plan.infinity = <int> plan.lowest & 0x7FFF  # of 16-bit floats
+    least = block_elements(plan, one, &length)
+    if branch_counted("a window too large for a block", least < 0 or least * job.item_size > MAX_BLOCK_BYTES):
+        return "a window spans more than 4 MiB"
+    if branch_counted("windows that are nearly all padding", least > MAX_PADDED * element_count(job.g.full)):
+        return "a window spans more than 8 times the array's elements"
+    if branch_counted("windows that miss the array", not all_windows_see_elements(&job.g)):
+        return "a window has no element of the array"
+    plan.lane_code_bytes = 0
+    if job.indices.data != NULL:
+        plan.lane_code_bytes = <int> min(job.item_size, 4)
+        if job.item_size == 1 and branch_counted("codes wider than the elements", elements > 256):
+            plan.lane_code_bytes = 2
+        if job.item_size < 4 and branch_counted("a window of too many elements for its codes", elements > 65536):
+            return "a window has more than 65,536 elements"
+    order_axes(plan)
+    # Short units of channels are copied together: then a row is as long as all its positions.
+    last = plan.order[2]
+    plan.unit, plan.outer = 1, 3
+    if (plan.order[3] == SEPARABLE_CHANNEL and last != SEPARABLE_CHANNEL
+            and 1 < plan.axis[SEPARABLE_CHANNEL].full <= MAX_UNIT_BYTES // job.item_size
+            and are_units(&plan.axis[SEPARABLE_CHANNEL], &plan.axis[last], job.item_size, job.index_size)):
+        plan.unit, plan.outer = plan.axis[SEPARABLE_CHANNEL].full, 2
+    plan.lattices = plan.axis[0].lattices * plan.axis[1].lattices * plan.axis[2].lattices
+    if filtered:
+        room *= FILTERED_MORE
+    if job.threads > 1:
+        room = clamp(job.batch * job.channels * element_count(job.g.full) // (4 * job.threads), 1024, room)
+    # At least a vector of windows, unless these are large.
+    length = least * max(plan.unit, <Py_ssize_t> SEPARABLE_VECTOR_BYTES // job.item_size)
+    room = max(room, max(least, min(length, <Py_ssize_t> MAX_WINDOWS_ELEMENTS)))
+    size_blocks(plan, filtered, room)
+    windows = 1
+    for i in range(SEPARABLE_AXES):
+        windows *= plan.axis[i].most
+    if branch_counted("blocks of elements that hardly any window looks at",
+                      plan.lattices * plan.pitch > MAX_SPARSE * windows * min(elements, plan.lattices * plan.pitch)
+                      and plan.lattices * plan.pitch > MIN_SPARSE):
+        return "windows use less than an eighth of the elements between them"
+    plan.row_windows = plan.unit
+    for i in range(plan.outer, 4 if plan.unit == 1 else 3):
+        plan.row_windows *= extent_of(&plan.axis[plan.order[i]], plan.axis[plan.order[i]].most)
+    return NULL
+
+
+cdef inline bint are_units(const Axis *channels, const Axis *along, Py_ssize_t item_size,
+                           int index_size) noexcept nogil:
+    """Whether all channels are neighbours, in all arrays, followed by those of the next position."""
+    return (channels.full_bytes == channels.pooled_bytes == item_size and channels.index_bytes == index_size
+            and along.full_bytes == along.pooled_bytes == channels.full * item_size
+            and along.index_bytes == channels.full * index_size)
+
+
+cdef inline Py_ssize_t separable_bytes(const Separable *plan) noexcept nogil:
+    """Bytes of scratch memory that a share takes."""
+    return separable_layout(plan).bytes
+
+
+cdef inline Py_ssize_t separable_blocks(const Separable *plan) noexcept nogil:
+    cdef Py_ssize_t blocks = plan.batch
+    cdef int i
+    for i in range(SEPARABLE_AXES):
+        blocks *= plan.axis[i].parts
+    return blocks
+
+
+cdef inline Py_ssize_t offsets_bytes(const Job *job) noexcept nogil:
+    """Bytes of the table by which codes of large windows, or wide ones, become indices, else 0."""
+    if (job.indices.data == NULL or job.code_size
+            or element_count(job.g.kernel) <= MAX_DECODED and not branch_counted("windows of elements far apart",
+                                                                                 spans_far(job))):
+        return 0
+    return element_count(job.g.kernel) * <Py_ssize_t> sizeof(int64_t)
+
+
+cdef inline void plan_indices(const Job *job, Separable *plan, int64_t *offsets) noexcept nogil:
+    """How codes become indices. The table has room for a window's elements, or is NULL."""
+    cdef const Py_ssize_t *steps = job.index_steps
+    cdef const Py_ssize_t *kernel = job.g.kernel
+    cdef Py_ssize_t d, h, w
+    plan.offsets = offsets
+    plan.decoder.column = <uint32_t> steps[2]
+    plan.decoder.row = <uint32_t> (steps[1] - kernel[2] * steps[2])
+    plan.decoder.layer = <uint32_t> (steps[0] - kernel[1] * steps[1])
+    plan.decoder.per_row = <uint32_t> (65536 // kernel[2] + 1)
+    plan.decoder.per_layer = <uint32_t> (65536 // (kernel[1] * kernel[2]) + 1)
+    plan.decoder.is_flat = kernel[0] == 1 and steps[2] == 1
+    if offsets == NULL:
+        return
+    for d in range(kernel[0]):
+        for h in range(kernel[1]):
+            for w in range(kernel[2]):
+                offsets[0] = d * steps[0] + h * steps[1] + w * steps[2]
+                offsets += 1

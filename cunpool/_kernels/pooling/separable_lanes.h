@@ -1,0 +1,175 @@
+/* Separable pooling of one element type, LANE, with codes of type LANE_CODE: see separable.h. Included once for each
+   type. LANE_IS_FLOAT: the type has NaN. LANE_IS_HALF: 16-bit floats, as integers in the order of the numbers. */
+#define LANE_JOIN_(name, type) name##_##type
+#define LANE_JOIN(name, type) LANE_JOIN_(name, type)
+#define OF(name) LANE_JOIN(name, LANE_NAME)
+#define LANE_IS_ODD (LANE_IS_FLOAT || LANE_IS_HALF)
+
+#if LANE_IS_HALF
+/* An integer in the order of the numbers, negative zero below positive zero; and back. */
+static CUNPOOL_INLINE LANE OF(cunpool_key)(LANE x, int magnitude) { return (LANE) (x ^ ((x >> 15) & magnitude)); }
+static CUNPOOL_INLINE int OF(cunpool_is_nan)(LANE x, int infinity) { return (LANE) (x ^ (x >> 15)) > infinity; }
+#endif
+
+/* Whether something later takes the place of the best: if it is greater, or NaN. `careful` where a block has NaN, or a
+   negative zero of 16 bits. */
+static CUNPOOL_INLINE int OF(cunpool_beats)(LANE later, LANE best, int careful, int infinity) {
+    (void) careful, (void) infinity;
+#if LANE_IS_FLOAT
+    if (careful)
+        return (later > best) | (later != later);
+#elif LANE_IS_HALF
+    if (careful)    /* both zeros are 0 */
+        return (((LANE) (later - (later >> 15)) > (LANE) (best - (best >> 15))) & !OF(cunpool_is_nan)(best, infinity))
+               | OF(cunpool_is_nan)(later, infinity);
+#endif
+    return later > best;
+}
+
+/* Combine two runs, where the second is later in raster order. Its codes grow by `add`, or are `add` where they are
+   fresh. */
+static CUNPOOL_INLINE void OF(cunpool_combine)(LANE *to, LANE_CODE *to_code, const LANE *best, const LANE_CODE *code,
+                                               const LANE *later, const LANE_CODE *later_code, LANE_CODE add,
+                                               ptrdiff_t count, int form, int careful, int infinity) {
+    const ptrdiff_t whole = SEPARABLE_VECTOR_BYTES / (ptrdiff_t) sizeof(LANE);
+    ptrdiff_t i;
+    count = (count + whole - 1) / whole * whole;
+    SEPARABLE_INDEPENDENT
+    for (i = 0; i < count; i++) {
+        const int is_later = OF(cunpool_beats)(later[i], best[i], careful, infinity);
+        if (form == SEPARABLE_CODES)
+            to_code[i] = is_later ? (LANE_CODE) (later_code[i] + add) : code[i];
+        else if (form == SEPARABLE_FRESH)
+            to_code[i] = is_later ? add : code[i];
+        else if (form == SEPARABLE_FIRST)
+            to_code[i] = is_later ? add : 0;
+        to[i] = is_later ? later[i] : best[i];
+    }
+}
+#define SEPARABLE_COMBINE(name, form, careful) \
+    static CUNPOOL_WIDE void OF(name)(LANE *to, LANE_CODE *to_code, const LANE *best, const LANE_CODE *code, \
+                                      const LANE *later, const LANE_CODE *later_code, LANE_CODE add, ptrdiff_t count, \
+                                      int infinity) { \
+        OF(cunpool_combine)(to, to_code, best, code, later, later_code, add, count, form, careful, infinity); \
+    }
+SEPARABLE_COMBINE(cunpool_combine_values, SEPARABLE_VALUES, 0)
+SEPARABLE_COMBINE(cunpool_combine_first, SEPARABLE_FIRST, 0)
+SEPARABLE_COMBINE(cunpool_combine_fresh, SEPARABLE_FRESH, 0)
+SEPARABLE_COMBINE(cunpool_combine_codes, SEPARABLE_CODES, 0)
+#if LANE_IS_ODD
+SEPARABLE_COMBINE(cunpool_combine_values_carefully, SEPARABLE_VALUES, 1)
+SEPARABLE_COMBINE(cunpool_combine_codes_carefully, SEPARABLE_CODES, 1)
+
+/* Whether a run has elements that need the careful comparison. 16-bit floats become integers in order. */
+static CUNPOOL_WIDE int OF(cunpool_prepare)(LANE *x, ptrdiff_t count, int magnitude, int infinity) {
+    int odd = 0;
+    ptrdiff_t i;
+    (void) magnitude, (void) infinity;
+    for (i = 0; i < count; i++) {
+#if LANE_IS_HALF
+        odd |= ((x[i] & magnitude) > infinity) | (x[i] == INT16_MIN);
+        x[i] = OF(cunpool_key)(x[i], magnitude);
+#else
+        odd |= x[i] != x[i];
+#endif
+    }
+    return odd;
+}
+#endif
+
+/* Combine element i of a run with element i + shift of another, which is later in raster order. */
+static void OF(cunpool_meet)(const cunpool_separable *plan, const cunpool_separable_block *block, ptrdiff_t to,
+                             const char *best, const char *codes, ptrdiff_t later, ptrdiff_t shift, ptrdiff_t add,
+                             int form, int careful) {
+    LANE *into = (LANE *) block->other_values + to * plan->pitch;
+    LANE_CODE *into_codes = (LANE_CODE *) block->other_codes + to * plan->pitch;
+    const LANE *values = (const LANE *) block->values + later * plan->pitch + shift;
+    const LANE_CODE *later_codes = (const LANE_CODE *) block->codes + later * plan->pitch + shift;
+    const ptrdiff_t count = block->length - shift;
+#if LANE_IS_ODD
+    if (careful) {
+        (form == SEPARABLE_VALUES ? OF(cunpool_combine_values_carefully) : OF(cunpool_combine_codes_carefully))(
+            into, into_codes, (const LANE *) best, (const LANE_CODE *) codes, values, later_codes, (LANE_CODE) add, count,
+            plan->infinity);
+        return;
+    }
+#endif
+    (void) careful;
+    (form == SEPARABLE_VALUES ? OF(cunpool_combine_values) : form == SEPARABLE_FIRST ? OF(cunpool_combine_first)
+     : form == SEPARABLE_FRESH ? OF(cunpool_combine_fresh) : OF(cunpool_combine_codes))(into, into_codes, (const LANE *) best, (const LANE_CODE *) codes, values, later_codes,
+                                  (LANE_CODE) add, count, plan->infinity);
+}
+
+/* Reduce an axis of lattice number `to`: lattices `apart` from each other become one, in the other buffers. */
+static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool_separable_block *block, int axis,
+                                    ptrdiff_t to, ptrdiff_t apart, int form, int careful) {
+    const cunpool_axis *a = &plan->axis[axis];
+    const ptrdiff_t at = to * plan->pitch;
+    const char *best = block->values + at * (ptrdiff_t) sizeof(LANE);
+    const char *codes = block->codes + at * (ptrdiff_t) sizeof(LANE_CODE);
+    ptrdiff_t tap;
+    for (tap = 1; tap < a->kernel; tap++) {
+        OF(cunpool_meet)(plan, block, to, best, codes, to + tap % a->lattices * apart,
+                         tap * a->dilation / a->dealt * block->distance[axis], tap * a->taps, form, careful);
+        best = block->other_values + at * (ptrdiff_t) sizeof(LANE);
+        codes = block->other_codes + at * (ptrdiff_t) sizeof(LANE_CODE);
+        form = form == SEPARABLE_FIRST ? SEPARABLE_FRESH : form;
+    }
+}
+
+/* Reduce an axis with one lattice: 1, 2, 4 and so on neighbours at a time, in all lattices of the other axes. */
+static void OF(cunpool_reduce_doubling)(const cunpool_separable *plan, cunpool_separable_block *block, int axis,
+                                        ptrdiff_t lattices, int form, int careful) {
+    const cunpool_axis *a = &plan->axis[axis];
+    ptrdiff_t reached, shift, lattice, at;
+    for (reached = 1; reached < a->kernel; reached += shift) {
+        shift = reached < a->kernel - reached ? reached : a->kernel - reached;
+        for (lattice = 0; lattice < lattices; lattice++) {
+            at = lattice * plan->pitch;
+            OF(cunpool_meet)(plan, block, lattice, block->values + at * (ptrdiff_t) sizeof(LANE),
+                             block->codes + at * (ptrdiff_t) sizeof(LANE_CODE), lattice, shift * a->dilation * block->distance[axis], shift * a->taps, form, careful);
+        }
+        cunpool_separable_swap(block);
+        form = form == SEPARABLE_FIRST ? SEPARABLE_CODES : form;
+    }
+}
+
+/* Reduce all axes of a block: the maxima are in lattice 0 of `values`. */
+static void OF(cunpool_reduce)(const cunpool_separable *plan, cunpool_separable_block *block) {
+    ptrdiff_t lattices = plan->lattices, lattice;
+    int form = plan->indices ? SEPARABLE_FIRST : SEPARABLE_VALUES, careful = 0, last, axis;
+#if LANE_IS_ODD
+    for (lattice = 0; lattice < lattices; lattice++)
+        careful |= OF(cunpool_prepare)((LANE *) block->values + lattice * plan->pitch, block->length, plan->magnitude,
+                                       plan->infinity);
+#endif
+    if (form == SEPARABLE_FIRST && (careful || plan->axis[0].kernel * plan->axis[1].kernel * plan->axis[2].kernel == 1)) {
+        memset(block->codes, 0, (size_t) (lattices * plan->pitch) * sizeof(LANE_CODE));
+        form = SEPARABLE_CODES;
+    }
+    for (last = 2; last >= 0; last--) {
+        const cunpool_axis *a = &plan->axis[axis = plan->raster_axes[last]];
+        lattices /= a->lattices;
+        if (a->kernel == 1)
+            continue;
+        if (a->doubles)
+            OF(cunpool_reduce_doubling)(plan, block, axis, lattices, form, careful);
+        else {
+            for (lattice = 0; lattice < lattices; lattice++)
+                OF(cunpool_reduce_taps)(plan, block, axis, lattice, lattices, form, careful);
+            cunpool_separable_swap(block);
+        }
+        form = form == SEPARABLE_FIRST ? SEPARABLE_CODES : form;
+    }
+#if LANE_IS_HALF
+    OF(cunpool_prepare)((LANE *) block->values, block->length, plan->magnitude, plan->infinity);     /* back to bits */
+#endif
+}
+
+#undef OF
+#undef LANE_JOIN
+#undef LANE_JOIN_
+#undef LANE
+#undef LANE_CODE
+#undef LANE_NAME
+#undef LANE_IS_ODD
