@@ -248,7 +248,7 @@ def first_failure(folder: Path, tests: list[str], options: list[str], limit: flo
         return failed[0]
     if begun and status < 0:
         how = "hangs" if status == -signal.SIGALRM else f"ends with signal {-status}"
-        return f"{begun[-1][0].split()[0]} ({how})"
+        return f"{begun[-1][0].strip()} ({how})"
     if re.search(r"^E  |ImportError|Error: ", said, re.MULTILINE) or status < 0:
         return "the import of the tests"
     raise RuntimeError(f"pytest ended with {status}:\n{said[-3000:]}")
@@ -300,7 +300,7 @@ class Killers:
         while tests:
             left_out = [word for test in sorted(self.unreliable) for word in ("--deselect", test)]
             killer = first_failure(folder, tests, options + left_out, limit)
-            name = (killer or "").split(" (")[0]
+            name = re.sub(r" \((hangs|ends with signal \d+)\)$", "", killer or "")
             if "::" not in name:
                 return killer
             if name not in self.reliable and first_failure(self.built, [name], []):
