@@ -1,7 +1,7 @@
 # Copy elements of four axes from one array to another, in any order of the axes.
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.geometry cimport absolute
-from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8
+from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8, void_cold, void_noinline
 
 cdef enum:
     STRIP_ELEMENTS = 16     # the cache lines of so many elements of either array stay in L1 (speed)
@@ -16,9 +16,11 @@ cdef inline int densest_axis(const Py_ssize_t *bytes, const Py_ssize_t *count) n
     return best
 
 
-cdef inline void copy_elements(char *to, const Py_ssize_t *to_bytes, const char *source, const Py_ssize_t *source_bytes,
-                               const Py_ssize_t *count, item *typed) noexcept nogil:
-    """Copy elements of four axes, in strips of STRIP_ELEMENTS if the arrays are densest along different axes."""
+cdef inline void_cold copy_elements(char *to, const Py_ssize_t *to_bytes, const char *source,
+                                    const Py_ssize_t *source_bytes, const Py_ssize_t *count,
+                                    item *typed) noexcept nogil:
+    """Copy elements of four axes, in strips of STRIP_ELEMENTS if the arrays are densest along different axes. Compiled
+    for size: memory limits its speed."""
     cdef int along = densest_axis(to_bytes, count), across = densest_axis(source_bytes, count), outer, inner, axis
     cdef bint is_row = along == across and to_bytes[along] == sizeof(item) and source_bytes[along] == sizeof(item)
     cdef Py_ssize_t to_step = to_bytes[along], from_step = source_bytes[along], length = count[along]
@@ -47,8 +49,8 @@ cdef inline void copy_elements(char *to, const Py_ssize_t *to_bytes, const char 
         begin += strip
 
 
-cdef inline void copy_axes(Py_ssize_t size, char *to, const Py_ssize_t *to_bytes, const char *source,
-                           const Py_ssize_t *source_bytes, const Py_ssize_t *count) noexcept nogil:
+cdef inline void_noinline copy_axes(Py_ssize_t size, char *to, const Py_ssize_t *to_bytes, const char *source,
+                                    const Py_ssize_t *source_bytes, const Py_ssize_t *count) noexcept nogil:
     """`copy_elements` for elements of `size` bytes."""
     if size == 1:
         copy_elements(to, to_bytes, source, source_bytes, count, <item1 *> NULL)
