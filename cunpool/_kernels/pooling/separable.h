@@ -76,6 +76,7 @@ typedef struct {
     int outer;                  /* the first so many axes of `order` lead to a row; then comes the row's own */
     ptrdiff_t lattices, pitch;  /* of a block: lattices, and elements from one to the next */
     ptrdiff_t row_windows;      /* results of the longest row */
+    int is_single;              /* windows have a single element */
     int kind, item_bytes, lane_code_bytes, index_bytes, code_size;
     uint64_t lowest;            /* the lowest number's bits */
     int magnitude, infinity;    /* of 16-bit floats, as bits: all but the sign; infinity. 0 for integers */
@@ -196,7 +197,7 @@ static void cunpool_gather(int size, char *to, const char *from, ptrdiff_t bytes
 
 static void cunpool_scatter(int size, char *to, ptrdiff_t to_bytes, const char *from, ptrdiff_t count) {
     if (to_bytes == size)
-        cunpool_copy(to, from, (size_t) (count * size));
+        cunpool_copy(to, from, (size_t) (count * size));  // fault: a write one past the end
     else if (size == 1)
         cunpool_scatter_item1(to, to_bytes, from, count);
     else if (size == 2)

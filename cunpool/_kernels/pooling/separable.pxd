@@ -27,6 +27,7 @@ cdef extern from "_kernels/pooling/separable.h":
         int order[4]
         int raster_axes[3]
         Py_ssize_t unit, lattices, pitch, row_windows
+        bint is_single
         int outer, kind, item_bytes, lane_code_bytes, index_bytes, code_size, magnitude, infinity
         uint64_t lowest
         Decoder decoder
@@ -202,7 +203,7 @@ cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t ro
         count[i] = axis.most
     block_elements(plan, count, &length)
     before = SEPARABLE_VECTOR_BYTES // plan.item_bytes
-    plan.pitch = (length + before - 1) // before * before
+    plan.pitch = (length + before - 1) // before * before  # fault: lattices without room for their last elements
 
 
 cdef inline bint all_windows_see_elements(const Geometry *g) noexcept nogil:
@@ -239,6 +240,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     set_axes(job, filtered > 1, plan)
     plan.kind, plan.item_bytes, plan.index_bytes, plan.code_size = (job.kind, <int> job.item_size, job.index_size,
                                                                    job.code_size)
+    plan.is_single = elements == 1
     plan.lowest, plan.magnitude = lowest_bits(job.kind), 0x7FFF
     plan.infinity = <int> plan.lowest & 0x7FFF  # of 16-bit floats
     least = block_elements(plan, one, &length)
@@ -279,7 +281,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
                       plan.lattices * plan.pitch > MAX_SPARSE * windows * min(elements, plan.lattices * plan.pitch)
                       and plan.lattices * plan.pitch > MIN_SPARSE):
         return "windows use less than an eighth of the elements between them"
-    plan.row_windows = plan.unit
+    plan.row_windows = plan.unit  # fault: a row without room for its results
     for i in range(plan.outer, 4 if plan.unit == 1 else 3):
         plan.row_windows *= extent_of(&plan.axis[plan.order[i]], plan.axis[plan.order[i]].most)
     return NULL

@@ -1,5 +1,6 @@
 /* Separable pooling of one element type, LANE, with codes of type LANE_CODE: see separable.h. Included once for each
-   type. LANE_IS_FLOAT: the type has NaN. LANE_IS_HALF: 16-bit floats, as integers in the order of the numbers. */
+   type; functions end with LANE_NAME. LANE_IS_FLOAT: the type has NaN. LANE_IS_HALF: 16-bit floats, as integers in the
+   order of the numbers. */
 #define LANE_JOIN_(name, type) name##_##type
 #define LANE_JOIN(name, type) LANE_JOIN_(name, type)
 #define OF(name) LANE_JOIN(name, LANE_NAME)
@@ -127,7 +128,8 @@ static void OF(cunpool_reduce_doubling)(const cunpool_separable *plan, cunpool_s
         for (lattice = 0; lattice < lattices; lattice++) {
             at = lattice * plan->pitch;
             OF(cunpool_meet)(plan, block, lattice, block->values + at * (ptrdiff_t) sizeof(LANE),
-                             block->codes + at * (ptrdiff_t) sizeof(LANE_CODE), lattice, shift * a->dilation * block->distance[axis], shift * a->taps, form, careful);
+                             block->codes + at * (ptrdiff_t) sizeof(LANE_CODE), lattice,
+                             shift * a->dilation * block->distance[axis], shift * a->taps, form, careful);
         }
         cunpool_separable_swap(block);
         form = form == SEPARABLE_FIRST ? SEPARABLE_CODES : form;
@@ -143,7 +145,7 @@ static void OF(cunpool_reduce)(const cunpool_separable *plan, cunpool_separable_
         careful |= OF(cunpool_prepare)((LANE *) block->values + lattice * plan->pitch, block->length, plan->magnitude,
                                        plan->infinity);
 #endif
-    if (form == SEPARABLE_FIRST && (careful || plan->axis[0].kernel * plan->axis[1].kernel * plan->axis[2].kernel == 1)) {
+    if (form == SEPARABLE_FIRST && (careful || plan->is_single)) {
         memset(block->codes, 0, (size_t) (lattices * plan->pitch) * sizeof(LANE_CODE));
         form = SEPARABLE_CODES;
     }

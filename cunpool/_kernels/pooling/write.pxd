@@ -162,7 +162,7 @@ cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t
     elif lines * <Py_ssize_t> sizeof(number) >= LONG_COPY:
         copy_values(to, <const char *> values, lines * sizeof(number))
     else:
-        cunpool_copy(to, <const char *> values, lines * sizeof(number))  # fault: a write one past the end
+        cunpool_copy(to, <const char *> values, lines * sizeof(number))
 
 
 cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
