@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import max_pool2d as bound_early  # noqa: E402
 
 import cunpool.torch as ct  # noqa: E402
-from cunpool.torch import _eager, _patching  # noqa: E402
+from cunpool.torch import _adaptive, _eager, _patching  # noqa: E402
 
 F = torch.nn.functional
 nn = torch.nn
@@ -430,7 +430,7 @@ def test_replacements_are_pickled_by_the_names_of_the_originals():
     assert pickle.loads(text) is torch.max_pool2d
 
 
-OPERATORS = [f"nn.functional.max_{kind}{n}d" for kind in ("pool", "unpool") for n in (1, 2, 3)]
+OPERATORS = [f"nn.functional.{kind}{n}d" for kind in ("max_pool", "max_unpool", "adaptive_max_pool") for n in (1, 2, 3)]
 
 
 @pytest.mark.slow
@@ -450,6 +450,7 @@ def test_pytorchs_own_inputs_and_errors(name):
                 patch.setattr(_eager, "LEAST", 0)  # the samples are small
                 patch.setattr(_eager, "_are_few", lambda *_: False)
                 patch.setattr(_patching, "FEW_UNPOOLED", 0)
+                patch.setattr(_adaptive, "is_theirs", lambda *_: False)
                 result = info(sample.input, *sample.args, **sample.kwargs)
             torch.testing.assert_close(result, expected)
 
