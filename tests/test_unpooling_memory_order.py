@@ -359,3 +359,19 @@ def test_windows_that_do_not_lie_side_by_side_are_not_spread(rng, ways, n, index
     result = UNPOOL[n](values, chosen, *arguments[:3], output_size=full[2:], **style)
     assert bits(result) == bits(reference.max_unpool(values, indices, n, full[2:]))
     assert not ways[-1] & _unpool.FILLED
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+@pytest.mark.parametrize("gap", [1, 3, 4, 8])
+@pytest.mark.parametrize("full", [(16, 104), (6, 2, 208), (6, 16, 104)], ids=str)
+def test_lines_that_are_no_whole_number_of_elements_apart(rng, dtype, gap, full):
+    dtype, n = np.dtype(dtype), len(full)
+    x = rng.permutation(6 * np.prod(full)).reshape(2, 3, *full).astype(np.float32)
+    pooled, indices = POOL[n](x, 2, return_indices=True)
+    values, pitch, lines = pooled.astype(dtype), full[-1] * dtype.itemsize + gap, 6 * int(np.prod(full[:-1]))
+    memory = np.full(lines * pitch, 7, np.uint8)
+    steps = [pitch * int(np.prod(full[axis:-1])) for axis in range(n)]
+    out = np.ndarray(values.shape[:2] + full, dtype, memory, 0, (3 * steps[0], *steps, dtype.itemsize))
+    UNPOOL[n](values, indices, 2, out=out)
+    assert np.array_equal(out, UNPOOL[n](values, indices, 2))
+    assert (memory.reshape(-1, pitch)[:, -gap:] == 7).all()

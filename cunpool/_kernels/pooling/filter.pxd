@@ -101,19 +101,17 @@ cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Filter *filter)
 cdef inline const char *filter_limits_why_not(const Geometry *g, const Filter *filter) noexcept nogil:
     """Why blocks are too large to be filtered, or their windows too far apart; or NULL."""
     cdef Py_ssize_t elements = filter.blocks.axis[SEPARABLE_CHANNEL].most, windows = elements, span
-    cdef bint single = True
+    cdef bint single = True, fits = True
     cdef int axis
     for axis in range(3):
         span = span_of(g, axis, filter.blocks.axis[axis].most)
-        if span > FILTERED_MOST // elements:
-            return "a block does not fit a buffer"
-        elements *= span
+        fits &= span <= FILTERED_MOST // elements
+        elements *= span if fits else 1
         windows *= filter.blocks.axis[axis].most
         single &= filter.blocks.axis[axis].most == 1
     # A single window may be too much, with all channels as units or with its rows in whole vectors.
-    if branch_counted("blocks too large to be filtered",
-                      max(elements, filter.levels) * filter.blocks.item_bytes > FILTERED_MOST):
-        return "a block does not fit a buffer"
+    if not fits or max(elements, filter.levels) * filter.blocks.item_bytes > FILTERED_MOST:
+        return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
     if branch_counted("units that leave room for one window", filter.unit > 1 and single
                       and (span_of(g, 0, 1) > 2 * g.stride[0] or span_of(g, 1, 1) > 2 * g.stride[1]
                            or span_of(g, 2, 1) > 2 * g.stride[2])):

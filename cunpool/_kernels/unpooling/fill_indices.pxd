@@ -11,7 +11,7 @@ cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, element 
                                             uint32_t first, uint32_t width, uint32_t layer,
                                             const element *values, const index *indices, Py_ssize_t count,
                                             uint32_t *outside_bits, index *index_bits) noexcept nogil:
-    """Fill 1 or 2 lines, `below` elements apart, of `count` windows. The index of the first element is `first`, in the
+    """Fill 1 or 2 lines, `below` bytes apart, of `count` windows. The index of the first element is `first`, in the
     second line `width` more. Indices may lie `layer` further on, too, if windows have two layers.
 
     The low 32 bits of indices are compared, because planes are smaller than 2**31. `outside_bits` and `index_bits`
@@ -30,7 +30,8 @@ cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, element 
             for line in range(lines):
                 position = <uint32_t> indices[i] - 2 * <uint32_t> i - first - line * width
                 for tap in range(2):
-                    (out + line * below)[2 * i + tap] = select_element(value, position == <uint32_t> tap)
+                    (<element *> (<char *> out + line * below))[2 * i + tap] = select_element(
+                        value, position == <uint32_t> tap)
                 nearest = min(nearest, min(position, position - layer) if has_layers else position)
             all_bits |= indices[i]
             row_bits |= nearest
@@ -68,11 +69,11 @@ cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *blo
             fill_row_by_indices(1, False, <element *> out, 0, first, 0, 0, <const element *> values,
                                 <const index *> indices, windows, &outside_bits, &index_bits)
         elif layer_elements:
-            fill_row_by_indices(2, True, <element *> out, below // <Py_ssize_t> sizeof(element), first, width,
+            fill_row_by_indices(2, True, <element *> out, below, first, width,
                                 layer_elements, <const element *> values, <const index *> indices, windows,
                                 &outside_bits, &index_bits)
         else:
-            fill_row_by_indices(2, False, <element *> out, below // <Py_ssize_t> sizeof(element), first, width, 0,
+            fill_row_by_indices(2, False, <element *> out, below, first, width, 0,
                                 <const element *> values, <const index *> indices, windows, &outside_bits, &index_bits)
         out += lines * below
         values += value_row

@@ -64,8 +64,6 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     turned.planes = clamp(TURNED_LOT_BYTES // plane_bytes, 1, turned.channels)
     if absolute(job.full.channel_bytes) == job.item_size:  # whole cache lines of neighbouring planes
         turned.planes = min(max(turned.planes // together * together, together), turned.channels)
-    if not branch_counted("a lot that is not large", turned.planes <= TURNED_MAX_BYTES // plane_bytes):
-        return False
     turned.lots = (turned.channels + turned.planes - 1) // turned.planes
     inner[0] = job[0]
     inner.batch = 1
@@ -77,7 +75,7 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     inner.interleaved_planes = inner.parts_per_plane = inner.tasks = inner.threads = 1
     inner.prefetch_bytes = 0
     inner.banded = inner.zeroed = inner.nontemporal = False
-    return True
+    return turned.planes <= TURNED_MAX_BYTES // plane_bytes  # else a lot is large
 
 
 cdef inline void turn_job(const Turned *turned, Job *job) noexcept nogil:
