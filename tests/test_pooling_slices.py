@@ -42,8 +42,8 @@ ORDERS = {
     "unaligned": unaligned,
     "one cell": lambda x: np.broadcast_to(x[..., :1], x.shape),
 }
-# In one dimension to three: windows of 2, of more in planes that are joined or are not, over edges; with fewer planes
-# than are copied together and with more, of which the last lot has the fewest.
+# In one dimension to three: windows of 2, and of more, over edges; with fewer planes than are copied together and with
+# more, of which the last lot has the fewest.
 CALLS = [
     ((3, 5, 30), (2,)),
     ((2, 70, 600), (3, 2, 1)),
@@ -61,7 +61,7 @@ CALLS = [
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("full", "arguments"), CALLS)
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
-def test_copying_is_pooling(rng, ways, dtype, full, arguments, order):
+def test_slices_are_pooled_like_their_copies(rng, dtype, full, arguments, order):
     n = len(full) - 2
     x = ORDERS[order](random_numbers(rng, dtype, full))
     values, indices = vectorised.max_pool(x.copy(), n, *arguments)
@@ -72,11 +72,6 @@ def test_copying_is_pooling(rng, ways, dtype, full, arguments, order):
     codes = POOL[n](x, *arguments, return_indices=True, index_format="window")
     plain = POOL[n](x.copy(), *arguments, return_indices=True, index_format="window")
     assert [*map(bits, codes)] == [*map(bits, plain)]
-    # With indices, half precision is reached in rows of 24 windows or more, but for those of 2. Contiguous rows are
-    # copied if they are short and have gaps between them, but not for windows of 2.
-    reached = dtype.itemsize == 2 and dtype in FLOATS and values.shape[-1] >= 24 and arguments != (2,)
-    if order != "a part":
-        assert [bool(way & COPIED) for way in ways[:5]] == [not reached, True, not reached, True, not reached]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
