@@ -257,8 +257,8 @@ METHODS = [
            "an index outside its own window: the whole call is scattered (a window code is an error)",
            <Condition> fill_condition),
     Method("scatter", "unpooling/scatter.pxd", "scatter_row",
-           "an index outside its own window, where a plane is split: the call is scattered again, each index checked "
-           "against the whole plane", <Condition> scatter_condition)]
+           "an index outside its own window, where a plane is split: the call is scattered again, plane by plane",
+           <Condition> scatter_condition)]
 
 
 cdef dict explained(const Job *job, const Plan *plan):

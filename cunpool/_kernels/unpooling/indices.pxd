@@ -117,11 +117,9 @@ cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, P
 cdef inline void zero_range(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
     """Zero the elements `low` to `high` of `size` bytes, of one full plane or of all interleaved ones."""
     size *= job.interleaved_planes
-    if low >= high:
-        return
-    if job.raster_stride_bytes == size:
+    if low < high and job.raster_stride_bytes == size:
         memset(out + low * size, 0, (high - low) * size)
-    else:
+    elif low < high:
         zero_elements(job, out, low, high, size)
 
 

@@ -96,7 +96,7 @@ cdef inline void *scratch_for(Job *job) except? NULL:
         return NULL
     scratch = take_scratch(size + PART_ALIGNMENT)
     if scratch == NULL:
-        raise MemoryError(f"no memory for {size} bytes to work in")
+        raise MemoryError(f"no memory for {size} bytes to work in")  # unreached: a few MB that are refused
     job.scratch = <char *> scratch + (-<uintptr_t> scratch & PART_ALIGNMENT - 1)
     return scratch
 
