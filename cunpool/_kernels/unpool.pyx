@@ -257,7 +257,7 @@ METHODS = [
            "an index outside its own window: the whole call is scattered (a window code is an error)",
            <Condition> fill_condition),
     Method("scatter", "unpooling/scatter.pxd", "scatter_row",
-           "an index outside its own window, where a plane is split: scattered again, each task reads all indices",
+           "an index outside its window, where a plane is split: all is scattered again",  # unreached: a text
            <Condition> scatter_condition)]
 
 
