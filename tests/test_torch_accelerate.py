@@ -505,6 +505,23 @@ def test_functions_inside_a_network(served, capsys):
     assert "cunpool" not in repr(net)
 
 
+def test_the_compiler_sees_functions_of_pytorch(served, monkeypatch):
+    """What it traces is not counted as covered, so this test stands in for it."""
+    net, x = Calls().eval(), torch.rand(3, 1, 122, 122)
+    expected = net(x)
+    ct.accelerate(net, functional=True)
+    monkeypatch.setattr("cunpool.torch._forwards.is_dynamo_compiling", lambda: True)
+    assert "functions by cunpool" in repr(net)
+    assert torch.equal(net(x), expected)
+    assert served == ["max_pool"]  # of the module
+
+
+def test_adaptive_pooling_on_other_devices_is_left_to_pytorch():
+    pool = ct.accelerate(nn.AdaptiveMaxPool2d((4, None), return_indices=True))
+    values, indices = pool(torch.empty(1, 2, 9, 11, device="meta"))
+    assert values.shape == indices.shape == (1, 2, 4, 11)
+
+
 def test_functions_of_compiled_exported_and_traced_networks(request):
     net, x = Calls().eval(), torch.rand(3, 1, 122, 122)
     expected = net(x)
