@@ -27,8 +27,8 @@ from cunpool._kernels.pooling.plan cimport (
     SEPARATED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
-    find_block, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks, separable_bytes,
-    SeparableBlock, separate)
+    begin_separable, find_block, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
+    separable_bytes, SeparableBlock, separate)
 from cunpool._kernels.pooling.twos cimport begin_rows, Block, pool_twos, twos_together
 from cunpool._kernels.pooling.write cimport LINE
 from cunpool._kernels.runtime cimport explaining
@@ -105,6 +105,7 @@ cdef void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_,
     cdef char *rest = found.scratch
     cdef char *room = next_part(&rest, separable_bytes(plan))
     cdef SeparableBlock block
+    begin_separable(plan, room)
     for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         find_block(plan, number_of, &block)
         separate(plan, &block, room)

@@ -1,10 +1,18 @@
 #ifndef CUNPOOL_COMMON_CACHES_H
 #define CUNPOOL_COMMON_CACHES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "_kernels/common/types.h"
+
+/* Where a part of `size` bytes begins in a block that has `*bytes` so far: at a multiple of a cache line. */
+static inline ptrdiff_t cunpool_part(ptrdiff_t *bytes, ptrdiff_t size) {
+    ptrdiff_t begin = *bytes;
+    *bytes += (size + 63) / 64 * 64;
+    return begin;
+}
 
 /* memcpy for short lengths, in whole vectors. The last two may overlap. */
 static CUNPOOL_INLINE void cunpool_copy(char *to, const char *from, size_t size) {

@@ -76,12 +76,6 @@ typedef struct {
     int has_kept, keeps;                    /* whether the block before filled that, and whether this one does */
 } cunpool_rolling_block;
 
-static inline ptrdiff_t cunpool_rolling_part(ptrdiff_t *bytes, ptrdiff_t size) {
-    ptrdiff_t begin = *bytes;
-    *bytes += (size + ROLLING_BYTES - 1) / ROLLING_BYTES * ROLLING_BYTES;
-    return begin;
-}
-
 /* What follows from the sizes: lanes, elements that stripes read, and the tile. */
 static inline void cunpool_rolling_finish(cunpool_rolling *plan) {
     ptrdiff_t last;
@@ -101,12 +95,12 @@ static inline cunpool_rolling_scratch cunpool_rolling_layout(const cunpool_rolli
     ptrdiff_t stripes = (plan->windows + lanes - 1) / lanes, size = plan->item_bytes;
     ptrdiff_t copied = (ROLLING_MARGIN + 2 * plan->width + 2 * plan->reach) * size;
     ptrdiff_t spilled = plan->windows < lanes ? plan->block_rows * plan->windows + lanes : 0;
-    at.kept = cunpool_rolling_part(&at.bytes, stripes * (plan->kernel - 1) * 2 * ROLLING_BYTES);
-    at.first_rows = cunpool_rolling_part(&at.bytes, copied);
-    at.last_rows = cunpool_rolling_part(&at.bytes, copied);
-    at.values = cunpool_rolling_part(&at.bytes, spilled * size);
-    at.indices = cunpool_rolling_part(&at.bytes, plan->tile_pitch ? 0 : spilled * plan->index_bytes);
-    at.tile = cunpool_rolling_part(&at.bytes, plan->tile_pitch * plan->block_rows);
+    at.kept = cunpool_part(&at.bytes, stripes * (plan->kernel - 1) * 2 * ROLLING_BYTES);
+    at.first_rows = cunpool_part(&at.bytes, copied);
+    at.last_rows = cunpool_part(&at.bytes, copied);
+    at.values = cunpool_part(&at.bytes, spilled * size);
+    at.indices = cunpool_part(&at.bytes, plan->tile_pitch ? 0 : spilled * plan->index_bytes);
+    at.tile = cunpool_part(&at.bytes, plan->tile_pitch * plan->block_rows);
     return at;
 }
 

@@ -107,23 +107,17 @@ static inline ptrdiff_t cunpool_separable_extent(const cunpool_axis *axis, ptrdi
     return (windows - 1) * axis->step + 1 + (axis->kernel - 1) * axis->dilation / axis->dealt;
 }
 
-static inline ptrdiff_t cunpool_separable_part(ptrdiff_t *bytes, ptrdiff_t size) {
-    ptrdiff_t begin = *bytes;
-    *bytes += (size + 63) / 64 * 64;
-    return begin;
-}
-
 static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_separable *plan) {
     cunpool_separable_scratch at;
     ptrdiff_t elements = plan->lattices * plan->pitch;
     int i;
     at.bytes = 0;
     for (i = 0; i < 2; i++) {
-        at.values[i] = cunpool_separable_part(&at.bytes, elements * plan->item_bytes + SEPARABLE_SPARE_BYTES);
-        at.codes[i] = cunpool_separable_part(&at.bytes, elements * plan->lane_code_bytes + SEPARABLE_SPARE_BYTES);
+        at.values[i] = cunpool_part(&at.bytes, elements * plan->item_bytes + SEPARABLE_SPARE_BYTES);
+        at.codes[i] = cunpool_part(&at.bytes, elements * plan->lane_code_bytes + SEPARABLE_SPARE_BYTES);
     }
-    at.ramp = cunpool_separable_part(&at.bytes, plan->indices ? plan->row_windows * (ptrdiff_t) sizeof(int64_t) : 0);
-    at.row = cunpool_separable_part(&at.bytes, plan->row_windows * (ptrdiff_t) sizeof(int64_t));
+    at.ramp = cunpool_part(&at.bytes, plan->indices ? plan->row_windows * (ptrdiff_t) sizeof(int64_t) : 0);
+    at.row = cunpool_part(&at.bytes, plan->row_windows * (ptrdiff_t) sizeof(int64_t));
     return at;
 }
 
@@ -454,10 +448,12 @@ static void cunpool_separable_find(const cunpool_separable *plan, ptrdiff_t numb
         block->indices += number * plan->index_batch_bytes;
 }
 
-static void cunpool_separable_ramp(const cunpool_separable *plan, int64_t *ramp) {
+/* What is the same for all blocks of a task: how far the windows of a row begin behind its first one, as indices. */
+static void cunpool_separable_begin(const cunpool_separable *plan, char *scratch) {
     const cunpool_axis *along = &plan->axis[plan->order[plan->outer]];
+    int64_t *ramp = (int64_t *) (scratch + cunpool_separable_layout(plan).ramp);
     ptrdiff_t i;
-    for (i = 0; i < plan->row_windows; i++)
+    for (i = 0; plan->indices && i < plan->row_windows; i++)
         ramp[i] = i / plan->unit * along->stride * along->raster;
 }
 
@@ -536,7 +532,7 @@ static const cunpool_reducer cunpool_reducers[] = {     /* in the order of KINDS
     cunpool_reduce_float4, cunpool_reduce_float8
 };
 
-/* Pool a block. */
+/* Pool a block. With indices, `cunpool_separable_begin` has filled its part of the scratch memory before. */
 static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_block *block, char *scratch) {
     const cunpool_separable_scratch at = cunpool_separable_layout(plan);
     const int has_wide_codes = plan->item_bytes == 1 && plan->lane_code_bytes == 2;
@@ -544,8 +540,6 @@ static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_bl
                                    : plan->lowest ? cunpool_reduce_int1_wide : cunpool_reduce_item1_wide;
     block->values = scratch + at.values[0], block->other_values = scratch + at.values[1];
     block->codes = scratch + at.codes[0], block->other_codes = scratch + at.codes[1];
-    if (plan->indices)
-        cunpool_separable_ramp(plan, (int64_t *) (scratch + at.ramp));
     cunpool_separable_pack(plan, block);
     reduce(plan, block);
     if (plan->indices && block->is_padded)

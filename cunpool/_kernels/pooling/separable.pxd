@@ -6,6 +6,7 @@ from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.pooling.compare cimport spans_far
+
 cdef extern from "_kernels/pooling/separable.h":
     enum:
         SEPARABLE_CHANNEL, SEPARABLE_AXES, SEPARABLE_VECTOR_BYTES
@@ -42,6 +43,7 @@ cdef extern from "_kernels/pooling/separable.h":
         Py_ssize_t first[4]
     void find_block "cunpool_separable_find"(const Separable *plan, Py_ssize_t number,
                                              SeparableBlock *block) noexcept nogil
+    void begin_separable "cunpool_separable_begin"(const Separable *plan, char *scratch) noexcept nogil
     void separate "cunpool_separate"(const Separable *plan, SeparableBlock *block, char *scratch) noexcept nogil
     void gather "cunpool_gather"(int size, char *to, const char *row, Py_ssize_t bytes, Py_ssize_t count,
                                  Py_ssize_t unit) noexcept nogil
