@@ -375,17 +375,17 @@ def test_scripts_of_modules_are_refused_with_a_remedy():
         assert torch.equal(torch.jit.script(ct.restore(ct.MaxPool2d(2)))(x), F.max_pool2d(x, 2))
 
 
-@pytest.mark.parametrize("name", ["MaxPool2d", "MaxUnpool2d"])
+@pytest.mark.parametrize("name", ["MaxPool2d", "MaxUnpool2d", "AdaptiveMaxPool2d"])
 def test_other_devices_are_pytorchs(name):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     module = ct.accelerate(getattr(nn, name)(2))
     with FakeTensorMode():  # as if there were one
         x = torch.empty(1, 1, 4, 4, device="cuda")
-        given = (x,) if name == "MaxPool2d" else (x, torch.empty(x.shape, dtype=torch.int64, device="cuda"))
+        given = (x, torch.empty(x.shape, dtype=torch.int64, device="cuda")) if name == "MaxUnpool2d" else (x,)
         result = module(*given)
     assert result.device.type == "cuda"
-    assert result.shape == ((1, 1, 2, 2) if name == "MaxPool2d" else (1, 1, 8, 8))
+    assert result.shape == ((1, 1, 8, 8) if name == "MaxUnpool2d" else (1, 1, 2, 2))
 
 
 @pytest.mark.slow
