@@ -42,7 +42,8 @@ Arrays are (N, C, *spatial) or (C, *spatial). For other shapes, pass one of thes
 
 Always pass ``output_size=x.shape`` when you unpool: inputs of different sizes can pool to the same size.
 
-`cunpool.torch` is for PyTorch's tensors, and `cunpool.dask` for Dask's arrays. Import them by name.
+`cunpool.torch` is for PyTorch's tensors, `cunpool.dask` for Dask's arrays, and `cunpool.ndimage` has SciPy's filters
+of maxima and minima. Import them by name.
 
 How it is built:
 

@@ -41,7 +41,8 @@ of_the_repository = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the
 
 
 @pytest.mark.parametrize(
-    "name", ["", "._threads", ".adaptive", ".indices", ".memory", ".modules", ".pooling", ".taking", ".unpooling"]
+    "name",
+    ["", "._threads", ".adaptive", ".indices", ".memory", ".modules", ".ndimage", ".pooling", ".taking", ".unpooling"],
 )
 def test_docstring_examples(name):
     module = importlib.import_module(f"cunpool{name}")
@@ -103,6 +104,18 @@ def test_every_public_module_says_what_is_public():
         everything |= set(module.__all__)
     others = {"LayoutWarning", "MaxPoolResult", "__version__", "explain", "get_num_threads", "openmp_enabled"}
     assert everything - {"CacheInfo"} | others | {"set_num_threads"} == set(cu.__all__)
+
+
+def test_every_filter_has_an_example_and_no_gap():
+    module = importlib.import_module("cunpool.ndimage")
+    for name in module.__all__:
+        text = inspect.getdoc(getattr(module, name))
+        assert f"`{name}`" in module.__doc__
+        assert "Examples\n--------" in text, name
+        assert not re.search(r"\{\w+\}", text), name
+        assert set(inspect.signature(getattr(module, name)).parameters) <= set(
+            re.findall(r"^(\w+) : ", text, re.MULTILINE)
+        )
 
 
 def test_help_begins_with_an_example_and_the_calls():

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import cunpool as cu
-from cunpool import _overloads
+from cunpool import _overloads, ndimage
+from cunpool._ndimage import _overloads as _filters
 
 FILES = Path(__file__).parent / "types"
 HOME = Path(cu.__file__).parent.parent
@@ -114,6 +115,18 @@ def test_what_type_checkers_are_told_are_the_functions_parameters(name, protocol
     overloads = overloads_of(protocol)
     assert len(overloads) == (7 if protocol in (_overloads.MaxPool, _overloads.AdaptiveMaxPool) else 2)
     check(getattr(cu, name), overloads)
+
+
+def test_filters_are_told_as_they_are():
+    for names, protocol in (
+        (("maximum_filter", "minimum_filter"), _filters.Filter),
+        (("maximum_filter1d", "minimum_filter1d"), _filters.Filter1d),
+        (("grey_dilation", "grey_erosion"), _filters.Morphology),
+    ):
+        overloads = overloads_of(protocol)
+        assert len(overloads) == 3
+        for name in names:
+            check(getattr(ndimage, name), overloads)
 
 
 @pytest.mark.parametrize(("module", "front_end"), [("_dask._overloads", "dask"), ("torch._overloads", "torch")])

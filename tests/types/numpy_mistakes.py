@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cunpool as cu
+from cunpool import ndimage
 
 x = np.zeros((1, 4, 4), np.float32)
 form = str(x.dtype)
@@ -40,3 +41,6 @@ cu.MaxPool2d(2, index_format="onnx")  # type: ignore[call-overload]
 cu.MaxUnpool2d(2, index_format="onnx")  # type: ignore[arg-type]
 cu.MaxPool2d(2)(x, out=(x, x))  # type: ignore[call-overload]
 cu.convert_indices(x, "plane", "tensorflow", input_size=x.shape, kernel_size=2)  # type: ignore[arg-type]
+ndimage.maximum_filter1d(x, (3, 3))  # type: ignore[call-overload]
+ndimage.grey_closing(x, 3, return_indices=True)  # type: ignore[call-arg]
+pair(ndimage.maximum_filter(x, 3))  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import assert_type
 
 import cunpool as cu
+from cunpool import ndimage
 
 x = np.zeros((1, 4, 4), np.uint8)
 y = np.zeros((1, 4, 4, 4), np.float32)
@@ -105,3 +106,11 @@ assert_type(cu.adaptive_max_unpool2d(few, places, (7, 7)), NDArray[np.float32])
 assert_type(cu.AdaptiveMaxPool2d(3)(few), NDArray[np.float32])
 assert_type(cu.AdaptiveMaxPool2d(3, True)(few).values, NDArray[np.float32])
 assert_type(cu.AdaptiveMaxUnpool2d()(few, places, (7, 7)), NDArray[np.float32])
+
+# SciPy's filters.
+assert_type(ndimage.maximum_filter(x, 3), NDArray[Any])
+assert_type(ndimage.minimum_filter(x[0], (3, 5), mode=["wrap", "reflect"], axes=(0, 2)), NDArray[Any])
+assert_type(ndimage.grey_dilation(x, footprint=[[1, 1]], output=np.float32, axes=[1, 2]), NDArray[Any])
+assert_type(ndimage.grey_opening(x, 3, output=x, origin=[0, 0, 1]), NDArray[Any])
+assert_type(ndimage.maximum_filter1d(x, 3, return_indices=True).indices, NDArray[Any])
+extremes, sources = ndimage.grey_erosion(x, 3, return_indices=True)

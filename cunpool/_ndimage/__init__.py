@@ -1,0 +1,1 @@
+"""What `cunpool.ndimage` uses: arguments, borders, windows and types."""
