@@ -20,8 +20,13 @@ array([[[0, 0, 0],
 `adaptive_max_pool1d_backward`, `2d`, `3d`   the gradient of adaptive pooling
 `adaptive_max_unpool1d_backward`, `2d`, `3d` the gradient of adaptive unpooling
 `take_at1d`, `2d`, `3d`                      the values of any array at the indices of maxima
+`min_pool1d`, `2d`, `3d`                     the minima of windows, and their indices
+`min_unpool1d`, `2d`, `3d`                   the minima put back
+`min_pool1d_backward`, `2d`, `3d`            the gradient of min pooling
 `MaxPool1d`, `2d`, `3d`                      the same as objects that store their arguments
 `MaxUnpool1d`, `2d`, `3d`
+`MinPool1d`, `2d`, `3d`
+`MinUnpool1d`, `2d`, `3d`
 `AdaptiveMaxPool1d`, `2d`, `3d`
 `AdaptiveMaxUnpool1d`, `2d`, `3d`
 `MaxPoolResult`                              the result of pooling with indices: a named pair
@@ -75,6 +80,23 @@ from cunpool.adaptive import (
 )
 from cunpool.indices import convert_indices
 from cunpool.memory import cache_info, empty_cache, get_cache_limit, set_cache_limit
+from cunpool.minima import (
+    MinPool1d,
+    MinPool2d,
+    MinPool3d,
+    MinUnpool1d,
+    MinUnpool2d,
+    MinUnpool3d,
+    min_pool1d,
+    min_pool1d_backward,
+    min_pool2d,
+    min_pool2d_backward,
+    min_pool3d,
+    min_pool3d_backward,
+    min_unpool1d,
+    min_unpool2d,
+    min_unpool3d,
+)
 from cunpool.modules import (
     AdaptiveMaxPool1d,
     AdaptiveMaxPool2d,
@@ -124,6 +146,12 @@ __all__ = [
     "MaxUnpool1d",
     "MaxUnpool2d",
     "MaxUnpool3d",
+    "MinPool1d",
+    "MinPool2d",
+    "MinPool3d",
+    "MinUnpool1d",
+    "MinUnpool2d",
+    "MinUnpool3d",
     "__version__",
     "adaptive_max_pool1d",
     "adaptive_max_pool1d_backward",
@@ -155,6 +183,15 @@ __all__ = [
     "max_unpool2d_backward",
     "max_unpool3d",
     "max_unpool3d_backward",
+    "min_pool1d",
+    "min_pool1d_backward",
+    "min_pool2d",
+    "min_pool2d_backward",
+    "min_pool3d",
+    "min_pool3d_backward",
+    "min_unpool1d",
+    "min_unpool2d",
+    "min_unpool3d",
     "openmp_enabled",
     "set_cache_limit",
     "set_num_threads",

@@ -29,6 +29,11 @@ index_format : {"plane", "window"}
 index_dtype : dtype, optional
     numpy.int64 (the default), or numpy.int32 for indices in half the memory, in planes of at most 2**31 elements. The
     dtype of window codes cannot be chosen.""",
+    "nan_policy": """\
+nan_policy : {"propagate", "omit"}
+    How NaN compares. "propagate": NaN is the result of each window that has one. "omit": the result is that of the
+    window's numbers, and NaN only where a window has no number; NaN then gives its first index. Without NaN in the
+    input, as with integers, both give the same.""",
     "dilation": """\
 dilation : int or sequence of int
     Step from one element of a window to the next. The default size and the meaning of window codes depend on it.""",

@@ -81,7 +81,9 @@ def code_bytes(kernel: Shape) -> int:
 
 
 IndexFormat = Literal["plane", "window"]
+NanPolicy = Literal["propagate", "omit"]
 FORMATS = ("plane", "window")
+NAN_POLICIES = ("propagate", "omit")
 
 
 def is_window(index_format: str) -> bool:
@@ -89,6 +91,13 @@ def is_window(index_format: str) -> bool:
     if not isinstance(index_format, str) or index_format not in FORMATS:
         raise ValueError(f"index_format must be one of {FORMATS}, got {shown(index_format)}")
     return index_format == "window"
+
+
+def omits_nan(nan_policy: str) -> bool:
+    """Whether NaN is omitted."""
+    if not isinstance(nan_policy, str) or nan_policy not in NAN_POLICIES:
+        raise ValueError(f"nan_policy must be one of {NAN_POLICIES}, got {shown(nan_policy)}")
+    return nan_policy == "omit"
 
 
 def flat_sizes(n: int, full: Shape, pooled: Shape, *window: Shape) -> Sizes:

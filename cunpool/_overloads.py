@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cunpool._arrays import Array
-from cunpool._geometry import IndexFormat, OutputSize, Padding, Size
+from cunpool._geometry import IndexFormat, NanPolicy, OutputSize, Padding, Size
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar  # type checkers accept its defaults for any Python
@@ -92,6 +92,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -108,6 +109,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -124,6 +126,7 @@ class MaxPool(Protocol):
         return_indices: Literal[True],
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Element]: ...
@@ -140,6 +143,7 @@ class MaxPool(Protocol):
         return_indices: Literal[True],
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Any]: ...
@@ -156,6 +160,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Element]: ...
@@ -172,6 +177,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Any]: ...
@@ -188,6 +194,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         out: None = None,
         num_threads: int | None = None,
     ) -> Any: ...

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cunpool import _calls, _geometry, _padding, adaptive, pooling, unpooling
 from cunpool._arrays import Array
 from cunpool._docstrings import complete
-from cunpool._geometry import IndexFormat, OutputSize, Padding, Size
+from cunpool._geometry import IndexFormat, NanPolicy, OutputSize, Padding, Size
 from cunpool._overloads import Element, Indices, MaxPoolResult, Pair
 from cunpool._remedies import shown
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class _MaxPool(Generic[Indices]):
+class PoolModule(Generic[Indices]):
     """Base class of the pooling modules."""
 
     _function: ClassVar[Callable[..., Any]]
@@ -46,6 +46,7 @@ class _MaxPool(Generic[Indices]):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
     ) -> None:
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
@@ -55,11 +56,13 @@ class _MaxPool(Generic[Indices]):
         self.ceil_mode = ceil_mode
         self.index_format = index_format
         self.index_dtype = index_dtype
+        self.nan_policy = nan_policy
         _geometry.is_window(index_format)
+        _geometry.omits_nan(nan_policy)
 
     @overload
     def __call__(
-        self: _MaxPool[Literal[False]],
+        self: PoolModule[Literal[False]],
         input: npt.NDArray[Element],
         *,
         out: Array | None = None,
@@ -67,7 +70,7 @@ class _MaxPool(Generic[Indices]):
     ) -> npt.NDArray[Element]: ...
     @overload
     def __call__(
-        self: _MaxPool[Literal[False]],
+        self: PoolModule[Literal[False]],
         input: npt.ArrayLike,
         *,
         out: Array | None = None,
@@ -75,7 +78,7 @@ class _MaxPool(Generic[Indices]):
     ) -> Array: ...
     @overload
     def __call__(
-        self: _MaxPool[Literal[True]],
+        self: PoolModule[Literal[True]],
         input: npt.NDArray[Element],
         *,
         out: Pair | None = None,
@@ -83,7 +86,7 @@ class _MaxPool(Generic[Indices]):
     ) -> MaxPoolResult[Element]: ...
     @overload
     def __call__(
-        self: _MaxPool[Literal[True]],
+        self: PoolModule[Literal[True]],
         input: npt.ArrayLike,
         *,
         out: Pair | None = None,
@@ -103,6 +106,7 @@ class _MaxPool(Generic[Indices]):
             self.return_indices,
             index_format=self.index_format,
             index_dtype=self.index_dtype,
+            nan_policy=self.nan_policy,
             out=out,
             num_threads=num_threads,
         )
@@ -293,7 +297,7 @@ class _AdaptiveMaxUnpool:
         return f"{type(self).__name__}()"
 
 
-class MaxPool1d(_MaxPool[Indices]):
+class MaxPool1d(PoolModule[Indices]):
     """`cunpool.max_pool1d` with stored arguments, like ``torch.nn.MaxPool1d``; see `MaxPool2d`.
 
     Examples
@@ -319,6 +323,7 @@ class MaxPool1d(_MaxPool[Indices]):
             ceil_mode: bool = False,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         @overload
         def __init__(
@@ -332,6 +337,7 @@ class MaxPool1d(_MaxPool[Indices]):
             *,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         @overload
         def __init__(
@@ -345,11 +351,12 @@ class MaxPool1d(_MaxPool[Indices]):
             *,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class MaxPool2d(_MaxPool[Indices]):
+class MaxPool2d(PoolModule[Indices]):
     """`cunpool.max_pool2d` with stored arguments, like ``torch.nn.MaxPool2d`` [1]_.
 
     Parameters
@@ -394,6 +401,7 @@ class MaxPool2d(_MaxPool[Indices]):
             ceil_mode: bool = False,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         @overload
         def __init__(
@@ -407,6 +415,7 @@ class MaxPool2d(_MaxPool[Indices]):
             *,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         @overload
         def __init__(
@@ -420,11 +429,12 @@ class MaxPool2d(_MaxPool[Indices]):
             *,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class MaxPool3d(_MaxPool[Indices]):
+class MaxPool3d(PoolModule[Indices]):
     """`cunpool.max_pool3d` with stored arguments, like ``torch.nn.MaxPool3d``; see `MaxPool2d`.
 
     Examples
@@ -450,6 +460,7 @@ class MaxPool3d(_MaxPool[Indices]):
             ceil_mode: bool = False,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         @overload
         def __init__(
@@ -463,6 +474,7 @@ class MaxPool3d(_MaxPool[Indices]):
             *,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         @overload
         def __init__(
@@ -476,6 +488,7 @@ class MaxPool3d(_MaxPool[Indices]):
             *,
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
+            nan_policy: NanPolicy = "propagate",
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 

@@ -13,7 +13,7 @@ from numpy import ndarray
 from cunpool import _arrays, _calls, _diagnostics, _geometry, _remedies, _threads, _warn, unpooling
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
-from cunpool._geometry import IndexFormat, Padding, Size, Window
+from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size, Window
 from cunpool._kernels import pool as _pool
 from cunpool._kernels import unpool as _unpool
 from cunpool._overloads import MaxPoolResult, Pair, typed_pool, typed_pool_backward
@@ -42,11 +42,18 @@ def _max_pool(
     out: Array | Pair | None,
     num_threads: int | None,
     is_layout_told: bool = True,
+    *,
+    minimum: bool = False,
+    nan_policy: str = "propagate",
 ) -> Array | MaxPoolResult:
-    """Pooling over `n` spatial axes. With `is_layout_told`, channels on an unlikely axis cause a warning."""
+    """Pooling over `n` spatial axes. With `minimum`, minima.
+
+    With `is_layout_told`, channels on an unlikely axis cause a warning.
+    """
     given = input if type(input) is ndarray else _arrays.array_of(input, "input", n, "pass its values")
     cells, kind = _arrays.numbers(given)
     codes = index_format != "plane" and _geometry.is_window(index_format) and return_indices is not False
+    omits_nan = nan_policy != "propagate" and _geometry.omits_nan(nan_policy)
     if ceil_mode is not False:
         ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
     if return_indices is not False and return_indices is not True:
@@ -78,7 +85,9 @@ def _max_pool(
         values, indices = arrays_into(pair, given, cells, shape, dtype)
     threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
-        _pool.pool(cells, values, indices, sizes, n, KINDS[kind], codes, threads)
+        _pool.pool(cells, values, indices, sizes, n, KINDS[kind], codes, threads, minimum, omits_nan)
+        if minimum and cells.dtype.kind == "b":
+            values.view(np.uint8).__iand__(1)  # a window of nothing but padding has the largest byte
     if given is not cells:  # in another byte order
         values = values.astype(given.dtype)
     if out is not None:
@@ -219,6 +228,7 @@ def max_pool1d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -233,7 +243,9 @@ def max_pool1d(
     MaxPoolResult(values=array([[[3, 4, 9, 6]]]), indices=array([[[0, 2, 5, 7]]]))
     """
     window = kernel_size, stride, padding, dilation
-    return _max_pool(1, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
+    return _max_pool(
+        1, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads, nan_policy=nan_policy
+    )
 
 
 @typed_pool
@@ -249,6 +261,7 @@ def max_pool2d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -272,6 +285,7 @@ def max_pool2d(
         windows may have any number of elements.
     {index_format}
     {index_dtype}
+    {nan_policy}
     out : numpy.ndarray, or with `return_indices` a tuple of two, optional
         Array for the values, with their shape and dtype, and any strides. With `return_indices`, a pair of arrays for
         values and indices; either may be None. The result is correct even if an array overlaps `input`. The dtype of
@@ -285,7 +299,8 @@ def max_pool2d(
     indices : numpy.ndarray of int64, int32, uint8 or uint16
         Only with `return_indices`: the index of each maximum in its plane of `input`, in raster order, or its window
         code (see `index_format`). Equal maxima give the first index. NaN is greater than every number, and several NaN
-        give the last index. The pair is a named tuple with the fields `values` and `indices`.
+        give the last index, unless `nan_policy` is "omit". The pair is a named tuple with the fields `values` and
+        `indices`.
 
     Raises
     ------
@@ -337,7 +352,9 @@ def max_pool2d(
     array([[[[4, 7]]]], dtype=int32)
     """
     window = kernel_size, stride, padding, dilation
-    return _max_pool(2, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
+    return _max_pool(
+        2, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads, nan_policy=nan_policy
+    )
 
 
 @typed_pool
@@ -353,6 +370,7 @@ def max_pool3d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -367,7 +385,9 @@ def max_pool3d(
     array([[[[[7]]]]])
     """
     window = kernel_size, stride, padding, dilation
-    return _max_pool(3, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads)
+    return _max_pool(
+        3, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads, nan_policy=nan_policy
+    )
 
 
 @typed_pool_backward

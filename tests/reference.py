@@ -43,18 +43,23 @@ def pooled_size(size, kernel, stride, padding, dilation, ceil_mode):
         count += 1
 
 
-def beats(cell, best) -> bool:
-    return bool(cell > best or cell != cell)
+def beats(cell, best, minimum: bool = False, omit: bool = False) -> bool:
+    if omit and (cell != cell or best != best):
+        return bool(cell == cell)
+    return bool(cell < best if minimum else cell > best) or bool(cell != cell)
 
 
-def lowest(dtype):
+def lowest(dtype, minimum: bool = False):
+    """The result of nothing but padding: the lowest number, or the highest for minima."""
     if dtype.kind == "b":
-        return False
-    return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(-np.inf)
+        return minimum
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).max if minimum else np.iinfo(dtype).min
+    return dtype.type(np.inf if minimum else -np.inf)
 
 
-def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """Values and indices, window by window, cell by cell."""
+def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, minimum=False, omit=False):
+    """Values and indices, window by window, cell by cell; those of minima, or of numbers alone, NaN omitted."""
     kernel = each(kernel_size, n)
     stride = kernel if stride is None else each(stride, n)
     dilation, full = each(dilation, n), x.shape[-n:]
@@ -70,12 +75,12 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
             if not all(0 <= a < size for a, size in zip(at, full, strict=True)):
                 continue
             cell = x[(*plane, *at)]
-            if best is None or beats(cell, best):
+            if best is None or beats(cell, best, minimum, omit):
                 best, place = cell, int(np.ravel_multi_index(at, full))
         if best is None:  # nothing but padding: PyTorch names the first position that is not before the array
             at = [w * s - p for w, s, p in zip(window, stride, padding, strict=True)]
             at = [a if a >= 0 else a + -(a // d) * d for a, d in zip(at, dilation, strict=True)]
-            best, place = lowest(x.dtype), 0
+            best, place = lowest(x.dtype, minimum), 0
             for a, size in zip(at, full, strict=True):
                 place = place * size + a
         values[here], indices[here] = best, place

@@ -28,7 +28,7 @@ def taps_inside(pooled: int, size: int, kernel: int, stride: int, padding: int, 
     return starts, np.maximum(-(starts // dilation), 0), np.minimum(-((starts - size) // dilation), kernel)
 
 
-def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, minimum=False, omit=False):
     """Values and indices: cell after cell for all windows, or window after window for all planes."""
     kernel = each(kernel_size, n)
     window = kernel, kernel if stride is None else each(stride, n), each(padding, n), each(dilation, n)
@@ -38,11 +38,13 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
     cells = planes(x, n)
     # Comparing wider numbers is the same, and every dtype knows it. Some processors complain of NaNs that signal.
     with np.errstate(invalid="ignore"):
-        numbers = cells if cells.dtype.kind in "iu" or cells.dtype == np.float64 else cells.astype(np.float32)
+        numbers = cells if cells.dtype.kind in "iub" or cells.dtype == np.float64 else cells.astype(np.float32)
+    if minimum:
+        numbers = ~numbers if numbers.dtype.kind in "iub" else -numbers
     axes = [taps_inside(*axis) for axis in zip(pooled, full, *window, strict=True)]
     inside = [range(int(low.min()), int(high.max())) for _, low, high in axes]
     by_windows = np.prod(pooled) < np.prod([len(taps) for taps in inside])
-    places = (window_by_window if by_windows else tap_by_tap)(numbers, full, pooled, *window[1:], axes, inside)
+    places = (window_by_window if by_windows else tap_by_tap)(numbers, full, pooled, *window[1:], axes, inside, omit)
     at = np.maximum(places, 0).reshape(len(cells), math.prod(pooled))
     values = np.take_along_axis(cells.reshape(len(cells), math.prod(full)), at, 1).reshape(places.shape)
     missed = places < 0
@@ -50,12 +52,12 @@ def max_pool(x, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fa
         nominal = 0
         for axis, ((starts, low, _), d, size) in enumerate(zip(axes, window[3], full, strict=True)):
             nominal = nominal * size + (starts + low * d).reshape((-1,) + (1,) * (n - 1 - axis))
-        values[missed], places = lowest(x.dtype), np.where(missed, nominal, places)
+        values[missed], places = lowest(x.dtype, minimum), np.where(missed, nominal, places)
     shape = x.shape[:-n] + pooled
     return values.reshape(shape), places.reshape(shape)
 
 
-def tap_by_tap(numbers, full, pooled, stride, padding, dilation, axes, inside) -> np.ndarray:
+def tap_by_tap(numbers, full, pooled, stride, padding, dilation, axes, inside, omit) -> np.ndarray:
     """The place of each window's maximum, -1 where it has none: a later cell replaces one only if greater, or NaN."""
     best = np.zeros((len(numbers), *pooled), numbers.dtype)
     places = np.full(best.shape, -1, np.int64)
@@ -70,14 +72,15 @@ def tap_by_tap(numbers, full, pooled, stride, padding, dilation, axes, inside) -
             here = np.asarray(here)[..., None] * size + starts[first:end] + t * d
         windows, seen = tuple(windows), numbers[tuple(cells)]
         with np.errstate(invalid="ignore"):
-            better = (places[windows] < 0) | (seen > best[windows]) | (seen != seen)
+            nan = (best[windows] != best[windows]) & (seen == seen) if omit else seen != seen
+            better = (places[windows] < 0) | (seen > best[windows]) | nan
         np.copyto(best[windows], seen, where=better)
         np.copyto(places[windows], here, where=better)
     return places
 
 
-def window_by_window(numbers, full, pooled, stride, padding, dilation, axes, inside) -> np.ndarray:
-    """The same: of several NaN the last one, else the first maximum."""
+def window_by_window(numbers, full, pooled, stride, padding, dilation, axes, inside, omit) -> np.ndarray:
+    """The same: of several NaN the last one, else the first maximum. With `omit` NaN is lower than every number."""
     places = np.full((len(numbers), *pooled), -1, np.int64)
     flat = np.arange(int(np.prod(full))).reshape(full)
     for window in np.ndindex(pooled):
@@ -90,6 +93,11 @@ def window_by_window(numbers, full, pooled, stride, padding, dilation, axes, ins
             continue
         seen = numbers[(slice(None), *cells)].reshape(len(numbers), here.size)
         nan = seen != seen
+        if omit and nan.any():
+            highest = np.where(nan, -np.inf, seen).max(1, keepdims=True)
+            best = np.argmax((seen == highest) & ~nan, 1)  # 0 where all are NaN
+            places[(slice(None), *window)] = here[best]
+            continue
         with np.errstate(invalid="ignore"):
             best = np.argmax(np.where(nan.any(1)[:, None], nan[:, ::-1], seen), 1)
         best = np.where(nan.any(1), here.size - 1 - best, best)

@@ -27,7 +27,7 @@ from cunpool._kernels.pooling.plan cimport (
     SEPARATED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
-    begin_separable, find_block, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
+    begin_separable, find_block, flip_bits, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
     separable_bytes, SeparableBlock, separate)
 from cunpool._kernels.pooling.twos cimport begin_rows, Block, pool_twos, twos_together
 from cunpool._kernels.pooling.write cimport LINE
@@ -89,7 +89,7 @@ cdef void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *f
     cdef char *room = next_part(&rest, max(filter_room(filter), separable_bytes(&filter.blocks)))
     cdef SeparableBlock block
     cdef Numbers numbers
-    numbers = numbers_of(full)
+    numbers = numbers_of(job.flip != 0, full)
     for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         find_block(&filter.blocks, number_of, &block)
         if branch_counted("something odd among a block's cells",
@@ -350,7 +350,7 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
-         int kind, bint codes, int threads):
+         int kind, bint codes, int threads, bint is_minimum=False, bint omits_nan=False):
     """Fill `pooled` and, unless it is None, `indices`: int64 or int32, or window codes. Returns the ways taken."""
     cdef Job job
     cdef Plan plan
@@ -370,6 +370,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         job.indices = view_of(indices, spatial)
     job.code_size = index_size if codes else 0
     job.kind = kind
+    job.flip = flip_bits(kind) if is_minimum else 0
+    job.omits_nan = omits_nan and kind >= HALF
     job.threads = threads
     job.rows_per_plane = 0
     job.index_size = index_size

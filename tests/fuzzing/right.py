@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import reference
@@ -16,6 +17,7 @@ from fuzzing.sizes import Window
 
 TAKE = {n: getattr(cu, f"take_at{n}d") for n in (1, 2, 3)}
 UNPOOL_BACKWARD = {n: getattr(cu, f"max_unpool{n}d_backward") for n in (1, 2, 3)}
+MIN_POOL = {n: getattr(cu, f"min_pool{n}d") for n in (1, 2, 3)}
 POOL_BACKWARD = {n: getattr(cu, f"max_pool{n}d_backward") for n in (1, 2, 3)}
 SMALL = 2000  # so many cells are left to the slow judge
 
@@ -31,26 +33,30 @@ def pool(rng, large: bool = False) -> None:
     x = strided(rng, plain, some_order(rng, w))
     arguments = w.kernel, w.stride, w.padding, w.dilation, w.ceil
     cost = np.prod(w.shape) * np.prod(w.pooled, dtype=float) * w.taps
-    values, indices = judge(cost).max_pool(plain.astype(dtype.newbyteorder("=")), w.n, *arguments)
+    minimum, omit = rng.random() < 0.3, rng.random() < 0.3
+    values, indices = judge(cost).max_pool(plain.astype(dtype.newbyteorder("=")), w.n, *arguments, minimum=minimum,
+                                           omit=omit)  # fmt: skip
     values = values.astype(dtype)
-    what = f"{w} {dtype} strides {x.strides}"
-    result = POOL[w.n](x, *arguments, return_indices=True, num_threads=threads(rng))
-    same(result[0], values, f"values of max_pool {what}")
-    same(result[1], indices, f"indices of max_pool {what}")
-    same(POOL[w.n](x, *arguments, num_threads=threads(rng)), values, f"max_pool alone {what}")
+    what = f"{'min' if minimum else 'max'} {w} {dtype} strides {x.strides} {'omit' * omit}"
+    policy = "omit" if omit else "propagate"
+    function = partial((MIN_POOL if minimum else POOL)[w.n], nan_policy=policy)
+    result = function(x, *arguments, return_indices=True, num_threads=threads(rng))
+    same(result[0], values, f"values of pooling {what}")
+    same(result[1], indices, f"indices of pooling {what}")
+    same(function(x, *arguments, num_threads=threads(rng)), values, f"pooling alone {what}")
 
     def by_codes():
-        return POOL[w.n](x, *arguments, return_indices=True, index_format="window", num_threads=threads(rng))
+        return function(x, *arguments, return_indices=True, index_format="window", num_threads=threads(rng))
 
     if w.taps > 1 << 16:
         refused(by_codes, ValueError)
     else:
         codes, right = w.codes(indices)
         result = by_codes()
-        same(result[0], values, f"values of max_pool, window codes, {what}")
-        same(np.where(right, result[1], codes.dtype.type(0)), codes, f"codes of max_pool {what}")
-    same(x, plain, f"max_pool changed its input {what}")
-    pool_into(rng, w, x, arguments, values, indices)
+        same(result[0], values, f"values of pooling, window codes, {what}")
+        same(np.where(right, result[1], codes.dtype.type(0)), codes, f"codes of pooling {what}")
+    same(x, plain, f"pooling changed its input {what}")
+    pool_into(rng, w, x, arguments, values, indices, function)
 
 
 def pool_turned(rng) -> None:
@@ -65,11 +71,13 @@ def pool_turned(rng) -> None:
     arguments = kernel, int(rng.integers(1, 4)), tuple(k // 2 for k in kernel) if rng.random() < 0.5 else 0
     if rng.random() < 0.2:
         arguments = *arguments[:2], tuple((k // 2, k - 1) for k in kernel)
-    expected, _ = vectorised.max_pool(plain, n, *arguments)
-    same(POOL[n](x, *arguments, num_threads=threads(rng)), expected, f"max_pool alone {arguments} {dtype} in {order}")
+    minimum = rng.random() < 0.3
+    expected, _ = vectorised.max_pool(plain, n, *arguments, minimum=minimum)
+    result = (MIN_POOL if minimum else POOL)[n](x, *arguments, num_threads=threads(rng))
+    same(result, expected, f"pooling alone, minimum {minimum}, {arguments} {dtype} in {order}")
 
 
-def pool_into(rng, w: Window, x, arguments, values, indices) -> None:
+def pool_into(rng, w: Window, x, arguments, values, indices, function) -> None:
     """Into given arrays, over the input perhaps; what is not given is made."""
     kind = one_of(rng, [np.dtype(c) for c in ("i4", "i8", "u1", "u2")])
     style = {"index_format": "window" if kind.kind == "u" else "plane"}
@@ -82,7 +90,7 @@ def pool_into(rng, w: Window, x, arguments, values, indices) -> None:
         style["index_dtype"] = "i4"
     what = f"max_pool {w} {x.dtype} into {into and into.strides} and {kind} {places and places.strides}"
     out = tuple(array if array is None else array.array for array in (into, places))
-    result = POOL[w.n](again, *arguments, return_indices=True, num_threads=threads(rng), out=out, **style)
+    result = function(again, *arguments, return_indices=True, num_threads=threads(rng), out=out, **style)
     same(result[0], values, f"values of {what}")
     if kind.kind == "u":
         codes, right = w.codes(indices)

@@ -1,4 +1,5 @@
 # One call as its tasks receive it.
+from libc.stdint cimport uint64_t
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
@@ -26,6 +27,8 @@ cdef struct Job:
     Py_ssize_t scratch_bytes
 
     # Pooling
+    uint64_t flip                   # XORed with an element's bits, so that minima become maxima; 0 for maxima
+    bint omits_nan                  # NaN is less than every number, not greater
     Py_ssize_t index_steps[3]       # per axis, what an index grows by from one element of a window to the next
     Py_ssize_t raster_steps[3]      # per axis, elements in raster order from one element of the plane to the next
     int raster_axes[3]              # which axis of the caller's array each axis is; others than 0, 1, 2 where turned

@@ -10,8 +10,8 @@ from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, index8, item4, item8, void_cold, void_noinline
 from cunpool._kernels.pooling.compare cimport (
-    compare_large, compare_windows, end_of, ends_before, find_taps, inside, number, place_of, spans_far, TAPS, Taps,
-    whole_vectors)
+    compare_large, compare_windows, end_of, ends_before, find_taps, flipped, inside, number, place_of, spans_far, TAPS,
+    Taps, whole_vectors)
 from cunpool._kernels.pooling.numbers cimport highest_known, highest_windows
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write
 
@@ -38,6 +38,8 @@ cdef inline void_cold pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d,
         start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
     compare_large(job, plane_address(&job.full, job.channels, plane), start, stride,
                   job.full.channel_bytes if along_channels else stride * job.full.axis_bytes[2], lines, best, place)
+    for i in range(lines if job.flip else 0):
+        best[i] = flipped(best[i], job.flip)
     write(&target, base_of(job, d, h, w), stride, lines, best, place)
 
 
@@ -175,7 +177,7 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
     cdef const Geometry *g = &job.g
     cdef bint large = (job.full.channel_bytes != sizeof(number)
                        or branch_counted("a window of many cells, across channels", element_count(g.kernel) > TAPS)
-                       or spans_far(job))
+                       or spans_far(job) or job.flip != 0 or job.omits_nan)
     cdef bint values_alone = highest_known(job.indices.data == NULL, element_count(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
     cdef int careful = 0

@@ -1,6 +1,6 @@
 # Pooling's comparisons: which of two numbers stays, and the maxima of windows that lie side by side.
-from libc.math cimport INFINITY
-from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int64_t, INT8_MIN, int8_t
+from libc.math cimport INFINITY, NAN
+from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int64_t, INT8_MIN, int8_t, uint64_t
 
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
@@ -14,6 +14,8 @@ cdef extern from "_kernels/pooling/compare.h":
     ctypedef int16_t int2
     ctypedef int32_t int4
     ctypedef int64_t int8
+    float4 flip4 "cunpool_flip4"(float4 x, uint64_t flip) noexcept nogil
+    float8 flip8 "cunpool_flip8"(float8 x, uint64_t flip) noexcept nogil
 
 # What C compares as it lies,
 ctypedef fused plain:
@@ -40,6 +42,7 @@ ctypedef fused mark:
     item1
 
 cdef enum:
+    LARGE_MOST = 512        # windows that are compared cell by cell at once
     TAPS = LOOKS            # cells of the largest window whose cells are looked at together
 
 
@@ -70,6 +73,53 @@ cdef inline number lowest(number *_) noexcept nogil:
         x = INT32_MIN
     elif number is int8:
         x = INT64_MIN
+    else:
+        x = 0
+    return x
+
+
+cdef inline uint64_t flip_of(number *_) noexcept nogil:
+    """The bits that reverse the order of the numbers when they are inverted: a float's sign, all bits of an integer."""
+    if number is half or number is bhalf:
+        return 0x8000
+    elif number is float4:
+        return 0x80000000
+    elif number is float8:
+        return <uint64_t> 1 << 63
+    else:
+        return <uint64_t> -1
+
+
+cdef inline number flipped(number x, uint64_t flip) noexcept nogil:
+    if number is half or number is bhalf:
+        x.bits = <item2> (x.bits ^ flip)
+        return x
+    elif number is float4:
+        return flip4(x, flip)
+    elif number is float8:
+        return flip8(x, flip)
+    else:
+        return <number> (x ^ <number> flip)
+
+
+cdef inline bint is_nan(number x) noexcept nogil:
+    if number is half:
+        return x.bits & 0x7FFF > 0x7C00
+    elif number is bhalf:
+        return x.bits & 0x7FFF > 0x7F80
+    elif number is float4 or number is float8:
+        return x != x
+    else:
+        return False
+
+
+cdef inline number nan_of(number *_) noexcept nogil:
+    """A NaN; of an integer 0, which nothing uses."""
+    cdef number x
+    if number is half or number is bhalf:
+        x.bits = 0x7FFF
+    elif number is float4 or number is float8:
+        x = NAN
     else:
         x = 0
     return x
@@ -123,16 +173,30 @@ cdef inline void_inline hold(number *highest, int32_t *there, number x, int32_t 
 
 
 cdef inline void_noinline compare(number *best, index *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
-                                  index here) noexcept nogil:
+                                  index here, uint64_t flip) noexcept nogil:
     """Hold the windows' best so far against one more cell each: the one at `here` in its window."""
     cdef Py_ssize_t i
     cdef number x
     cdef bint better
     for i in range(count):
-        x = (<const number *> (cells + i * step))[0]
+        x = flipped((<const number *> (cells + i * step))[0], flip)
         better = beats(x, best[i])
         best[i] = either(better, x, best[i])
         place[i] = here if better else place[i]
+
+
+cdef inline void_noinline compare_omitting(number *best, index *place, bint *has_element, const char *cells,
+                                           Py_ssize_t step, Py_ssize_t count, index here,
+                                           uint64_t flip) noexcept nogil:
+    """`compare` where NaN is less than every number. A window that `has_element` has been compared before."""
+    cdef Py_ssize_t i
+    cdef number x
+    for i in range(count):
+        x = flipped((<const number *> (cells + i * step))[0], flip)
+        if (not has_element[i] or not is_nan(x) and (is_nan(best[i]) or beats(x, best[i]))):
+            best[i] = x
+            place[i] = here
+        has_element[i] = True
 
 
 cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
@@ -277,17 +341,22 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
 
 cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize_t *start, Py_ssize_t stride,
                                  Py_ssize_t step, Py_ssize_t lines, number *best, index8 *place) noexcept nogil:
-    """The maxima of windows of any size, some of them perhaps over the edge, and their places: cell after cell."""
+    """The maxima of windows of any size, some of them perhaps over the edge, and their places: cell after cell. With
+    `Job.flip` the maxima are those of the flipped numbers."""
+    cdef bint[LARGE_MOST] has_element
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t first[3]
     cdef Py_ssize_t tap[3]
     cdef Py_ssize_t width = g.full[2], kd, kh, kw, low, high, i
+    cdef const char *cells
     cdef number nothing = lowest(best)
+    assert_in_block(lines <= LARGE_MOST)
     for i in range(3):
         first[i] = first_tap(start[i], g.dilation[i])
     # A window without any number above the lowest keeps its first cell.
     for i in range(lines):
         best[i] = nothing
+        has_element[i] = False
         place[i] = place_of(job, first[0], first[1], first_tap(start[2] + i * stride, g.dilation[2]))
     for kd in range(first[0], g.kernel[0]):
         tap[0] = start[0] + kd * g.dilation[0]
@@ -307,7 +376,10 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
                 if stride:
                     low = first_tap(tap[2], stride)
                     high = min(lines, (width - tap[2] + stride - 1) // stride)
-                if low < high:
-                    compare(best + low, place + low, plane + tap[0] * job.full.axis_bytes[0] + tap[1]
-                            * job.full.axis_bytes[1] + tap[2] * job.full.axis_bytes[2] + low * step, step, high - low,
-                            place_of(job, kd, kh, kw))
+                cells = (plane + tap[0] * job.full.axis_bytes[0] + tap[1] * job.full.axis_bytes[1]
+                         + tap[2] * job.full.axis_bytes[2] + low * step)
+                if low < high and job.omits_nan:
+                    compare_omitting(best + low, place + low, has_element + low, cells, step, high - low,
+                                     place_of(job, kd, kh, kw), job.flip)
+                elif low < high:
+                    compare(best + low, place + low, cells, step, high - low, place_of(job, kd, kh, kw), job.flip)

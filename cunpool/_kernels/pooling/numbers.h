@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* The highest of some runs, cell by cell. `into` may be one of them, and lies over none of them otherwise. */
+/* The highest of some runs, or the lowest, cell by cell. `into` may be one of them, and lies over none of them otherwise. */
 #if defined(__clang__)
 #define CUNPOOL_APART _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -16,18 +16,21 @@
 #define CUNPOOL_APART
 #endif
 #define CUNPOOL_HIGHER(x, y) ((y) > (x) ? (y) : (x))
+#define CUNPOOL_LOWER(x, y) ((y) < (x) ? (y) : (x))
+/* `is_minimum` is a constant of each loop. */
+#define CUNPOOL_BETTER(is_minimum, x, y) ((is_minimum) ? CUNPOOL_LOWER(x, y) : CUNPOOL_HIGHER(x, y))
 #define CUNPOOL_RUNS(into, count, highest) do { \
         Py_ssize_t i_; \
         CUNPOOL_APART \
         for (i_ = 0; i_ < (count); i_++) \
             (into)[i_] = highest; \
     } while (0)
-#define CUNPOOL_HIGHEST_2(into, a, b, count) CUNPOOL_RUNS(into, count, CUNPOOL_HIGHER((a)[i_], (b)[i_]))
-#define CUNPOOL_HIGHEST_3(into, a, b, c, count) \
-    CUNPOOL_RUNS(into, count, CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), (c)[i_]))
-#define CUNPOOL_HIGHEST_4(into, a, b, c, d, count) \
+#define CUNPOOL_BEST_2(is_minimum, into, a, b, count) CUNPOOL_RUNS(into, count, CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]))
+#define CUNPOOL_BEST_3(is_minimum, into, a, b, c, count) \
+    CUNPOOL_RUNS(into, count, CUNPOOL_BETTER(is_minimum, CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]), (c)[i_]))
+#define CUNPOOL_BEST_4(is_minimum, into, a, b, c, d, count) \
     CUNPOOL_RUNS(into, count, \
-                 CUNPOOL_HIGHER(CUNPOOL_HIGHER((a)[i_], (b)[i_]), CUNPOOL_HIGHER((c)[i_], (d)[i_])))
+                 CUNPOOL_BETTER(is_minimum, CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]), CUNPOOL_BETTER(is_minimum, (c)[i_], (d)[i_])))
 
 /* The highest of four or nine, of equals the first; and whether any may be a NaN, which is lost. The first of nine
    is not asked, for it would stay. `v` to `x` hold what has been read and compared. */
@@ -52,11 +55,11 @@
 
 /* Half precision, of either kind, as an integer of the same order; and back again. */
 #define CUNPOOL_ORDERED(x) ((int16_t) ((x) ^ ((x) >> 15 & 0x7FFF)))
-#define CUNPOOL_HIGHER_HALF(x, y) CUNPOOL_HIGHER(CUNPOOL_ORDERED(x), CUNPOOL_ORDERED(y))
-#define CUNPOOL_HIGHEST_HALF_2(into, a, b, count) \
-    CUNPOOL_RUNS(into, count, CUNPOOL_ORDERED(CUNPOOL_HIGHER_HALF((a)[i_], (b)[i_])))
-#define CUNPOOL_HIGHEST_HALF_3(into, a, b, c, count) \
+#define CUNPOOL_BETTER_HALF(is_minimum, x, y) CUNPOOL_BETTER(is_minimum, CUNPOOL_ORDERED(x), CUNPOOL_ORDERED(y))
+#define CUNPOOL_BEST_HALF_2(is_minimum, into, a, b, count) \
+    CUNPOOL_RUNS(into, count, CUNPOOL_ORDERED(CUNPOOL_BETTER_HALF(is_minimum, (a)[i_], (b)[i_])))
+#define CUNPOOL_BEST_HALF_3(is_minimum, into, a, b, c, count) \
     CUNPOOL_RUNS(into, count, CUNPOOL_ORDERED( \
-        CUNPOOL_HIGHER(CUNPOOL_HIGHER_HALF((a)[i_], (b)[i_]), CUNPOOL_ORDERED((c)[i_]))))
+        CUNPOOL_BETTER(is_minimum, CUNPOOL_BETTER_HALF(is_minimum, (a)[i_], (b)[i_]), CUNPOOL_ORDERED((c)[i_]))))
 
 #endif

@@ -6,17 +6,18 @@ from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.types cimport (
     bhalf, float4, float8, half, item1, item2, item4, item8, void_inline, void_wide)
-from cunpool._kernels.pooling.compare cimport fill_lowest, int1, int2, int4, number, plain, Taps
+from cunpool._kernels.pooling.compare cimport (
+    fill_lowest, flip_of, flipped, int1, int2, int4, lowest, number, plain, Taps)
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
 
 cdef extern from "_kernels/pooling/numbers.h":
-    void highest_2 "CUNPOOL_HIGHEST_2"(...) noexcept nogil
-    void highest_3 "CUNPOOL_HIGHEST_3"(...) noexcept nogil
-    void highest_4 "CUNPOOL_HIGHEST_4"(...) noexcept nogil
+    void best_2 "CUNPOOL_BEST_2"(...) noexcept nogil
+    void best_3 "CUNPOOL_BEST_3"(...) noexcept nogil
+    void best_4 "CUNPOOL_BEST_4"(...) noexcept nogil
     void noted_4 "CUNPOOL_NOTED_4"(...) noexcept nogil
     void noted_9 "CUNPOOL_NOTED_9"(...) noexcept nogil
-    void highest_half_2 "CUNPOOL_HIGHEST_HALF_2"(...) noexcept nogil
-    void highest_half_3 "CUNPOOL_HIGHEST_HALF_3"(...) noexcept nogil
+    void best_half_2 "CUNPOOL_BEST_HALF_2"(...) noexcept nogil
+    void best_half_3 "CUNPOOL_BEST_HALF_3"(...) noexcept nogil
 
 cdef enum:
     FEW_LOOKS = 4           # cells of windows whose maxima alone are found across channels, of some integers,
@@ -28,7 +29,8 @@ ctypedef void (*FillLowest)(char *into, Py_ssize_t count) noexcept nogil
 
 
 cdef struct Numbers:
-    # What depends on the kind of numbers, and not on their size alone.
+    # What depends on the kind of numbers, and not on their size alone. For minima "highest" means lowest, and "lowest"
+    # highest.
     Py_ssize_t size             # bytes of one
     Highest highest_of
     LookForOdd look_for_odd     # or NULL, where none is
@@ -36,8 +38,9 @@ cdef struct Numbers:
     bint held                   # whether `held_threes` knows them
 
 
-cdef inline void_wide highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
-    """The highest of some runs, four at a time."""
+cdef inline void_inline best_of(bint is_minimum, const char **runs, int count, plain *into,
+                                Py_ssize_t cells) noexcept nogil:
+    """The highest of some runs, or the lowest, four at a time."""
     # Copies, because the compiler has to fear that writing changes `runs`.
     cdef const plain *first = <const plain *> runs[0]
     cdef const plain *second
@@ -51,12 +54,20 @@ cdef inline void_wide highest_of(const char **runs, int count, plain *into, Py_s
         third = <const plain *> runs[i + 1] if count - i > 1 else second
         fourth = <const plain *> runs[i + 2] if count - i > 2 else second
         if count - i == 1:
-            highest_2(into, first, second, cells)
+            best_2(is_minimum, into, first, second, cells)
         elif count - i == 2:
-            highest_3(into, first, second, third, cells)
+            best_3(is_minimum, into, first, second, third, cells)
         else:
-            highest_4(into, first, second, third, fourth, cells)
+            best_4(is_minimum, into, first, second, third, fourth, cells)
         first = into
+
+
+cdef inline void_wide highest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
+    best_of(False, runs, count, into, cells)
+
+
+cdef inline void_wide lowest_of(const char **runs, int count, plain *into, Py_ssize_t cells) noexcept nogil:
+    best_of(True, runs, count, into, cells)
 
 
 cdef inline bint highest_known(bint values_alone, Py_ssize_t cells, number *_) noexcept nogil:
@@ -89,7 +100,7 @@ cdef inline void_inline highest_taps(int looks, const Taps *taps, Py_ssize_t ahe
         else:
             noted_9(into, cells, nan, v, w, x, run[0], run[1], run[2], run[3], run[4], run[5], run[6], run[7], run[8])
     elif plain is int1 or plain is item1 or plain is int4 or plain is item4:
-        highest_4(into, run[0], run[1], run[2], run[3], cells)
+        best_4(False, into, run[0], run[1], run[2], run[3], cells)
 
 
 cdef inline void_wide highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
@@ -116,8 +127,8 @@ cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     highest_each(taps, windows, next, pitch, lines, into, nan)
 
 
-cdef inline void_wide highest_of_halves(const char **runs, int count, int2 *into,
-                                        Py_ssize_t cells) noexcept nogil:
+cdef inline void_inline best_of_halves(bint is_minimum, const char **runs, int count, int2 *into,
+                                       Py_ssize_t cells) noexcept nogil:
     """The same for half precision."""
     cdef const int2 *first = <const int2 *> runs[0]
     cdef const int2 *second
@@ -129,10 +140,26 @@ cdef inline void_wide highest_of_halves(const char **runs, int count, int2 *into
         second = <const int2 *> runs[i]
         third = <const int2 *> runs[i + 1] if count - i > 1 else second
         if count - i == 1:
-            highest_half_2(into, first, second, cells)
+            best_half_2(is_minimum, into, first, second, cells)
         else:
-            highest_half_3(into, first, second, third, cells)
+            best_half_3(is_minimum, into, first, second, third, cells)
         first = into
+
+
+cdef inline void_wide highest_of_halves(const char **runs, int count, int2 *into,
+                                        Py_ssize_t cells) noexcept nogil:
+    best_of_halves(False, runs, count, into, cells)
+
+
+cdef inline void_wide lowest_of_halves(const char **runs, int count, int2 *into, Py_ssize_t cells) noexcept nogil:
+    best_of_halves(True, runs, count, into, cells)
+
+
+cdef inline void fill_highest(number *into, Py_ssize_t count) noexcept nogil:
+    """Elements of the padding of minima."""
+    cdef Py_ssize_t i
+    for i in range(count):
+        into[i] = flipped(lowest(into), flip_of(into))
 
 
 cdef inline void_wide look_for_odd(const number *row, Py_ssize_t count, bint *odd) noexcept nogil:
@@ -158,16 +185,16 @@ cdef inline void_wide look_for_odd(const number *row, Py_ssize_t count, bint *od
         odd[0] |= found_8 != 0
 
 
-cdef inline Numbers numbers_of(number *_) noexcept nogil:
+cdef inline Numbers numbers_of(bint is_minimum, number *_) noexcept nogil:
     cdef Numbers numbers
     numbers.size = sizeof(number)
     numbers.look_for_odd = NULL
-    numbers.held = number is float4
-    numbers.fill_lowest = <FillLowest> fill_lowest[number]
+    numbers.held = number is float4 and not is_minimum
+    numbers.fill_lowest = <FillLowest> fill_highest[number] if is_minimum else <FillLowest> fill_lowest[number]
     if number is half or number is bhalf:
-        numbers.highest_of = <Highest> highest_of_halves
+        numbers.highest_of = <Highest> lowest_of_halves if is_minimum else <Highest> highest_of_halves
     else:
-        numbers.highest_of = <Highest> highest_of[number]
+        numbers.highest_of = <Highest> lowest_of[number] if is_minimum else <Highest> highest_of[number]
     if number is half or number is bhalf or number is float4 or number is float8:
         numbers.look_for_odd = <LookForOdd> look_for_odd[number]
     return numbers

@@ -15,7 +15,10 @@
    Then the first maximum of a window is the first in raster order.
 
    Padding is filled with the lowest number. Where that is the maximum of a window that begins in padding, its code is
-   moved to the window's first element in the array. */
+   moved to the window's first element in the array.
+
+   Minima: the bits that `flip` has are inverted in the lattices, which reverses the order of the numbers, and in the
+   results again. NaN omitted: where a block has NaN, its padding is NaN too, and any number beats a NaN. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -31,6 +34,9 @@ enum {
     SEPARABLE_SPARE_BYTES = 128     /* behind the last lattice: a run and its codes may be read beyond it */
 };
 /* Codes of a pass over two runs: none; both still 0; those of the second still 0; any. */
+/* How elements are compared: as numbers alone; NaN beats everything; NaN is beaten by every number. The last two treat
+   zeros of 16 bits as equal. */
+enum { SEPARABLE_NUMBERS, SEPARABLE_PROPAGATE, SEPARABLE_OMIT };
 enum { SEPARABLE_VALUES, SEPARABLE_FIRST, SEPARABLE_FRESH, SEPARABLE_CODES };
 
 /* No iteration of the next loop reads what another one writes. */
@@ -78,8 +84,10 @@ typedef struct {
     ptrdiff_t row_windows;      /* results of the longest row */
     int is_single;              /* windows have a single element */
     int kind, item_bytes, lane_code_bytes, index_bytes, code_size;
-    uint64_t lowest;            /* the lowest number's bits */
+    uint64_t lowest, nan;       /* bits of padding: flipped, the lowest number; a NaN, for blocks that have one */
+    uint64_t flip;              /* bits that are inverted while elements are compared */
     int magnitude, infinity;    /* of 16-bit floats, as bits: all but the sign; infinity. 0 for integers */
+    int omits_nan;
     cunpool_decoder decoder;
     const int64_t *offsets;     /* the same as a table for larger windows; else NULL */
 } cunpool_separable;
@@ -100,6 +108,7 @@ typedef struct {
     const char *full;
     char *pooled, *indices;
     int is_padded;                      /* a window begins before the array */
+    uint64_t outside;                   /* the bits of padding */
     char *values, *codes, *other_values, *other_codes;
 } cunpool_separable_block;
 
@@ -173,6 +182,11 @@ typedef struct {
         ptrdiff_t i; \
         for (i = 0; i < count; i++) \
             ((item *) to)[i] = (item) bits; \
+    } \
+    static CUNPOOL_WIDE void cunpool_flip_##item(char *to, ptrdiff_t count, uint64_t bits) { \
+        ptrdiff_t i; \
+        for (i = 0; i < count; i++) \
+            ((item *) to)[i] ^= (item) bits; \
     }
 SEPARABLE_GATHER(item1)
 SEPARABLE_GATHER(item2)
@@ -213,6 +227,14 @@ static void cunpool_fill(int size, char *to, ptrdiff_t count, uint64_t bits) {
         cunpool_fill_item8(to, count, bits);
 }
 
+/* Invert some bits of each element. */
+static void cunpool_flip(int size, char *to, ptrdiff_t count, uint64_t bits) {
+    if (!bits)
+        return;
+    (size == 1 ? cunpool_flip_item1 : size == 2 ? cunpool_flip_item2 : size == 4 ? cunpool_flip_item4
+     : cunpool_flip_item8)(to, count, bits);
+}
+
 /* Which elements of a lattice, from position `position` on, lie in the array: from `low` to before `high`. */
 static inline void cunpool_separable_inside(const cunpool_axis *axis, ptrdiff_t position, ptrdiff_t extent,
                                             ptrdiff_t *low, ptrdiff_t *high) {
@@ -223,7 +245,7 @@ static inline void cunpool_separable_inside(const cunpool_axis *axis, ptrdiff_t 
     *high = end < *low ? *low : end < extent ? end : extent;
 }
 
-/* Copy one lattice: number `lattice[axis]` along each axis. Positions outside the array get the lowest number. */
+/* Copy one lattice: number `lattice[axis]` along each axis. Positions outside the array get `outside`. */
 static void cunpool_separable_pack_lattice(const cunpool_separable *plan, const cunpool_separable_block *block,
                                            const ptrdiff_t *lattice, char *values) {
     const int size = plan->item_bytes, *order = plan->order;
@@ -240,12 +262,12 @@ static void cunpool_separable_pack_lattice(const cunpool_separable *plan, const 
         from += (position + low[axis] * a->dealt) * a->full_bytes;
         pitch[axis] = a->dealt * a->full_bytes;
         if (low[axis] == high[axis]) {
-            cunpool_fill(size, values, block->length, plan->lowest);
+            cunpool_fill(size, values, block->length, block->outside);
             return;
         }
     }
     if (!is_whole)
-        cunpool_fill(size, values, block->length, plan->lowest);
+        cunpool_fill(size, values, block->length, block->outside);
     const int along = order[plan->outer], down = order[plan->outer - 1];
     const cunpool_rows rows = {pitch[along], pitch[down], high[along] - low[along], high[down] - low[down], plan->unit};
     for (k = 0; k < plan->outer - 1; k++)
@@ -280,36 +302,46 @@ static void cunpool_separable_pack(const cunpool_separable *plan, const cunpool_
     }
 }
 
-/* What the code of a window's first element in the array grows by along an axis. */
+/* How many taps of a window, begun at this position, lie before the array. */
 static inline ptrdiff_t cunpool_separable_skipped(const cunpool_axis *axis, ptrdiff_t position) {
-    return position < 0 ? (axis->dilation - 1 - position) / axis->dilation * axis->taps : 0;
+    return position < 0 ? (axis->dilation - 1 - position) / axis->dilation : 0;
 }
 
-/* Windows that begin in padding and have no element but the lowest number: the code of the first element. */
+/* Windows that begin in padding and have no element but the lowest number, or NaN where these are omitted, get the value
+   and the code of their first element. */
 static void cunpool_separable_leave_padding(const cunpool_separable *plan, const cunpool_separable_block *block) {
     const cunpool_axis *a = plan->axis;
     const ptrdiff_t *count = block->count, *first = block->first, *distance = block->distance;
     const int size = plan->item_bytes;
-    ptrdiff_t d, h, w, c, row, element, row_code, code;
+    ptrdiff_t at[3], skipped[3], c, i, element, code;
+    const char *from;
     uint64_t value = 0;
-    for (d = 0; d < count[0]; d++)
-        for (h = 0; h < count[1]; h++) {
-            row_code = cunpool_separable_skipped(&a[0], first[0] + d * a[0].stride)
-                       + cunpool_separable_skipped(&a[1], first[1] + h * a[1].stride);
-            row = d * a[0].step * distance[0] + h * a[1].step * distance[1];
-            for (w = 0; w < count[2]; w++) {
-                code = row_code + cunpool_separable_skipped(&a[2], first[2] + w * a[2].stride);
+    for (at[0] = 0; at[0] < count[0]; at[0]++)
+        for (at[1] = 0; at[1] < count[1]; at[1]++)
+            for (at[2] = 0; at[2] < count[2]; at[2]++) {
+                from = block->full + first[SEPARABLE_CHANNEL] * a[SEPARABLE_CHANNEL].full_bytes;
+                element = code = 0;
+                for (i = 0; i < 3; i++) {
+                    const ptrdiff_t position = first[i] + at[i] * a[i].stride;
+                    skipped[i] = cunpool_separable_skipped(&a[i], position);
+                    code += skipped[i] * a[i].taps;
+                    element += at[i] * a[i].step * distance[i];
+                    from += (position + skipped[i] * a[i].dilation) * a[i].full_bytes;
+                }
                 if (!code)
-                    break;
+                    break;  /* nor do the windows behind it in this row begin in padding */
                 for (c = 0; c < count[SEPARABLE_CHANNEL]; c++) {
-                    element = row + w * a[2].step * distance[2] + c * distance[SEPARABLE_CHANNEL];
-                    memcpy(&value, block->values + element * size, (size_t) size);
-                    if (value == plan->lowest)
-                        cunpool_fill(plan->lane_code_bytes, block->codes + element * plan->lane_code_bytes, 1,
-                                     (uint64_t) code);
+                    char *to = block->values + element * size;
+                    memcpy(&value, to, (size_t) size);
+                    if (value == block->outside) {
+                        memcpy(to, from, (size_t) size);
+                        cunpool_fill(plan->lane_code_bytes, block->codes + element * plan->lane_code_bytes,
+                                     plan->indices != NULL, (uint64_t) code);
+                    }
+                    element += distance[SEPARABLE_CHANNEL];
+                    from += a[SEPARABLE_CHANNEL].full_bytes;
                 }
             }
-        }
 }
 
 /* Indices, or window codes, of a row of results. Unsigned, because sums of unused elements may wrap. */
@@ -537,12 +569,13 @@ static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_bl
     const cunpool_separable_scratch at = cunpool_separable_layout(plan);
     const int has_wide_codes = plan->item_bytes == 1 && plan->lane_code_bytes == 2;
     const cunpool_reducer reduce = !has_wide_codes ? cunpool_reducers[plan->kind]
-                                   : plan->lowest ? cunpool_reduce_int1_wide : cunpool_reduce_item1_wide;
+                                   : plan->kind == 0 ? cunpool_reduce_int1_wide : cunpool_reduce_item1_wide;
     block->values = scratch + at.values[0], block->other_values = scratch + at.values[1];
     block->codes = scratch + at.codes[0], block->other_codes = scratch + at.codes[1];
+    block->outside = plan->lowest;
     cunpool_separable_pack(plan, block);
     reduce(plan, block);
-    if (plan->indices && block->is_padded)
+    if (block->is_padded && (plan->indices || block->outside != plan->lowest))
         cunpool_separable_leave_padding(plan, block);
     cunpool_separable_write(plan, block, scratch + at.row, (const int64_t *) (scratch + at.ramp));
 }

@@ -30,7 +30,8 @@ cdef extern from "_kernels/pooling/separable.h":
         Py_ssize_t unit, lattices, pitch, row_windows
         bint is_single
         int outer, kind, item_bytes, lane_code_bytes, index_bytes, code_size, magnitude, infinity
-        uint64_t lowest
+        uint64_t lowest, nan, flip
+        bint omits_nan
         Decoder decoder
         const int64_t *offsets
     ctypedef struct cunpool_separable_scratch:
@@ -231,6 +232,18 @@ cdef inline uint64_t lowest_bits(int kind) noexcept nogil:
     return bits[kind]
 
 
+cdef inline uint64_t flip_bits(int kind) noexcept nogil:
+    """The bits that reverse the order of the numbers when they are inverted: a float's sign, all bits of an integer."""
+    cdef uint64_t *bits = [0x8000, 0x8000, 0x80000000, <uint64_t> 1 << 63]
+    return bits[kind - 8] if kind >= 8 else <uint64_t> -1
+
+
+cdef inline uint64_t nan_bits(int kind) noexcept nogil:
+    """The bits of a NaN, or 0 where the type has none."""
+    cdef uint64_t *bits = [0, 0, 0, 0, 0, 0, 0, 0, 0x7E00, 0x7FC0, 0x7FC00000, <uint64_t> 0x7FF8 << 48]
+    return bits[kind]
+
+
 cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Separable *plan) noexcept nogil:
     """How a call is reduced axis by axis. Returns why it cannot be, or NULL.
 
@@ -243,8 +256,11 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     plan.kind, plan.item_bytes, plan.index_bytes, plan.code_size = (job.kind, <int> job.item_size, job.index_size,
                                                                    job.code_size)
     plan.is_single = elements == 1
+    plan.flip, plan.omits_nan = job.flip, job.omits_nan
     plan.lowest, plan.magnitude = lowest_bits(job.kind), 0x7FFF
     plan.infinity = <int> plan.lowest & 0x7FFF  # of 16-bit floats
+    plan.nan = nan_bits(job.kind)
+    plan.lowest = (plan.lowest ^ job.flip) & <uint64_t> -1 >> 64 - 8 * job.item_size
     least = block_elements(plan, one, &length)
     if branch_counted("a window too large for a block", least < 0 or least * job.item_size > MAX_BLOCK_BYTES):
         return "a window spans more than 4 MiB"

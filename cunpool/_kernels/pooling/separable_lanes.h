@@ -7,22 +7,28 @@
 #define LANE_IS_ODD (LANE_IS_FLOAT || LANE_IS_HALF)
 
 #if LANE_IS_HALF
-/* An integer in the order of the numbers, negative zero below positive zero; and back. */
+/* An integer in the order of the numbers, negative zero below positive zero. It is its own inverse. */
 static CUNPOOL_INLINE LANE OF(cunpool_key)(LANE x, int magnitude) { return (LANE) (x ^ ((x >> 15) & magnitude)); }
 static CUNPOOL_INLINE int OF(cunpool_is_nan)(LANE x, int infinity) { return (LANE) (x ^ (x >> 15)) > infinity; }
+/* Both zeros are 0. */
+static CUNPOOL_INLINE int OF(cunpool_is_greater)(LANE x, LANE y) {
+    return (LANE) (x - (x >> 15)) > (LANE) (y - (y >> 15));
+}
+#elif LANE_IS_FLOAT
+static CUNPOOL_INLINE int OF(cunpool_is_nan)(LANE x, int infinity) { (void) infinity; return x != x; }
+static CUNPOOL_INLINE int OF(cunpool_is_greater)(LANE x, LANE y) { return x > y; }
 #endif
 
-/* Whether something later takes the place of the best: if it is greater, or NaN. `careful` where a block has NaN, or a
-   negative zero of 16 bits. */
-static CUNPOOL_INLINE int OF(cunpool_beats)(LANE later, LANE best, int careful, int infinity) {
-    (void) careful, (void) infinity;
-#if LANE_IS_FLOAT
-    if (careful)
-        return (later > best) | (later != later);
-#elif LANE_IS_HALF
-    if (careful)    /* both zeros are 0 */
-        return (((LANE) (later - (later >> 15)) > (LANE) (best - (best >> 15))) & !OF(cunpool_is_nan)(best, infinity))
+/* Whether something later takes the place of the best. */
+static CUNPOOL_INLINE int OF(cunpool_beats)(LANE later, LANE best, int rule, int infinity) {
+    (void) rule, (void) infinity;
+#if LANE_IS_ODD
+    if (rule == SEPARABLE_PROPAGATE)
+        return (OF(cunpool_is_greater)(later, best) & !OF(cunpool_is_nan)(best, infinity))
                | OF(cunpool_is_nan)(later, infinity);
+    if (rule == SEPARABLE_OMIT)
+        return (OF(cunpool_is_greater)(later, best) | OF(cunpool_is_nan)(best, infinity))
+               & !OF(cunpool_is_nan)(later, infinity);
 #endif
     return later > best;
 }
@@ -31,13 +37,13 @@ static CUNPOOL_INLINE int OF(cunpool_beats)(LANE later, LANE best, int careful, 
    fresh. */
 static CUNPOOL_INLINE void OF(cunpool_combine)(LANE *to, LANE_CODE *to_code, const LANE *best, const LANE_CODE *code,
                                                const LANE *later, const LANE_CODE *later_code, LANE_CODE add,
-                                               ptrdiff_t count, int form, int careful, int infinity) {
+                                               ptrdiff_t count, int form, int rule, int infinity) {
     const ptrdiff_t whole = SEPARABLE_VECTOR_BYTES / (ptrdiff_t) sizeof(LANE);
     ptrdiff_t i;
     count = (count + whole - 1) / whole * whole;
     SEPARABLE_INDEPENDENT
     for (i = 0; i < count; i++) {
-        const int is_later = OF(cunpool_beats)(later[i], best[i], careful, infinity);
+        const int is_later = OF(cunpool_beats)(later[i], best[i], rule, infinity);
         if (form == SEPARABLE_CODES)
             to_code[i] = is_later ? (LANE_CODE) (later_code[i] + add) : code[i];
         else if (form == SEPARABLE_FRESH)
@@ -47,29 +53,30 @@ static CUNPOOL_INLINE void OF(cunpool_combine)(LANE *to, LANE_CODE *to_code, con
         to[i] = is_later ? later[i] : best[i];
     }
 }
-#define SEPARABLE_COMBINE(name, form, careful) \
+#define SEPARABLE_COMBINE(name, form, rule) \
     static CUNPOOL_WIDE void OF(name)(LANE *to, LANE_CODE *to_code, const LANE *best, const LANE_CODE *code, \
                                       const LANE *later, const LANE_CODE *later_code, LANE_CODE add, ptrdiff_t count, \
                                       int infinity) { \
-        OF(cunpool_combine)(to, to_code, best, code, later, later_code, add, count, form, careful, infinity); \
+        OF(cunpool_combine)(to, to_code, best, code, later, later_code, add, count, form, rule, infinity); \
     }
-SEPARABLE_COMBINE(cunpool_combine_values, SEPARABLE_VALUES, 0)
-SEPARABLE_COMBINE(cunpool_combine_first, SEPARABLE_FIRST, 0)
-SEPARABLE_COMBINE(cunpool_combine_fresh, SEPARABLE_FRESH, 0)
-SEPARABLE_COMBINE(cunpool_combine_codes, SEPARABLE_CODES, 0)
+SEPARABLE_COMBINE(cunpool_combine_values, SEPARABLE_VALUES, SEPARABLE_NUMBERS)
+SEPARABLE_COMBINE(cunpool_combine_first, SEPARABLE_FIRST, SEPARABLE_NUMBERS)
+SEPARABLE_COMBINE(cunpool_combine_fresh, SEPARABLE_FRESH, SEPARABLE_NUMBERS)
+SEPARABLE_COMBINE(cunpool_combine_codes, SEPARABLE_CODES, SEPARABLE_NUMBERS)
 #if LANE_IS_ODD
-SEPARABLE_COMBINE(cunpool_combine_values_carefully, SEPARABLE_VALUES, 1)
-SEPARABLE_COMBINE(cunpool_combine_codes_carefully, SEPARABLE_CODES, 1)
+SEPARABLE_COMBINE(cunpool_combine_values_propagating, SEPARABLE_VALUES, SEPARABLE_PROPAGATE)
+SEPARABLE_COMBINE(cunpool_combine_codes_propagating, SEPARABLE_CODES, SEPARABLE_PROPAGATE)
+SEPARABLE_COMBINE(cunpool_combine_values_omitting, SEPARABLE_VALUES, SEPARABLE_OMIT)
+SEPARABLE_COMBINE(cunpool_combine_codes_omitting, SEPARABLE_CODES, SEPARABLE_OMIT)
 
-/* Whether a run has elements that need the careful comparison. 16-bit floats become integers in order. */
-static CUNPOOL_WIDE int OF(cunpool_prepare)(LANE *x, ptrdiff_t count, int magnitude, int infinity) {
+/* Whether a run has a NaN, or a negative zero of 16 bits. */
+static CUNPOOL_WIDE int OF(cunpool_has_odd)(const LANE *x, ptrdiff_t count, int magnitude, int infinity) {
     int odd = 0;
     ptrdiff_t i;
     (void) magnitude, (void) infinity;
     for (i = 0; i < count; i++) {
 #if LANE_IS_HALF
         odd |= ((x[i] & magnitude) > infinity) | (x[i] == INT16_MIN);
-        x[i] = OF(cunpool_key)(x[i], magnitude);
 #else
         odd |= x[i] != x[i];
 #endif
@@ -77,25 +84,51 @@ static CUNPOOL_WIDE int OF(cunpool_prepare)(LANE *x, ptrdiff_t count, int magnit
     return odd;
 }
 #endif
+#if LANE_IS_HALF
+static CUNPOOL_WIDE void OF(cunpool_exchange_keys)(LANE *x, ptrdiff_t count, int magnitude) {
+    ptrdiff_t i;
+    for (i = 0; i < count; i++)
+        x[i] = OF(cunpool_key)(x[i], magnitude);
+}
+#endif
+
+/* Elements as they are compared: flipped for minima, 16-bit floats as integers. Returns the rule of comparison. */
+static int OF(cunpool_prepare)(const cunpool_separable *plan, const cunpool_separable_block *block) {
+    int is_odd = 0;
+    ptrdiff_t lattice;
+    for (lattice = 0; lattice < plan->lattices; lattice++) {
+        LANE *x = (LANE *) block->values + lattice * plan->pitch;
+#if LANE_IS_ODD
+        is_odd |= OF(cunpool_has_odd)(x, block->length, plan->magnitude, plan->infinity);
+#endif
+        cunpool_flip((int) sizeof(LANE), (char *) x, block->length, plan->flip);
+#if LANE_IS_HALF
+        OF(cunpool_exchange_keys)(x, block->length, plan->magnitude);
+#endif
+    }
+    return !is_odd ? SEPARABLE_NUMBERS : plan->omits_nan ? SEPARABLE_OMIT : SEPARABLE_PROPAGATE;
+}
 
 /* Combine element i of a run with element i + shift of another, which is later in raster order. */
 static void OF(cunpool_meet)(const cunpool_separable *plan, const cunpool_separable_block *block, ptrdiff_t to,
                              const char *best, const char *codes, ptrdiff_t later, ptrdiff_t shift, ptrdiff_t add,
-                             int form, int careful) {
+                             int form, int rule) {
     LANE *into = (LANE *) block->other_values + to * plan->pitch;
     LANE_CODE *into_codes = (LANE_CODE *) block->other_codes + to * plan->pitch;
     const LANE *values = (const LANE *) block->values + later * plan->pitch + shift;
     const LANE_CODE *later_codes = (const LANE_CODE *) block->codes + later * plan->pitch + shift;
     const ptrdiff_t count = block->length - shift;
 #if LANE_IS_ODD
-    if (careful) {
-        (form == SEPARABLE_VALUES ? OF(cunpool_combine_values_carefully) : OF(cunpool_combine_codes_carefully))(
+    if (rule != SEPARABLE_NUMBERS) {
+        (form == SEPARABLE_VALUES ? (rule == SEPARABLE_OMIT ? OF(cunpool_combine_values_omitting)
+                                     : OF(cunpool_combine_values_propagating))
+         : rule == SEPARABLE_OMIT ? OF(cunpool_combine_codes_omitting) : OF(cunpool_combine_codes_propagating))(
             into, into_codes, (const LANE *) best, (const LANE_CODE *) codes, values, later_codes, (LANE_CODE) add, count,
             plan->infinity);
         return;
     }
 #endif
-    (void) careful;
+    (void) rule;
     (form == SEPARABLE_VALUES ? OF(cunpool_combine_values) : form == SEPARABLE_FIRST ? OF(cunpool_combine_first)
      : form == SEPARABLE_FRESH ? OF(cunpool_combine_fresh) : OF(cunpool_combine_codes))(into, into_codes, (const LANE *) best, (const LANE_CODE *) codes, values, later_codes,
                                   (LANE_CODE) add, count, plan->infinity);
@@ -103,7 +136,7 @@ static void OF(cunpool_meet)(const cunpool_separable *plan, const cunpool_separa
 
 /* Reduce an axis of lattice number `to`: lattices `apart` from each other become one, in the other buffers. */
 static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool_separable_block *block, int axis,
-                                    ptrdiff_t to, ptrdiff_t apart, int form, int careful) {
+                                    ptrdiff_t to, ptrdiff_t apart, int form, int rule) {
     const cunpool_axis *a = &plan->axis[axis];
     const ptrdiff_t at = to * plan->pitch;
     const char *best = block->values + at * (ptrdiff_t) sizeof(LANE);
@@ -111,7 +144,7 @@ static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool
     ptrdiff_t tap;
     for (tap = 1; tap < a->kernel; tap++) {
         OF(cunpool_meet)(plan, block, to, best, codes, to + tap % a->lattices * apart,
-                         tap * a->dilation / a->dealt * block->distance[axis], tap * a->taps, form, careful);
+                         tap * a->dilation / a->dealt * block->distance[axis], tap * a->taps, form, rule);
         best = block->other_values + at * (ptrdiff_t) sizeof(LANE);
         codes = block->other_codes + at * (ptrdiff_t) sizeof(LANE_CODE);
         form = form == SEPARABLE_FIRST ? SEPARABLE_FRESH : form;
@@ -120,7 +153,7 @@ static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool
 
 /* Reduce an axis with one lattice: 1, 2, 4 and so on neighbours at a time, in all lattices of the other axes. */
 static void OF(cunpool_reduce_doubling)(const cunpool_separable *plan, cunpool_separable_block *block, int axis,
-                                        ptrdiff_t lattices, int form, int careful) {
+                                        ptrdiff_t lattices, int form, int rule) {
     const cunpool_axis *a = &plan->axis[axis];
     ptrdiff_t reached, shift, lattice, at;
     for (reached = 1; reached < a->kernel; reached += shift) {
@@ -129,7 +162,7 @@ static void OF(cunpool_reduce_doubling)(const cunpool_separable *plan, cunpool_s
             at = lattice * plan->pitch;
             OF(cunpool_meet)(plan, block, lattice, block->values + at * (ptrdiff_t) sizeof(LANE),
                              block->codes + at * (ptrdiff_t) sizeof(LANE_CODE), lattice,
-                             shift * a->dilation * block->distance[axis], shift * a->taps, form, careful);
+                             shift * a->dilation * block->distance[axis], shift * a->taps, form, rule);
         }
         cunpool_separable_swap(block);
         form = form == SEPARABLE_FIRST ? SEPARABLE_CODES : form;
@@ -139,13 +172,13 @@ static void OF(cunpool_reduce_doubling)(const cunpool_separable *plan, cunpool_s
 /* Reduce all axes of a block: the maxima are in lattice 0 of `values`. */
 static void OF(cunpool_reduce)(const cunpool_separable *plan, cunpool_separable_block *block) {
     ptrdiff_t lattices = plan->lattices, lattice;
-    int form = plan->indices ? SEPARABLE_FIRST : SEPARABLE_VALUES, careful = 0, last, axis;
-#if LANE_IS_ODD
-    for (lattice = 0; lattice < lattices; lattice++)
-        careful |= OF(cunpool_prepare)((LANE *) block->values + lattice * plan->pitch, block->length, plan->magnitude,
-                                       plan->infinity);
-#endif
-    if (form == SEPARABLE_FIRST && (careful || plan->is_single)) {
+    int form = plan->indices ? SEPARABLE_FIRST : SEPARABLE_VALUES, rule = OF(cunpool_prepare)(plan, block), last, axis;
+    if (rule == SEPARABLE_OMIT) {   /* the padding would win against NaN */
+        block->outside = plan->nan;
+        cunpool_separable_pack(plan, block);
+        OF(cunpool_prepare)(plan, block);
+    }
+    if (form == SEPARABLE_FIRST && (rule != SEPARABLE_NUMBERS || plan->is_single)) {
         memset(block->codes, 0, (size_t) (lattices * plan->pitch) * sizeof(LANE_CODE));
         form = SEPARABLE_CODES;
     }
@@ -155,17 +188,18 @@ static void OF(cunpool_reduce)(const cunpool_separable *plan, cunpool_separable_
         if (a->kernel == 1)
             continue;
         if (a->doubles)
-            OF(cunpool_reduce_doubling)(plan, block, axis, lattices, form, careful);
+            OF(cunpool_reduce_doubling)(plan, block, axis, lattices, form, rule);
         else {
             for (lattice = 0; lattice < lattices; lattice++)
-                OF(cunpool_reduce_taps)(plan, block, axis, lattice, lattices, form, careful);
+                OF(cunpool_reduce_taps)(plan, block, axis, lattice, lattices, form, rule);
             cunpool_separable_swap(block);
         }
         form = form == SEPARABLE_FIRST ? SEPARABLE_CODES : form;
     }
 #if LANE_IS_HALF
-    OF(cunpool_prepare)((LANE *) block->values, block->length, plan->magnitude, plan->infinity);     /* back to bits */
+    OF(cunpool_exchange_keys)((LANE *) block->values, block->length, plan->magnitude);
 #endif
+    cunpool_flip((int) sizeof(LANE), block->values, block->length, plan->flip);
 }
 
 #undef OF
