@@ -49,12 +49,16 @@ class Windows(NamedTuple):
         One of nearest, wrap, reflect, mirror and constant for each axis.
     footprint : numpy.ndarray of bool or None
         The elements that count, with the axes of the array. None if all of them count.
+    first : int or None
+        The axis that SciPy filters first, or -1 if there is none. None if SciPy filters all axes at once, for which it
+        casts the constant to the dtype of the input.
     """
 
     before: tuple[int, ...]
     after: tuple[int, ...]
     modes: tuple[str, ...]
     footprint: Array | None
+    first: int | None
 
 
 def each(value: Any, count: int, name: str) -> list[Any]:
@@ -118,7 +122,7 @@ def extent(size: SupportsFloat, origin: SupportsIndex) -> tuple[int, int]:
 def along(ndim: int, axis: int, size: SupportsIndex, mode: str, origin: SupportsIndex) -> Windows:
     """The windows of a filter along one axis."""
     before, after = extent(operator.index(size), origin)
-    return _spread(ndim, {axis: (before, after, mode_of(mode))}, None)
+    return _spread(ndim, {axis: (before, after, mode_of(mode))})
 
 
 def windows_of(
@@ -161,7 +165,8 @@ def windows_of(
     shape = [1] * ndim
     for axis, length in zip(order, cells.shape, strict=True):
         shape[axis] = length
-    return _spread(ndim, each_axis, None if cells.all() else cells.reshape(shape))
+    windows = _spread(ndim, each_axis)
+    return windows._replace(footprint=None if cells.all() else cells.reshape(shape), first=None)
 
 
 def _rectangle(ndim: int, axes: tuple[int, ...], size: Any, mode: Modes, origin: Origins) -> Windows:
@@ -174,14 +179,15 @@ def _rectangle(ndim: int, axes: tuple[int, ...], size: Any, mode: Modes, origin:
     for axis, length, name, shift in zip(axes, sizes, modes, origins, strict=True):
         # SciPy leaves out an axis with a size of 1, whatever its origin.
         each_axis[axis] = (*extent(length, 0 if 1 <= length < 2 else shift), mode_of(name))
-    return _spread(ndim, each_axis, None)
+    return _spread(ndim, each_axis)
 
 
-def _spread(ndim: int, each_axis: dict[int, tuple[int, int, str]], footprint: Array | None) -> Windows:
-    """Windows over all axes of the array from those of the axes that are filtered."""
+def _spread(ndim: int, each_axis: dict[int, tuple[int, int, str]]) -> Windows:
+    """Windows without a footprint over all axes of the array, from those of the axes that are filtered."""
     entries = [each_axis.get(axis, (0, 0, "nearest")) for axis in range(ndim)]
     before, after, modes = (tuple(entry[part] for entry in entries) for part in range(3))
-    return Windows(before, after, modes, footprint)  # type: ignore[arg-type]
+    first = next((axis for axis, (b, a, _) in each_axis.items() if b + a > 0), -1)
+    return Windows(before, after, modes, None, first)  # type: ignore[arg-type]
 
 
 def _flat(function: str, structure: npt.ArrayLike, footprint: npt.ArrayLike | None) -> Array:

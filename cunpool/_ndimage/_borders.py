@@ -80,8 +80,6 @@ def bordered(array: Array, windows: Windows, constant: Any, is_harmless: bool, r
     else:
         inside = tuple(slice(b, size - a) for (b, a), size in zip(extents, array.shape, strict=True))
         part, places = union(array, footprint, rule)
-        if not any(map(any, sides)):
-            return part, places
         values = np.empty_like(array) if out is None else out
         values[inside] = part
         indices = None

@@ -87,9 +87,8 @@ PARTS["origin1d"] = PARTS["origin"].replace(" or sequence of int", "")
 
 def shares(function: Documented) -> Documented:
     """Replace ``{names}`` in the docstring with the shared paragraphs, those of pooling included."""
-    if function.__doc__:  # python -OO strips it
-        text = inspect.cleandoc(function.__doc__)  # a no-op in Python 3.13, which cleans docstrings
-        for name, part in PARTS.items():
-            text = text.replace(f"{{{name}}}", part)
-        function.__doc__ = text
+    text = inspect.cleandoc(function.__doc__ or "")  # python -OO strips it
+    for name, part in PARTS.items():
+        text = text.replace(f"{{{name}}}", part)
+    function.__doc__ = text
     return _docstrings.shares(function)

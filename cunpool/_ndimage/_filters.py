@@ -27,25 +27,67 @@ def filtered(input: npt.ArrayLike, windows: Windows, output: Output, cval: float
     """The result of a filter, in `output` if that is an array."""
     array = input_of(input)
     dtype, target = output_of(output, array.shape, array.dtype)
-    constant = float(cval)
-    if dtype != array.dtype and _has_constant(windows) and _of_dtype(constant, array.dtype) != constant:
-        array = _cast(array, dtype)  # the constant is rounded to the dtype of the output alone
+    native, constant = dtype.newbyteorder("="), float(cval)
+    if windows.first is None:
+        constant = float(_of_dtype(constant, array.dtype))
+    elif native != array.dtype:
+        if _has_constant(windows) and _is_lost(constant, array.dtype, native):
+            array = cast(array, native)  # the constant is cast to the dtype of the output alone
+        elif native.kind in "iu" and not (rule.has_indices or np.can_cast(array.dtype, native)):
+            array, windows = _after_one_axis(array, windows, native, constant, rule)
     out = target
     if target is None or dtype != array.dtype or not target.flags.writeable or np.may_share_memory(target, array):
         out = None
     values, indices = _extremes(array, windows, constant, rule, out)
     if target is None:
-        values = _cast(values, dtype)
-    elif values is not target:
-        with np.errstate(invalid="ignore", over="ignore"):
-            np.copyto(target, values, casting="unsafe")
+        values = cast(values, dtype)
+    else:
+        if out is None or not np.may_share_memory(values, out):  # not every way writes there
+            target[...] = cast(values, dtype)
         values = target
     return values if indices is None else MaxPoolResult(values, indices)
 
 
-def _cast(array: Array, dtype: np.dtype[Any]) -> Array:
-    with np.errstate(invalid="ignore", over="ignore"):  # as in C
+def _is_lost(constant: float, dtype: np.dtype[Any], output: np.dtype[Any]) -> bool:
+    """Whether the constant as `dtype` would not become what it is as `output`."""
+    rounded = float(_of_dtype(constant, dtype))
+    if output.kind not in "iub":
+        return rounded != constant
+    return dtype.kind in "iub" and not (np.isfinite(constant) and int(constant) == rounded)
+
+
+def _after_one_axis(
+    array: Array, windows: Windows, dtype: np.dtype[Any], constant: float, rule: Rule
+) -> tuple[Array, Windows]:
+    """The result along SciPy's first axis, as `dtype`, and the windows along the others.
+
+    SciPy casts after each axis. That counts for numbers that `dtype` cannot represent.
+    """
+    steps = []
+    for is_first in (True, False):
+        before, after = (
+            tuple(n if (axis == windows.first) is is_first else 0 for axis, n in enumerate(side))
+            for side in (windows.before, windows.after)
+        )
+        steps.append(windows._replace(before=before, after=after))
+    values, _ = _extremes(array, steps[0], constant, rule, None)
+    return cast(values, dtype), steps[1]
+
+
+def cast(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The array as C casts it to `dtype`, where a bool is an integer."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if dtype.kind == "b" and array.dtype.kind not in "iub":
+            array = np.trunc(array)
         return array.astype(dtype, copy=False)
+
+
+def _has_constant(windows: Windows) -> bool:
+    """Whether a window may contain the constant."""
+    return any(
+        mode == "constant" and before + after > 0
+        for before, after, mode in zip(windows.before, windows.after, windows.modes, strict=True)
+    )
 
 
 def _of_dtype(number: float, dtype: np.dtype[Any]) -> Any:
@@ -56,14 +98,6 @@ def _of_dtype(number: float, dtype: np.dtype[Any]) -> Any:
         if dtype.kind in "iu" and abs(number) < 2.0**63:
             return np.int64(number).astype(dtype)
         return np.float64(number).astype(dtype)
-
-
-def _has_constant(windows: Windows) -> bool:
-    """Whether a window may contain the constant."""
-    return any(
-        mode == "constant" and before + after > 0
-        for before, after, mode in zip(windows.before, windows.after, windows.modes, strict=True)
-    )
 
 
 def _extremes(array: Array, windows: Windows, constant: float, rule: Rule, out: Array | None) -> Result:
@@ -84,36 +118,23 @@ def _extremes(array: Array, windows: Windows, constant: float, rule: Rule, out: 
         return values, indices
     bits = array.view(np.uint8) if array.dtype.kind == "b" else array
     least, most = (0, 1) if array.dtype.kind == "b" else (np.iinfo(array.dtype).min, np.iinfo(array.dtype).max)
-    is_number = constant == constant and abs(constant) != np.inf
-    inside = is_number and least <= int(constant) <= most
     lowest = most if rule.is_minimum else least
-    if not has_constant or inside:
-        whole = int(constant) if inside else 0
-        is_harmless = whole == lowest and not rule.has_indices
-        out = out.view(bits.dtype) if out is not None else None
-        values, indices = _borders.bordered(bits, windows, whole, is_harmless, rule, out)
-        return values.view(array.dtype), indices
-    # Compared as doubles, the constant is beyond all integers of the dtype.
-    values, indices = _borders.bordered(bits, windows, lowest, True, rule, None)
-    values = values.view(array.dtype)
-    never_wins = constant < least if not rule.is_minimum else constant > most
-    search = rule._replace(is_minimum=False)
-    if not never_wins:
-        touched, _ = _borders.bordered(
-            np.zeros(array.shape, np.uint8), windows, 1, False, search._replace(has_indices=False), None
-        )
-        is_constant = touched == 1
-    elif windows.footprint is not None:
-        is_real, first = _borders.bordered(np.ones(array.shape, np.uint8), windows, 0, False, search, None)
-        is_constant = is_real == 0
-        if indices is not None:  # where all elements in the window are as low as the stand-in for the constant
-            np.copyto(indices, first, where=indices < 0)  # type: ignore[arg-type]
-    else:
+    is_beyond = constant != constant or not least - 1 < constant < most + 1
+    if has_constant and is_beyond:
+        values, indices = _borders.bordered(bits, windows, lowest, True, rule, None)
+        values = values.view(array.dtype)
+        if not (constant > most if rule.is_minimum else constant < least):  # then it wins wherever it is in a window
+            mask = np.zeros(array.shape, np.uint8)
+            touched, _ = _borders.bordered(mask, windows, 1, False, Rule(False, False, rule.num_threads), None)
+            values[touched == 1] = _of_dtype(constant, array.dtype)
+            if indices is not None:
+                indices[touched == 1] = -1
         return values, indices
-    values[is_constant] = _of_dtype(constant, array.dtype)
-    if indices is not None:
-        indices[is_constant] = -1
-    return values, indices
+    whole = 0 if is_beyond else int(constant)
+    is_harmless = whole == lowest and not rule.has_indices
+    out = out.view(bits.dtype) if out is not None else None
+    values, indices = _borders.bordered(bits, windows, whole, is_harmless, rule, out)
+    return values.view(array.dtype), indices
 
 
 def _among_floats(array: Array, windows: Windows, constant: float, rule: Rule, out: Array | None) -> Result:

@@ -32,17 +32,11 @@ def extreme(planes: Array, sizes: Sequence[int], pads: Pads, rule: Rule, out: Ar
     """Extremes over the last axes of `planes`, one for each of `sizes`; padding never wins."""
     window = tuple(sizes), 1, tuple(pads), 1
     into = (out, None) if rule.has_indices and out is not None else out
-    flipped = planes
-    if rule.is_minimum:
-        flipped = -planes if planes.dtype.kind not in "iub" else ~planes
-        into = None
     found: Any = pooling._max_pool(
-        len(sizes), flipped, window, False, rule.has_indices, "plane", None, into, rule.num_threads, False
-    )
-    values, indices = found if rule.has_indices else (found, None)
-    if rule.is_minimum:
-        values = -values if planes.dtype.kind not in "iub" else ~values
-    return values, indices
+        len(sizes), planes, window, False, rule.has_indices, "plane", None, into, rule.num_threads, False,
+        minimum=rule.is_minimum,
+    )  # fmt: skip
+    return found if rule.has_indices else (found, None)
 
 
 def rectangle(array: Array, sizes: Sequence[int], pads: Pads, rule: Rule, out: Array | None = None) -> Result:
@@ -129,28 +123,30 @@ def boxes(footprint: Array) -> list[Box]:
 def union(array: Array, footprint: Array, rule: Rule) -> Result:
     """Extremes of windows with a footprint, for the elements whose windows lie inside the array.
 
-    Several runs are combined one after the other. With NaN among the elements, indices are unspecified.
+    Several boxes are combined one after the other. With NaN among the elements, indices are unspecified.
     """
     shape = tuple(size - length + 1 for size, length in zip(array.shape, footprint.shape, strict=True))
     parts = list(runs(footprint)) if rule.has_indices else sorted(boxes(footprint), key=lambda box: box.size)
     results: dict[tuple[int, ...], Result] = {}
-    values: Array | None = None
-    indices: Array | None = None
-    for start, size in parts:
-        if size not in results:
-            if not rule.has_indices:
+
+    def result(box: Box) -> Result:
+        if box.size not in results:
+            if not rule.has_indices:  # then boxes of one size come one after the other
                 results.clear()
-            results[size] = rectangle(array, size, ((0, 0),) * array.ndim, rule)
-        place = tuple(slice(begin, begin + length) for begin, length in zip(start, shape, strict=True))
-        more, places = (None if part is None else part[place] for part in results[size])
-        assert more is not None
-        if values is None:
-            values, indices = more.copy(), None if places is None else places.copy()
-        elif places is None:
-            (np.minimum if rule.is_minimum else np.maximum)(values, more, out=values)
-        else:
-            is_better = more < values if rule.is_minimum else more > values
-            np.copyto(values, more, where=is_better)
-            np.copyto(indices, places, where=is_better)  # type: ignore[arg-type]
-    assert values is not None
+            results[box.size] = rectangle(array, box.size, ((0, 0),) * array.ndim, rule)
+        place = tuple(slice(begin, begin + length) for begin, length in zip(box.start, shape, strict=True))
+        values, indices = results[box.size]
+        return values[place], None if indices is None else indices[place]
+
+    first, places = result(parts[0])
+    values, indices = first.copy(), None if places is None else places.copy()
+    with np.errstate(invalid="ignore"):  # comparisons of bfloat16 with NaN
+        for box in parts[1:]:
+            more, places = result(box)
+            if indices is None:
+                (np.minimum if rule.is_minimum else np.maximum)(values, more, out=values)
+            else:
+                is_better = more < values if rule.is_minimum else more > values
+                np.copyto(values, more, where=is_better)
+                np.copyto(indices, places, where=is_better)  # type: ignore[arg-type]
     return values, indices
