@@ -31,6 +31,7 @@ array([[[0, 0, 0],
 `AdaptiveMaxUnpool1d`, `2d`, `3d`
 `MaxPoolResult`                              the result of pooling with indices: a named pair
 `convert_indices`                            indices of ONNX and TensorFlow, and window codes
+`peaks`                                      the positions of local maxima, the highest first
 `set_num_threads`, `get_num_threads`         the greatest number of threads of a call
 `set_cache_limit`, `get_cache_limit`         the limit of the memory kept for later calls
 `cache_info`, `empty_cache`                  that memory: how much there is, and how to free it
@@ -62,6 +63,7 @@ from cunpool import _threads  # noqa: F401, I001 - before OpenMP's library is lo
 from cunpool import _simd  # noqa: F401 - before the kernels: it sets where they are found
 from cunpool._explain import explain
 from cunpool._overloads import MaxPoolResult
+from cunpool._peaks import peaks
 from cunpool._threads import get_num_threads, openmp_enabled, set_num_threads
 from cunpool._warn import LayoutWarning
 from cunpool.adaptive import (
@@ -193,6 +195,7 @@ __all__ = [
     "min_unpool2d",
     "min_unpool3d",
     "openmp_enabled",
+    "peaks",
     "set_cache_limit",
     "set_num_threads",
     "take_at1d",

@@ -156,12 +156,12 @@ def items(value: npt.ArrayLike, name: str = "input", n: int = 0) -> Array:
     return array
 
 
-def numbers(array: Array) -> tuple[Array, str]:
+def numbers(array: Array, name: str = "input") -> tuple[Array, str]:
     """Return the input of a pooling in native byte order, and the kernels' name for its dtype."""
     kind = _number(array.dtype)
     if kind is None:
         raise TypeError(
-            f"input must be of integers or bool, or of float16, bfloat16, float32 or float64, got {array.dtype}"
+            f"{name} must be of integers or bool, or of float16, bfloat16, float32 or float64, got {array.dtype}"
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), kind
 

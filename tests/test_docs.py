@@ -42,7 +42,19 @@ of_the_repository = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the
 
 @pytest.mark.parametrize(
     "name",
-    ["", "._threads", ".adaptive", ".indices", ".memory", ".modules", ".ndimage", ".pooling", ".taking", ".unpooling"],
+    [
+        "",
+        "._peaks",
+        "._threads",
+        ".adaptive",
+        ".indices",
+        ".memory",
+        ".modules",
+        ".ndimage",
+        ".pooling",
+        ".taking",
+        ".unpooling",
+    ],
 )
 def test_docstring_examples(name):
     module = importlib.import_module(f"cunpool{name}")
@@ -104,7 +116,7 @@ def test_every_public_module_says_what_is_public():
         assert {getattr(module, public).__module__ for public in own} == {module.__name__}
         everything |= set(module.__all__)
     others = {"LayoutWarning", "MaxPoolResult", "__version__", "explain", "get_num_threads", "openmp_enabled"}
-    assert everything - {"CacheInfo"} | others | {"set_num_threads"} == set(cu.__all__)
+    assert everything - {"CacheInfo"} | others | {"peaks", "set_num_threads"} == set(cu.__all__)
 
 
 def test_every_filter_has_an_example_and_no_gap():

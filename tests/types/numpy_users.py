@@ -26,6 +26,9 @@ assert_type(cu.max_pool2d_backward(values, indices, y.shape, 2), NDArray[np.floa
 assert_type(cu.take_at2d(np.zeros(y.shape, np.uint16), indices), NDArray[np.uint16])
 assert_type(cu.max_pool2d([[[1, 2], [3, 4]]], 2), NDArray[Any])
 
+# Positions.
+assert_type(cu.peaks(x, 2, threshold_abs=0.5, exclude_border=(0, 1, 1), num_peaks=9), NDArray[np.int64])
+
 # Padding.
 assert_type(cu.max_pool2d(y, 3, 2, ((0, 1), (1, 0))), NDArray[np.float32])
 assert_type(cu.max_pool1d(x, 3, 2, [[0, 1]]), NDArray[np.uint8])
