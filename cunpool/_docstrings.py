@@ -37,6 +37,17 @@ nan_policy : {"propagate", "omit"}
     "dilation": """\
 dilation : int or sequence of int
     Step from one element of a window to the next. The default size and the meaning of window codes depend on it.""",
+    "background": """\
+fill_value : scalar, optional
+    The element to store where no index points, in place of zero. The dtype of `input` must be able to represent it.
+    Floats are rounded to that dtype, but must not overflow.
+onto : array_like, optional
+    Array of the dtype, N and C of `input`. The result is a copy of it in which the maxima are stored. It sets the size
+    and the memory layout of the result, so that `output_size` and `fill_value` are refused. With ``out=onto`` nothing
+    is copied; then an `IndexError` leaves some of the maxima stored.""",
+    "onto_gradient": """\
+onto : bool
+    Whether to return the gradient with respect to `onto` too: `grad_output`, with zeros at the indices.""",
     "num_threads": """\
 num_threads : int, optional
     Number of threads for this call, which uses no more than it has tasks. With None, the call uses fewer where more

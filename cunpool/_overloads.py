@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cunpool._arrays import Array
+from cunpool._background import FillValue
 from cunpool._geometry import IndexFormat, NanPolicy, OutputSize, Padding, Size
 
 if TYPE_CHECKING:
@@ -215,6 +216,8 @@ class MaxUnpool(Protocol):
         *,
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -230,6 +233,8 @@ class MaxUnpool(Protocol):
         *,
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -249,6 +254,7 @@ class MaxUnpoolBackward(Protocol):
         *,
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
+        onto: Literal[False] = False,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -263,9 +269,40 @@ class MaxUnpoolBackward(Protocol):
         *,
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
+        onto: Literal[False] = False,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        grad_output: npt.NDArray[Element],
+        indices: npt.ArrayLike,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Padding = 0,
+        *,
+        dilation: Size = 1,
+        index_format: IndexFormat = "plane",
+        onto: Literal[True],
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> tuple[npt.NDArray[Element], npt.NDArray[Element]]: ...
+    @overload
+    def __call__(
+        self,
+        grad_output: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Padding = 0,
+        *,
+        dilation: Size = 1,
+        index_format: IndexFormat = "plane",
+        onto: Literal[True],
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> tuple[Array, Array]: ...
 
 
 class MaxPoolBackward(Protocol):
@@ -426,8 +463,10 @@ class AdaptiveMaxUnpool(Protocol):
         self,
         input: npt.NDArray[Element],
         indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex],
+        output_size: Sequence[SupportsIndex] | None = None,
         *,
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -436,8 +475,10 @@ class AdaptiveMaxUnpool(Protocol):
         self,
         input: npt.ArrayLike,
         indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex],
+        output_size: Sequence[SupportsIndex] | None = None,
         *,
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -477,6 +518,7 @@ class AdaptiveMaxUnpoolBackward(Protocol):
         grad_output: npt.NDArray[Element],
         indices: npt.ArrayLike,
         *,
+        onto: Literal[False] = False,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -486,9 +528,30 @@ class AdaptiveMaxUnpoolBackward(Protocol):
         grad_output: npt.ArrayLike,
         indices: npt.ArrayLike,
         *,
+        onto: Literal[False] = False,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        grad_output: npt.NDArray[Element],
+        indices: npt.ArrayLike,
+        *,
+        onto: Literal[True],
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> tuple[npt.NDArray[Element], npt.NDArray[Element]]: ...
+    @overload
+    def __call__(
+        self,
+        grad_output: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        *,
+        onto: Literal[True],
+        out: Pair | None = None,
+        num_threads: int | None = None,
+    ) -> tuple[Array, Array]: ...
 
 
 # Each of these returns `function` itself, with that signature for type checkers.

@@ -9,8 +9,9 @@ from typing import SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _geometry, _threads
+from cunpool import _arrays, _background, _geometry, _threads
 from cunpool._arrays import Array
+from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import OutputSize
 from cunpool._kernels import backward as _backward
@@ -103,13 +104,17 @@ def _scattered(
     names: tuple[str, str],
     out: Array | None,
     num_threads: int | None,
+    background: Array | None = None,
 ) -> Array:
-    """Zeros of `shape` with `values` stored, or added, at the indices. Errors use `names` for `values` and the size."""
+    """The `background`, or zeros, of `shape`, with `values` stored, or added, at the indices.
+
+    Errors use `names` for `values` and the size.
+    """
     sizes = _geometry.adaptive_sizes(n, shape[-n:], values.shape[-n:])
     places = _places_of(indices, values, names[0])
-    result = _arrays.result_for(out, values, shape, values.dtype, values, indices)
+    result = _background.result_for(out, background, values, shape, indices)
     threads = _threads.threads_for(math.prod(shape) * values.itemsize, num_threads)
-    if not _unpool.unpool(values, places, result, sizes, n, kind, False, threads):
+    if not _unpool.unpool(values, places, result, sizes, n, kind, False, threads, background):
         raise _arrays.bad_index(indices, shape[-n:], f"; {names[1]} has to be the shape of what was pooled")
     return result
 
@@ -149,31 +154,54 @@ def _max_unpool(
     n: int,
     input: npt.ArrayLike,
     indices: npt.ArrayLike,
-    output_size: Sequence[SupportsIndex],
+    output_size: Sequence[SupportsIndex] | None,
+    fill_value: FillValue | None,
+    onto: npt.ArrayLike | None,
     out: Array | None,
     num_threads: int | None,
 ) -> Array:
     """Adaptive unpooling over `n` spatial axes."""
     values = _arrays.items(input, "input", n)
-    shape = _geometry.adaptive_full(n, values.shape, _geometry.entries("output_size", output_size), "output_size")
-    kind, names = ITEM_KINDS[values.itemsize], ("input", "output_size")
-    return _arrays.delivered(_scattered(n, values, indices, shape, kind, names, out, num_threads), out)
+    background: Array | None = None
+    name = "output_size" if onto is None else "onto"
+    if onto is not None:
+        background = _background.onto_array(onto, values, output_size, fill_value)
+        shape = _geometry.adaptive_full(n, values.shape, background.shape, "the shape of onto")
+        _background.check_shape(background, shape)
+    elif output_size is None:
+        raise TypeError(f"adaptive_max_unpool{n}d needs output_size, the shape of what was pooled, or onto")
+    else:
+        shape = _geometry.adaptive_full(n, values.shape, _geometry.entries("output_size", output_size), "output_size")
+        background = None if fill_value is None else _background.filled(fill_value, values.dtype)
+    kind, names = ITEM_KINDS[values.itemsize], ("input", name)
+    return _arrays.delivered(_scattered(n, values, indices, shape, kind, names, out, num_threads, background), out)
 
 
 def _max_unpool_backward(
-    n: int, grad_output: npt.ArrayLike, indices: npt.ArrayLike, out: Array | None, num_threads: int | None
-) -> Array:
-    """The gradient of adaptive unpooling over `n` spatial axes."""
+    n: int,
+    grad_output: npt.ArrayLike,
+    indices: npt.ArrayLike,
+    onto: bool,
+    out: Array | Pair | None,
+    num_threads: int | None,
+) -> Array | tuple[Array, Array]:
+    """The gradient of adaptive unpooling over `n` spatial axes, and with `onto` that for the array unpooled onto."""
     full = _arrays.items(grad_output, "grad_output", n)
+    into, beside = _background.pair_of(out, _geometry.flag("onto", onto))
     given = _arrays.array_of(indices, "indices")
     _geometry.check_lead(n, given.shape, full.shape)
     places = _places_of(given, given, "indices")
     sizes = _geometry.adaptive_sizes(n, full.shape[-n:], given.shape[-n:])
-    result = _arrays.result_for(out, full, given.shape, full.dtype, full, given)
+    result = _arrays.result_for(into, full, given.shape, full.dtype, full, given)
+    rest = _background.gradient_into(beside, full, given, into) if onto else None
     threads = _threads.threads_for(full.nbytes, num_threads)
-    if not _backward.unpool_backward(full, places, result, sizes, n, ITEM_KINDS[full.itemsize], False, threads):
+    kind = ITEM_KINDS[full.itemsize]
+    if not _backward.unpool_backward(full, places, result, sizes, n, kind, False, threads):
         raise _arrays.bad_index(given, full.shape[-n:], "", where="grad_output")
-    return _arrays.delivered(result, out)
+    if rest is None:
+        return _arrays.delivered(result, into)
+    _background.zero_at(places, full, rest, sizes, n, kind, False, threads)
+    return _arrays.delivered(result, into), _arrays.delivered(rest, beside)
 
 
 @typed_adaptive_pool
@@ -307,8 +335,10 @@ def adaptive_max_pool3d(
 def adaptive_max_unpool1d(
     input: npt.ArrayLike,
     indices: npt.ArrayLike,
-    output_size: Sequence[SupportsIndex],
+    output_size: Sequence[SupportsIndex] | None = None,
     *,
+    fill_value: FillValue | None = None,
+    onto: npt.ArrayLike | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -322,7 +352,7 @@ def adaptive_max_unpool1d(
     >>> cu.adaptive_max_unpool1d(np.array([[4, 5]]), np.array([[2, 4]]), (5,))
     array([[0, 0, 4, 0, 5]])
     """
-    return _max_unpool(1, input, indices, output_size, out, num_threads)
+    return _max_unpool(1, input, indices, output_size, fill_value, onto, out, num_threads)
 
 
 @typed_adaptive_unpool
@@ -330,8 +360,10 @@ def adaptive_max_unpool1d(
 def adaptive_max_unpool2d(
     input: npt.ArrayLike,
     indices: npt.ArrayLike,
-    output_size: Sequence[SupportsIndex],
+    output_size: Sequence[SupportsIndex] | None = None,
     *,
+    fill_value: FillValue | None = None,
+    onto: npt.ArrayLike | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -346,15 +378,16 @@ def adaptive_max_unpool2d(
         several duplicates in raster order wins.
     output_size : sequence of int
         The spatial sizes of the pooling's input, or its whole shape, ``x.shape``. N and C are ignored. Any size is
-        allowed.
+        allowed. It is required unless `onto` is given.
+    {background}
     {out}
     {num_threads}
 
     Returns
     -------
     numpy.ndarray
-        Array with the dtype and the memory layout of `input`, or `out` if that was given. The bits of elements are
-        unchanged.
+        Array with the dtype and the memory layout of `input` or `onto`, or `out` if that was given. The bits of
+        elements are unchanged.
 
     Raises
     ------
@@ -379,7 +412,7 @@ def adaptive_max_unpool2d(
     array([[[0, 0, 0, 0, 0],
             [4, 0, 0, 7, 0]]])
     """
-    return _max_unpool(2, input, indices, output_size, out, num_threads)
+    return _max_unpool(2, input, indices, output_size, fill_value, onto, out, num_threads)
 
 
 @typed_adaptive_unpool
@@ -387,8 +420,10 @@ def adaptive_max_unpool2d(
 def adaptive_max_unpool3d(
     input: npt.ArrayLike,
     indices: npt.ArrayLike,
-    output_size: Sequence[SupportsIndex],
+    output_size: Sequence[SupportsIndex] | None = None,
     *,
+    fill_value: FillValue | None = None,
+    onto: npt.ArrayLike | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -402,7 +437,7 @@ def adaptive_max_unpool3d(
     >>> cu.adaptive_max_unpool3d(np.array([[[[7]]]]), np.array([[[[7]]]]), (2, 2, 2)).ravel()
     array([0, 0, 0, 0, 0, 0, 0, 7])
     """
-    return _max_unpool(3, input, indices, output_size, out, num_threads)
+    return _max_unpool(3, input, indices, output_size, fill_value, onto, out, num_threads)
 
 
 @typed_adaptive_pool_backward
@@ -507,9 +542,10 @@ def adaptive_max_unpool1d_backward(
     grad_output: npt.ArrayLike,
     indices: npt.ArrayLike,
     *,
-    out: Array | None = None,
+    onto: bool = False,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Return the gradient of `adaptive_max_unpool1d` with respect to its input; see `adaptive_max_unpool2d_backward`.
 
     Examples
@@ -518,7 +554,7 @@ def adaptive_max_unpool1d_backward(
     >>> cu.adaptive_max_unpool1d_backward(np.array([[1.0, 2, 3]]), np.array([[1, 2]]))
     array([[2., 3.]])
     """
-    return _max_unpool_backward(1, grad_output, indices, out, num_threads)
+    return _max_unpool_backward(1, grad_output, indices, onto, out, num_threads)
 
 
 @typed_adaptive_unpool_backward
@@ -527,10 +563,11 @@ def adaptive_max_unpool2d_backward(
     grad_output: npt.ArrayLike,
     indices: npt.ArrayLike,
     *,
-    out: Array | None = None,
+    onto: bool = False,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Array:
-    """Return the gradient of `adaptive_max_unpool2d` with respect to its input.
+) -> Array | tuple[Array, Array]:
+    """Return the gradient of `adaptive_max_unpool2d` with respect to its input, and to the array that it unpools onto.
 
     Parameters
     ----------
@@ -539,14 +576,18 @@ def adaptive_max_unpool2d_backward(
         `max_unpool2d`, because elements are only moved.
     indices : array_like of integers
         The indices of the unpooling.
-    {out}
+    {onto_gradient}
+    out : numpy.ndarray, or with `onto` a tuple of two, optional
+        As for `max_unpool2d_backward`.
     {num_threads}
 
     Returns
     -------
-    numpy.ndarray
+    grad_input : numpy.ndarray
         The elements of `grad_output` at the indices, with the shape of `indices`. Each of several duplicates receives
         the gradient, even though only the last one was stored.
+    grad_onto : numpy.ndarray
+        Only with `onto`: a copy of `grad_output` with zeros at the indices.
 
     Raises
     ------
@@ -558,8 +599,11 @@ def adaptive_max_unpool2d_backward(
     >>> import numpy as np, cunpool as cu
     >>> cu.adaptive_max_unpool2d_backward(np.arange(10.0).reshape(1, 2, 5), np.array([[[5, 8]]]))
     array([[[5., 8.]]])
+    >>> cu.adaptive_max_unpool2d_backward(np.ones((1, 2, 3)), np.array([[[5, 2]]]), onto=True)[1]
+    array([[[1., 1., 0.],
+            [1., 1., 0.]]])
     """
-    return _max_unpool_backward(2, grad_output, indices, out, num_threads)
+    return _max_unpool_backward(2, grad_output, indices, onto, out, num_threads)
 
 
 @typed_adaptive_unpool_backward
@@ -568,9 +612,10 @@ def adaptive_max_unpool3d_backward(
     grad_output: npt.ArrayLike,
     indices: npt.ArrayLike,
     *,
-    out: Array | None = None,
+    onto: bool = False,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Return the gradient of `adaptive_max_unpool3d` with respect to its input; see `adaptive_max_unpool2d_backward`.
 
     Examples
@@ -579,7 +624,7 @@ def adaptive_max_unpool3d_backward(
     >>> cu.adaptive_max_unpool3d_backward(np.arange(8.0).reshape(1, 2, 2, 2), np.array([[[[7]]]]))
     array([[[[7.]]]])
     """
-    return _max_unpool_backward(3, grad_output, indices, out, num_threads)
+    return _max_unpool_backward(3, grad_output, indices, onto, out, num_threads)
 
 
 complete(adaptive_max_pool1d, adaptive_max_pool3d, adaptive_max_pool2d)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cunpool import _calls, _geometry, _padding, adaptive, pooling, unpooling
 from cunpool._arrays import Array
+from cunpool._background import FillValue
 from cunpool._docstrings import complete
 from cunpool._geometry import IndexFormat, NanPolicy, OutputSize, Padding, Size
 from cunpool._overloads import Element, Indices, MaxPoolResult, Pair
@@ -152,6 +153,8 @@ class _MaxUnpool:
         indices: npt.ArrayLike,
         output_size: Sequence[SupportsIndex] | None = None,
         *,
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -162,6 +165,8 @@ class _MaxUnpool:
         indices: npt.ArrayLike,
         output_size: Sequence[SupportsIndex] | None = None,
         *,
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -171,10 +176,12 @@ class _MaxUnpool:
         indices: npt.ArrayLike,
         output_size: Sequence[SupportsIndex] | None = None,
         *,
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array:
-        """Unpool `input` by `indices`."""
+        """Unpool `input` by `indices`, onto zeros, `fill_value` or the array `onto`."""
         return type(self)._function(
             input,
             indices,
@@ -184,6 +191,8 @@ class _MaxUnpool:
             output_size,
             dilation=self.dilation,
             index_format=self.index_format,
+            fill_value=fill_value,
+            onto=onto,
             out=out,
             num_threads=num_threads,
         )
@@ -266,8 +275,10 @@ class _AdaptiveMaxUnpool:
         self,
         input: npt.NDArray[Element],
         indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex],
+        output_size: Sequence[SupportsIndex] | None = None,
         *,
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -276,8 +287,10 @@ class _AdaptiveMaxUnpool:
         self,
         input: npt.ArrayLike,
         indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex],
+        output_size: Sequence[SupportsIndex] | None = None,
         *,
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -285,13 +298,17 @@ class _AdaptiveMaxUnpool:
         self,
         input: npt.ArrayLike,
         indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex],
+        output_size: Sequence[SupportsIndex] | None = None,
         *,
+        fill_value: FillValue | None = None,
+        onto: npt.ArrayLike | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array:
-        """Unpool `input` by `indices`."""
-        return type(self)._function(input, indices, output_size, out=out, num_threads=num_threads)
+        """Unpool `input` by `indices`, onto zeros, `fill_value` or the array `onto`."""
+        return type(self)._function(
+            input, indices, output_size, fill_value=fill_value, onto=onto, out=out, num_threads=num_threads
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

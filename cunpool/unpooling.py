@@ -8,13 +8,14 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _arrays, _calls, _diagnostics, _geometry, _threads
+from cunpool import _arrays, _background, _calls, _diagnostics, _geometry, _threads
 from cunpool._arrays import Array
+from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, Padding, Size, Window
 from cunpool._kernels import backward as _backward
 from cunpool._kernels import unpool as _unpool
-from cunpool._overloads import typed_unpool, typed_unpool_backward
+from cunpool._overloads import Pair, typed_unpool, typed_unpool_backward
 
 __all__ = [
     "max_unpool1d",
@@ -38,40 +39,50 @@ def _max_unpool(
     index_format: str,
     out: Array | None,
     num_threads: int | None,
+    fill_value: FillValue | None = None,
+    onto: npt.ArrayLike | None = None,
 ) -> Array:
     """Unpooling over `n` spatial axes."""
     values = _arrays.items(input, "input", n)
     codes = index_format != "plane" and _geometry.is_window(index_format)
+    background = asked = None
+    name = "output_size" if onto is None else "the spatial size of onto"
+    if onto is not None:
+        background = _background.onto_array(onto, values, output_size, fill_value)
+        asked = background.shape
     try:
-        shape, count, sizes = _geometry.unpooling(
-            n,
-            values.shape,
-            *_geometry.window(*window),
-            None if output_size is None else _geometry.entries("output_size", output_size),
-        )
+        if output_size is not None:
+            asked = _geometry.entries("output_size", output_size)
+        shape, count, sizes = _geometry.unpooling(n, values.shape, *_geometry.window(*window), asked, name)
         places = places_of(indices, values.shape, codes, n, sizes, "input")
     except (TypeError, ValueError) as error:
         better = _better_error(error, n, input, indices, values, window)
         if better is error:
             raise
         raise better from None
-    if out is None:  # a short cut for small calls
+    if background is not None:
+        _background.check_shape(background, shape)
+    elif fill_value is not None:
+        background = _background.filled(fill_value, values.dtype)
+    if out is None and onto is None:  # a short cut for small calls
         result = _arrays.new(values, shape, values.dtype)
     else:
-        result = _arrays.result_for(out, values, shape, values.dtype, values, indices)
+        result = _background.result_for(out, background, values, shape, indices)
     item_size = values.itemsize
     work = count * item_size
     small = num_threads is None and work < _threads.GRAIN
     threads = 1 if small else _threads.threads_for(work, num_threads)
-    ways = _unpool.unpool(values, places, result, sizes, n, ITEM_KINDS[item_size], codes, threads)
+    ways = _unpool.unpool(values, places, result, sizes, n, ITEM_KINDS[item_size], codes, threads, background)
     if not ways:
         if codes:
             raise _arrays.bad_code(indices, n, sizes)
         raise _arrays.bad_index(
-            indices, shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "output_size", window)
+            indices,
+            shape[-n:],
+            _diagnostics.for_a_bad_index(places, n, sizes, "output_size" if onto is None else "onto", window),
         )
     if ways & _STRAYED and not codes:
-        is_size_free = output_size is None and _diagnostics.has_even_padding(window)
+        is_size_free = asked is None and _diagnostics.has_even_padding(window)
         _diagnostics.strayed(_arrays.array_of(indices, "indices"), places, n, sizes, is_size_free)
     return result if out is None else _arrays.delivered(result, out)
 
@@ -114,27 +125,34 @@ def _max_unpool_backward(
     indices: npt.ArrayLike,
     window: Window,
     index_format: str,
-    out: Array | None,
+    onto: bool,
+    out: Array | Pair | None,
     num_threads: int | None,
-) -> Array:
-    """The gradient of unpooling over `n` spatial axes."""
+) -> Array | tuple[Array, Array]:
+    """The gradient of unpooling over `n` spatial axes, and with `onto` that for the array unpooled onto."""
     if window[0] is _calls.MISSING or _calls.is_size(indices):
         raise _calls.without_kernel_size(f"max_unpool{n}d_backward", grad_output, indices)
     full = _arrays.items(grad_output, "grad_output", n)
     codes = _geometry.is_window(index_format)
+    into, beside = _background.pair_of(out, _geometry.flag("onto", onto))
     given = _arrays.array_of(indices, "indices")
     shape = given.shape
     _, _, sizes = _geometry.unpooled_to(n, shape, full.shape, _geometry.window(*window))
     places = places_of(given, shape, codes, n, sizes, "indices")
-    result = _arrays.result_for(out, full, shape, full.dtype, full, given)
+    result = _arrays.result_for(into, full, shape, full.dtype, full, given)
+    rest = _background.gradient_into(beside, full, given, into) if onto else None
     threads = _threads.threads_for(full.nbytes, num_threads)
-    if not _backward.unpool_backward(full, places, result, sizes, n, ITEM_KINDS[full.itemsize], codes, threads):
+    kind = ITEM_KINDS[full.itemsize]
+    if not _backward.unpool_backward(full, places, result, sizes, n, kind, codes, threads):
         if codes:
             raise _arrays.bad_code(given, n, sizes)
         raise _arrays.bad_index(
             given, full.shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "grad_output", window)
         )
-    return _arrays.delivered(result, out)
+    if rest is None:
+        return _arrays.delivered(result, into)
+    _background.zero_at(places, full, rest, sizes, n, kind, codes, threads)
+    return _arrays.delivered(result, into), _arrays.delivered(rest, beside)
 
 
 @typed_unpool
@@ -149,6 +167,8 @@ def max_unpool1d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    fill_value: FillValue | None = None,
+    onto: npt.ArrayLike | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -167,7 +187,7 @@ def max_unpool1d(
     array([[[0., 2., 0., 4., 0., 6., 0., 8., 0.]]])
     """
     window = kernel_size, stride, padding, dilation
-    return _max_unpool(1, input, indices, window, output_size, index_format, out, num_threads)
+    return _max_unpool(1, input, indices, window, output_size, index_format, out, num_threads, fill_value, onto)
 
 
 @typed_unpool
@@ -182,6 +202,8 @@ def max_unpool2d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    fill_value: FillValue | None = None,
+    onto: npt.ArrayLike | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -205,14 +227,15 @@ def max_unpool2d(
         be ``size``.
     {dilation}
     {index_format}
+    {background}
     {out}
     {num_threads}
 
     Returns
     -------
     numpy.ndarray
-        Array with the dtype and the memory layout of `input`, or `out` if that was given. The bits of elements are
-        unchanged.
+        Array with the dtype and the memory layout of `input` or `onto`, or `out` if that was given. The bits of
+        elements are unchanged.
 
     Raises
     ------
@@ -220,9 +243,11 @@ def max_unpool2d(
         If an index is negative or past the end of its plane, or a window code names no element of the plane. The
         message names the first one.
     TypeError
-        If the dtype of `input` or `indices` is of the wrong kind, or `out` has another dtype.
+        If the dtype of `input` or `indices` is of the wrong kind, or `onto` or `out` has another dtype. If `fill_value`
+        is no element of such a dtype.
     ValueError
-        If shapes or sizes do not fit, or `out` cannot be written.
+        If shapes or sizes do not fit, or `out` cannot be written. If `fill_value` has no representation in the dtype of
+        `input`, or is given together with `onto`.
     ValueError, OverflowError, MemoryError
         If the result is too large: NumPy's own errors, or an `OverflowError` beyond 2**60 elements along an axis.
 
@@ -258,9 +283,14 @@ def max_unpool2d(
              [ 0.,  6.,  0.,  8.],
              [ 0.,  0.,  0.,  0.],
              [ 0., 14.,  0., 16.]]]])
+    >>> cu.max_unpool2d(-y, indices, 2, onto=x)
+    array([[[[  1.,   2.,   3.,   4.],
+             [  5.,  -6.,   7.,  -8.],
+             [  9.,  10.,  11.,  12.],
+             [ 13., -14.,  15., -16.]]]])
     """
     window = kernel_size, stride, padding, dilation
-    return _max_unpool(2, input, indices, window, output_size, index_format, out, num_threads)
+    return _max_unpool(2, input, indices, window, output_size, index_format, out, num_threads, fill_value, onto)
 
 
 @typed_unpool
@@ -275,6 +305,8 @@ def max_unpool3d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    fill_value: FillValue | None = None,
+    onto: npt.ArrayLike | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -291,7 +323,7 @@ def max_unpool3d(
     (20, 16, 51, 33, 15)
     """
     window = kernel_size, stride, padding, dilation
-    return _max_unpool(3, input, indices, window, output_size, index_format, out, num_threads)
+    return _max_unpool(3, input, indices, window, output_size, index_format, out, num_threads, fill_value, onto)
 
 
 @typed_unpool_backward
@@ -305,9 +337,10 @@ def max_unpool1d_backward(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
-    out: Array | None = None,
+    onto: bool = False,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Return the gradient of `max_unpool1d` with respect to its input; see `max_unpool2d_backward`.
 
     Examples
@@ -317,7 +350,7 @@ def max_unpool1d_backward(
     array([[2., 3.]])
     """
     window = kernel_size, stride, padding, dilation
-    return _max_unpool_backward(1, grad_output, indices, window, index_format, out, num_threads)
+    return _max_unpool_backward(1, grad_output, indices, window, index_format, onto, out, num_threads)
 
 
 @typed_unpool_backward
@@ -331,10 +364,11 @@ def max_unpool2d_backward(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
-    out: Array | None = None,
+    onto: bool = False,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Array:
-    """Return the gradient of `max_unpool2d` with respect to its input.
+) -> Array | tuple[Array, Array]:
+    """Return the gradient of `max_unpool2d` with respect to its input, and to the array that it unpools onto.
 
     Parameters
     ----------
@@ -346,14 +380,19 @@ def max_unpool2d_backward(
     {window}
     {dilation}
     {index_format}
-    {out}
+    {onto_gradient}
+    out : numpy.ndarray, or with `onto` a tuple of two, optional
+        Array for the result, with its shape and dtype, and any strides. In a tuple, None stands for a new array, and
+        the second entry may be `grad_output` itself. After an error the contents are unspecified.
     {num_threads}
 
     Returns
     -------
-    numpy.ndarray
+    grad_input : numpy.ndarray
         The elements of `grad_output` at the indices, with the shape of `indices`. As in PyTorch, each of several
         duplicates receives the gradient, even though only the last one was stored.
+    grad_onto : numpy.ndarray
+        Only with `onto`: a copy of `grad_output` with zeros at the indices.
 
     Raises
     ------
@@ -375,9 +414,14 @@ def max_unpool2d_backward(
     >>> cu.max_unpool2d_backward(grad_output, np.array([[[5, 7], [13, 15]]]), 2)
     array([[[ 5.,  7.],
             [13., 15.]]])
+    >>> cu.max_unpool2d_backward(grad_output, np.array([[[5, 7], [13, 15]]]), 2, onto=True)[1]
+    array([[[ 0.,  1.,  2.,  3.],
+            [ 4.,  0.,  6.,  0.],
+            [ 8.,  9., 10., 11.],
+            [12.,  0., 14.,  0.]]])
     """
     window = kernel_size, stride, padding, dilation
-    return _max_unpool_backward(2, grad_output, indices, window, index_format, out, num_threads)
+    return _max_unpool_backward(2, grad_output, indices, window, index_format, onto, out, num_threads)
 
 
 @typed_unpool_backward
@@ -391,9 +435,10 @@ def max_unpool3d_backward(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
-    out: Array | None = None,
+    onto: bool = False,
+    out: Array | Pair | None = None,
     num_threads: int | None = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Return the gradient of `max_unpool3d` with respect to its input; see `max_unpool2d_backward`.
 
     Examples
@@ -403,7 +448,7 @@ def max_unpool3d_backward(
     array([[[[6.]]]])
     """
     window = kernel_size, stride, padding, dilation
-    return _max_unpool_backward(3, grad_output, indices, window, index_format, out, num_threads)
+    return _max_unpool_backward(3, grad_output, indices, window, index_format, onto, out, num_threads)
 
 
 _calls.told_if_missing(max_unpool1d, max_unpool2d, max_unpool3d)

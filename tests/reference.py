@@ -140,10 +140,12 @@ def default_size(pooled, n, kernel_size, stride=None, padding=0, dilation=1):
     )
 
 
-def max_unpool(values, indices, n, full):
-    """One value after the other; the last one to come to a place stays."""
+def max_unpool(values, indices, n, full, onto=None):
+    """One value after the other; the last one to come to a place stays. Elsewhere are zeros, or elements of `onto`."""
     raw = np.dtype((np.void, values.dtype.itemsize))  # a scalar of some dtypes (longdouble) does not keep all bits
     result = np.zeros((int(np.prod(values.shape[:-n])), int(np.prod(full))), raw)
+    if onto is not None:
+        result[...] = np.ascontiguousarray(onto).view(raw).reshape(result.shape)
     for plane, (row, places) in enumerate(zip(planes(values, n).view(raw), planes(indices, n), strict=True)):
         for value, place in zip(row.ravel(), places.ravel(), strict=True):
             if not 0 <= int(place) < result.shape[1]:

@@ -54,6 +54,8 @@ WRONG: dict[str, list[Any]] = {
     "input": ARRAY,
     "grad_output": [*ARRAY, X.astype(complex).astype(object)],
     "indices": [*ARRAY, INDICES[:, :1], INDICES[0], INDICES + 0.5, INDICES > 3, INDICES + 100, -INDICES - 1],
+    "fill_value": ["abc", b"1", [1.0], np.zeros(1), object(), {}, 10**400, 1j],
+    "onto": [*[wrong for wrong in ARRAY if wrong is not None], 5, X[:, :1], X.astype("f4"), X[0]],
     "out": [
         "abc",
         X.tolist(),

@@ -113,7 +113,9 @@ def check(function, overloads: list[dict]) -> None:
 @pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=[name for name, _ in PROTOCOLS])
 def test_what_type_checkers_are_told_are_the_functions_parameters(name, protocol):
     overloads = overloads_of(protocol)
-    assert len(overloads) == (7 if protocol in (_overloads.MaxPool, _overloads.AdaptiveMaxPool) else 2)
+    count = {_overloads.MaxPool: 7, _overloads.AdaptiveMaxPool: 7}
+    count |= {_overloads.MaxUnpoolBackward: 4, _overloads.AdaptiveMaxUnpoolBackward: 4}
+    assert len(overloads) == count.get(protocol, 2)
     check(getattr(cu, name), overloads)
 
 

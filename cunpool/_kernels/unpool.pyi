@@ -21,5 +21,6 @@ def unpool(
     kind: int,
     codes: bool,
     threads: int,
+    background: NDArray[Any] | None = None,
 ) -> int: ...
 def conditions() -> dict[str, tuple[int, int]]: ...

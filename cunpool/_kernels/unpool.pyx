@@ -2,9 +2,10 @@
 
 Unpooling moves bits, so that an element type is a size. Valid arguments are required, but every index is checked.
 
-Scatter zeroes the output and stores each value where its index points. Fill, for adjacent windows, writes the output in
-the order of memory: each element is its window's value if the index names it. That needs no zeroing and vectorises. An
-index outside its own window is scattered after all. `METHODS` is the table of methods, in order.
+Scatter zeroes the output, or gives it another background, and stores each value where its index points. Fill, for
+adjacent windows, writes the output in the order of memory: each element is its window's value if the index names it.
+That needs no zeroing and vectorises. An index outside its own window is scattered after all. `METHODS` is the table of
+methods, in order.
 """
 from libc.string cimport memset
 cimport numpy as cnp
@@ -23,7 +24,8 @@ from cunpool._kernels.common.types cimport (
     bhalf, float4, float8, half, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport fill_task
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
-from cunpool._kernels.unpooling.indices cimport band_of, is_gapless, part_start, prepare_job, split_planes, zero_range
+from cunpool._kernels.unpooling.indices cimport (
+    band_of, is_gapless, lay_background, part_start, prepare_job, set_background, split_planes)
 from cunpool._kernels.unpooling.scatter cimport scatter_loops_for
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_turned, scratch_for, turn_job, Turned
 from cunpool._kernels.unpooling.walk cimport Loops, move_block, move_row, point_to, Run
@@ -51,6 +53,7 @@ cdef enum:
     STREAMED_TAKEN = 32
     BY_INDICES_TAKEN = 64
     TURNED_TAKEN = 128
+    ONTO_TAKEN = 256
 
 # What `explain` tells of a plan beside its method.
 cdef dict WAYS = {
@@ -58,6 +61,7 @@ cdef dict WAYS = {
     ALL_LANES_TAKEN: "channels are neighbours, and are stored together (unpooling/scatter.pxd: scatter_channels)",
     BY_INDICES_TAKEN: "indices of windows of 2 are compared as they are (unpooling/fill_indices.pxd)",
     TURNED_TAKEN: "planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)",
+    ONTO_TAKEN: "elements are stored onto a background other than zeros",
     STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
 }
 SCATTERED, FILLED, STRAYED, ALL_LANES, SPLIT, STREAMED, BY_INDICES, TURNED = (
@@ -101,7 +105,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
     if high <= low:
         return 0
     if zeroing:
-        zero_range(job, plane_address(&job.full, job.channels, plane), low, high, job.item_size)
+        lay_background(job, plane_address(&job.full, job.channels, plane), low, high, job.item_size)
     if element_count(g.pooled) == 0:
         return 0
     run.low, run.high, run.band, run.band_end = low, high, 0, element_count(g.full)
@@ -146,7 +150,8 @@ cdef Py_ssize_t scatter_together(const Job *job, Py_ssize_t plane, Py_ssize_t pl
     cdef Py_ssize_t size = element_count(job.g.full), outside = 0, k
     cdef CodeBlock block
     cdef Run run
-    zero_range(job, plane_address(&job.full, job.channels, plane), 0, planes * size, job.item_size)
+    if not job.in_place:
+        lay_background(job, plane_address(&job.full, job.channels, plane), 0, planes * size, job.item_size)
     run.low, run.high, run.band, run.band_end = 0, planes * size, 0, planes * size
     run.window, run.count = plane, planes
     if is_contiguous:
@@ -224,7 +229,10 @@ cdef struct Plan:
 
 cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
     """Fill serves adjacent windows, in any order of the axes."""
-    cdef const char *why = fill_why_not(job, &plan.fill_plan)
+    cdef const char *why
+    if job.in_place or job.background != NULL:
+        return "elements are stored onto a background other than zeros"
+    why = fill_why_not(job, &plan.fill_plan)
     if why == NULL:
         plan.job = job[0]  # unreached: compiled together with the next two lines
         plan.job.plan = &plan.fill_plan  # unreached: compiled together with the next line
@@ -242,7 +250,8 @@ cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
         turn_job(&plan.turned, &plan.job)
         worker = &plan.turned.inner
     plan.ways = (SCATTERED_TAKEN + SPLIT_TAKEN * (plan.job.parts_per_plane > 1)
-                 + ALL_LANES_TAKEN * (job.interleaved_planes > 1) + TURNED_TAKEN * (worker != &plan.job))
+                 + ALL_LANES_TAKEN * (job.interleaved_planes > 1) + TURNED_TAKEN * (worker != &plan.job)
+                 + ONTO_TAKEN * (job.in_place or job.background != NULL))
     if job.code_size:
         worker.decoder = &plan.decoder  # unreached: compiled together with the next line
         plan_decoder(worker, &plan.decoder)
@@ -280,8 +289,12 @@ cdef dict explained(const Job *job, const Plan *plan):
 
 
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
-           int spatial, int kind, bint codes, int threads):
-    """Fill `full`. Returns 0 if an index is outside its plane (then `full` is unspecified), else the ways."""
+           int spatial, int kind, bint codes, int threads, cnp.ndarray background=None):
+    """Fill `full`. Returns 0 if an index is outside its plane (then `full` is unspecified), else the ways.
+
+    `background` is stored where no index points, in place of zeros. It has the shape and dtype of `full`, and is `full`
+    itself or does not overlap it. Or it is one element without axes.
+    """
     cdef Job job  # unreached: a declaration
     cdef Plan plan  # unreached: a declaration
     cdef Found found  # unreached: a declaration
@@ -296,11 +309,15 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     job.threads = threads
     job.ops = &SCATTER_LOOPS[kind]
     job.wide_indices = index_size == 8
+    if background is not None:
+        set_background(&job, full, background)
     plan_caching(&job, results, inputs, threads)
     split_planes(&job, threads)  # for scatter, the fallback of all methods
     plan.method = choose_method(METHODS, &job, &plan)
     if explaining():
         raise Planned(explained(&job, &plan))
+    if job.in_place:
+        cnp.PyArray_CopyInto(full, background)
     scratch = scratch_for(&plan.job)
     if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= KEEP_GIL_MAX_BYTES:
         found = unpool_job(&plan.job, plan.ways)
@@ -313,12 +330,13 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
 
 cdef Found run_scatter(Job *job) noexcept nogil:
     """Scatter. Planes that share cache lines, as those of interleaved channels, are zeroed together before (speed)."""
-    job.zeroed = (job.raster_stride_bytes != job.interleaved_planes * job.item_size
+    job.zeroed = (not job.in_place and job.raster_stride_bytes != job.interleaved_planes * job.item_size
                   and not is_gapless(job, job.interleaved_planes * job.item_size, 1, 1)
                   and branch_counted("planes that share their cache lines",
                                      is_gapless(job, job.item_size, job.batch, job.channels)))
     if job.zeroed:
         memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * job.item_size)
+    job.zeroed |= job.in_place
     return run_tasks(scatter_task, job, job.threads)
 
 

@@ -35,6 +35,15 @@ assert_type(cu.max_pool1d(x, 3, 2, [[0, 1]]), NDArray[np.uint8])
 assert_type(cu.MaxPool2d(3, 2, "same")(y), NDArray[np.float32])
 assert_type(cu.max_unpool2d(values, indices, 3, 2, "same_lower", output_size=y.shape), NDArray[np.float32])
 
+# Onto other elements than zeros.
+assert_type(cu.max_unpool2d(values, indices, 2, fill_value=np.nan), NDArray[np.float32])
+assert_type(cu.max_unpool2d(values, indices, 2, onto=y, out=y), NDArray[np.float32])
+assert_type(cu.MaxUnpool2d(2)(values, indices, fill_value=np.float32(1)), NDArray[np.float32])
+assert_type(cu.AdaptiveMaxUnpool2d()(values, indices, onto=y), NDArray[np.float32])
+to_values, to_y = cu.max_unpool2d_backward(y, indices, 2, onto=True, out=(None, y))
+assert_type(to_values, NDArray[np.float32])
+assert_type(to_y, NDArray[np.float32])
+
 # The pair of a pooling, unpacked into an unpooling. Annotated, because pyright does not infer the dtype here.
 whole: NDArray[np.float32] = cu.max_unpool2d(*cu.max_pool2d(y, 2, return_indices=True), 2, output_size=y.shape)
 pool, unpool = cu.MaxPool2d(2, return_indices=True), cu.MaxUnpool2d(2)

@@ -42,7 +42,10 @@ cdef struct Job:
     double inv_width                # 1 divided by the row's elements; 0 where a plane has too many for exact quotients
     double inv_height               # 1 divided by a layer's rows
     Py_ssize_t cached_bytes         # the first bytes of a result that are written through the caches all the same
-    bint zeroed                     # the whole result is zero before tasks begin
+    const char *background          # what lies under the stored elements, of the same strides as `full`; NULL for zeros
+    bint is_background_one          # `background` is one element, and lies everywhere
+    bint in_place                   # `full` has its background before the call begins
+    bint zeroed                     # the whole result is zero, or has its background, before tasks begin
     bint banded                     # each index is expected in the rows of its own window
     Py_ssize_t prefetch_bytes       # distance of prefetches in the array that is read, 0 for none
     const void *ops                 # the loops for elements of this kind

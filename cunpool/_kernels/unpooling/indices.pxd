@@ -1,6 +1,6 @@
 # Indices as positions in memory, planes that are split between tasks, and the pooled rows that can name a part of one.
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport raster_stride, view_of
@@ -8,10 +8,11 @@ from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, Job
 from cunpool._kernels.common.thresholds cimport ACROSS_MIN_CHANNELS
-from cunpool._kernels.common.types cimport item2, item4, item8, void_wide
+from cunpool._kernels.common.types cimport item16, item2, item4, item8, void_wide
 
 cdef enum:
     EXACT_QUOTIENT_BITS = 50    # correctness: in double precision an integer of 50 bits differs from the same + 0.5
+    COPIED_BYTES = 1 << 16      # of a background, by one call of memcpy (speed; one large plane of bytes)
 
 
 cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full,
@@ -32,7 +33,8 @@ cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndar
                                and job.full.channel_bytes == item_size and job.pooled.channel_bytes == item_size
                                and job.indices.channel_bytes == index_size)):
         job.interleaved_planes = job.channels
-    job.banded = job.nontemporal = job.zeroed = False
+    job.banded = job.nontemporal = job.zeroed = job.in_place = False
+    job.background = NULL
     job.parts_per_plane = 1
     job.prefetch_bytes = 0
     job.index_size = <int> index_size
@@ -100,7 +102,7 @@ cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_
 
 cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
                                     Py_ssize_t size) noexcept nogil:
-    """`zero_range` where elements are not adjacent in raster order."""
+    """`lay_background` of zeros, where elements are not adjacent in raster order."""
     cdef Py_ssize_t width = job.g.full[2], elements
     if job.raster_stride_bytes:
         zero_strided(out + low * job.raster_stride_bytes, job.raster_stride_bytes, high - low, size)
@@ -114,13 +116,60 @@ cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, P
             low += elements
 
 
-cdef inline void zero_range(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high, Py_ssize_t size) noexcept nogil:
-    """Zero the elements `low` to `high` of `size` bytes, of one full plane or of all interleaved ones."""
-    size *= job.interleaved_planes
-    if low < high and job.raster_stride_bytes == size:
-        memset(out + low * size, 0, (high - low) * size)
-    elif low < high:
-        zero_elements(job, out, low, high, size)
+cdef inline void_wide repeat_element(char *out, Py_ssize_t bytes, const char *element,
+                                     Py_ssize_t size) noexcept nogil:
+    """Fill memory with one element of `size` bytes, 16 bytes at a time (speed). `pattern` is written as a whole."""
+    cdef item16 pattern
+    cdef Py_ssize_t i
+    for i in range(16 // size):
+        memcpy(<char *> &pattern + i * size, element, size)
+    for i in range(bytes // 16):
+        (<item16 *> (out + i * 16))[0] = pattern
+    memcpy(out + bytes // 16 * 16, &pattern, bytes % 16)
+
+
+cdef inline void copy_in_parts(char *to, const char *source, Py_ssize_t bytes) noexcept nogil:
+    """Copy memory to where elements are stored next. The C library would write long runs past the caches (speed)."""
+    cdef Py_ssize_t done = 0, part
+    while done < bytes:
+        part = min(bytes - done, <Py_ssize_t> COPIED_BYTES)
+        memcpy(to + done, source + done, part)
+        done += part
+
+
+cdef inline void set_background(Job *job, cnp.ndarray full, cnp.ndarray background):
+    """Plan what lies under the stored elements: an array of the shape of `full`, or one element without axes.
+
+    Tasks copy it in blocks where elements are adjacent in raster order, and an array has the strides of `full`.
+    """
+    cdef bint is_one = cnp.PyArray_NDIM(background) == 0, is_alike = not is_one
+    cdef int axis
+    for axis in range(cnp.PyArray_NDIM(background)):
+        is_alike &= (cnp.PyArray_DIM(full, axis) == 1
+                     or cnp.PyArray_STRIDE(full, axis) == cnp.PyArray_STRIDE(background, axis))
+    job.in_place = (not (is_alike or is_one) or cnp.PyArray_DATA(background) == cnp.PyArray_DATA(full)
+                    or job.raster_stride_bytes != job.interleaved_planes * job.item_size)
+    if not job.in_place:
+        job.background = <const char *> cnp.PyArray_DATA(background)
+        job.is_background_one = is_one
+
+
+cdef inline void lay_background(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
+                                Py_ssize_t size) noexcept nogil:
+    """Zero the elements `low` to `high` of `size` bytes, of one full plane or of all interleaved ones. Or give them
+    their background."""
+    cdef Py_ssize_t bytes = (high - low) * size * job.interleaved_planes
+    cdef char *start = out + low * size * job.interleaved_planes
+    if low >= high:
+        return
+    if job.raster_stride_bytes != size * job.interleaved_planes:
+        zero_elements(job, out, low, high, size * job.interleaved_planes)
+    elif job.background == NULL:
+        memset(start, 0, bytes)
+    elif job.is_background_one:
+        repeat_element(start, bytes, job.background, size)
+    else:
+        copy_in_parts(start, job.background + (start - job.full.data), bytes)
 
 
 cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,

@@ -74,7 +74,8 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     inner.raster_stride_bytes = job.item_size
     inner.interleaved_planes = inner.parts_per_plane = inner.tasks = inner.threads = 1
     inner.prefetch_bytes = 0
-    inner.banded = inner.zeroed = inner.nontemporal = False
+    inner.banded = inner.nontemporal = False
+    inner.zeroed = job.in_place
     return turned.planes <= TURNED_MAX_BYTES // plane_bytes  # else a lot is large
 
 
@@ -119,9 +120,9 @@ cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, Kerne
     inner.indices.data = next_part(&rest, indices_bytes(turned))
     copy_planes_of(job.index_size, inner.indices.data, &inner.indices,
                    plane_address(&job.indices, job.channels, plane), &job.indices, inner.channels, job.g.pooled)
-    if gathers:
+    if gathers or job.in_place:
         copy_planes_of(job.item_size, inner.full.data, &inner.full, full, &job.full, inner.channels, job.g.full)
-    else:
+    if not gathers:
         copy_planes_of(job.item_size, inner.pooled.data, &inner.pooled, values, &job.pooled, inner.channels,
                        job.g.pooled)
     kernel(&inner, 0, found, NULL, NULL)
