@@ -80,12 +80,15 @@ def _filter(
 ) -> Array | MaxPoolResult:
     """A filter over any axes; `function` is its name in SciPy."""
     array = _filters.input_of(input)
-    if function.startswith("grey"):
-        if size is None and footprint is None and structure is None:
-            raise ValueError("size, footprint, or structure must be specified")
-        if not rule.is_minimum:
-            footprint, structure, origin = _arguments.mirrored(array.ndim, size, footprint, structure, origin, axes)
-    windows = _arguments.windows_of(function, array.ndim, size, footprint, structure, mode, origin, axes)
+    if function.startswith("grey") and size is None and footprint is None and structure is None:
+        raise ValueError("size, footprint, or structure must be specified")
+    is_mirrored = function.startswith("grey") and not rule.is_minimum
+    if footprint is None and structure is None and size is not None:
+        windows = _arguments.of_a_size(array.ndim, *map(_arguments.frozen, (size, mode, origin, axes)), is_mirrored)
+        return _filters.filtered(array, windows, output, cval, rule)
+    if is_mirrored:
+        footprint, structure, origin = _arguments.mirrored(array.ndim, size, footprint, structure, origin, axes)
+    windows = _arguments.windows_of(function, array.ndim, footprint, structure, mode, origin, axes)
     return _filters.filtered(array, windows, output, cval, rule)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -125,29 +126,40 @@ def along(ndim: int, axis: int, size: SupportsIndex, mode: str, origin: Supports
     return _spread(ndim, {axis: (before, after, mode_of(mode))})
 
 
+def frozen(value: Any) -> Any:
+    """A sequence as a tuple, for caches, and anything else as it is."""
+    return tuple(value) if np.iterable(value) and not isinstance(value, str) else value
+
+
+@lru_cache(maxsize=256, typed=True)
+def of_a_size(ndim: int, size: Any, mode: Any, origin: Any, axes: Any, is_mirrored: bool) -> Windows:
+    """The windows of a filter with a size alone; every argument is `frozen`."""
+    if is_mirrored:
+        origin = mirrored(ndim, size, None, None, origin, axes)[2]
+    return _rectangle(ndim, axes_of(axes, ndim), size, mode, origin)
+
+
 def windows_of(
     function: str,
     ndim: int,
-    size: Sizes | None,
     footprint: npt.ArrayLike | None,
     structure: npt.ArrayLike | None,
     mode: Modes,
     origin: Origins,
     axes: Axes,
 ) -> Windows:
-    """The windows of a filter of any number of axes; `function` is SciPy's name of it."""
-    cells: Array | None = None
+    """The windows of a filter with a footprint or a structure; `function` is SciPy's name of it."""
     if structure is not None:
         cells = _flat(function, structure, footprint)
     elif footprint is not None:
         cells = np.asarray(footprint, bool)
         if not cells.any():
             raise ValueError("footprint must have an element that is True: All-zero footprint is not supported.")
-    elif size is None:
+    else:
         raise ArgumentError("size or footprint must be given: no footprint provided")
     filtered = axes_of(axes, ndim)
-    if cells is None or (structure is None and cells.all()):
-        return _rectangle(ndim, filtered, size if cells is None else cells.shape, mode, origin)
+    if structure is None and cells.all():
+        return _rectangle(ndim, filtered, cells.shape, mode, origin)
     if cells.ndim != len(filtered):
         name = "footprint" if structure is None else "structure array has incorrect shape: structure"
         raise ArgumentError(f"{name}.ndim ({cells.ndim}) must match len(axes) ({len(filtered)})")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cunpool import _arrays
 from cunpool._arrays import Array
 from cunpool._ndimage._arguments import Windows
-from cunpool._ndimage._pooled import Pads, Result, Rule, rectangle, union
+from cunpool._ndimage._pooled import Result, Rule, rectangle, union
+
+# Arrays up to this size are padded as a whole, which takes less time than four strips. (speed)
+PADDED_WHOLE_BYTES = 1 << 14
 
 
 def reduced(windows: Windows, shape: tuple[int, ...]) -> Windows:
@@ -59,26 +63,60 @@ def positions(size: int, first: int, end: int, mode: str) -> Array:
     return np.minimum(at, (2 * size - 1 if mode == "reflect" else 2 * size - 2) - at)
 
 
+class Plan(NamedTuple):
+    """What a call does with each axis.
+
+    Attributes
+    ----------
+    modes : tuple of str
+    extents : tuple of pairs of int
+        Elements of the window before and after its own one.
+    clipped : tuple of bool
+        Whether windows are clipped at the ends of the axis, so that nothing is padded.
+    strips : tuple of (axis, first, end)
+        The elements whose windows are taken from a padded copy. One strip has them all where some axis is shorter than
+        its window.
+    """
+
+    modes: tuple[str, ...]
+    extents: tuple[tuple[int, int], ...]
+    clipped: tuple[bool, ...]
+    strips: tuple[tuple[int, int, int], ...]
+
+
+@lru_cache(maxsize=256)
+def planned(
+    windows: Windows, has_footprint: bool, shape: tuple[int, ...], is_harmless: bool, has_indices: bool, is_small: bool
+) -> Plan:
+    """The plan for windows of which the footprint is not told."""
+    if not has_footprint:
+        windows = reduced(windows, shape)
+    extents = tuple(zip(windows.before, windows.after, strict=True))
+    clipped = tuple(
+        before == after == 0 or (not has_footprint and is_clipped(before, after, mode, is_harmless, has_indices))
+        for (before, after), mode in zip(extents, windows.modes, strict=True)
+    )
+    strips = []
+    for axis, ((before, after), clip, size) in enumerate(zip(extents, clipped, shape, strict=True)):
+        if not clip and (before + after >= size or is_small):
+            return Plan(windows.modes, extents, clipped, ((axis, 0, size),))
+        if not clip:
+            strips += [(axis, 0, before), (axis, size - after, size)]
+    return Plan(windows.modes, extents, clipped, tuple(strip for strip in strips if strip[1] < strip[2]))
+
+
 def bordered(array: Array, windows: Windows, constant: Any, is_harmless: bool, rule: Rule, out: Array | None) -> Result:
     """Extremes of windows over the padded array. `constant` has the array's dtype, where the mode needs it."""
     footprint = windows.footprint
+    told = windows if footprint is None else windows._replace(footprint=None)
+    is_small = array.nbytes <= PADDED_WHOLE_BYTES
+    plan = planned(told, footprint is not None, array.shape, is_harmless, rule.has_indices, is_small)
+    if plan.strips and plan.strips[0][2] - plan.strips[0][1] == array.shape[plan.strips[0][0]]:
+        return _strip(array, plan, footprint, plan.strips[0], constant, rule)
     if footprint is None:
-        windows = reduced(windows, array.shape)
-    extents = list(zip(windows.before, windows.after, strict=True))
-    clipped = [
-        before == after == 0 or (footprint is None and is_clipped(before, after, mode, is_harmless, rule.has_indices))
-        for (before, after), mode in zip(extents, windows.modes, strict=True)
-    ]
-    sides = [
-        (0, 0) if clip else pair for pair, clip in zip(extents, clipped, strict=True)
-    ]  # what is padded on each axis
-    for axis, (before, after) in enumerate(sides):
-        if before + after >= array.shape[axis]:
-            return _strip(array, windows, extents, clipped, axis, 0, array.shape[axis], constant, rule)
-    if footprint is None:
-        values, indices = rectangle(array, [b + a + 1 for b, a in extents], extents, rule, out)
+        values, indices = rectangle(array, plan.extents, plan.extents, rule, out)
     else:
-        inside = tuple(slice(b, size - a) for (b, a), size in zip(extents, array.shape, strict=True))
+        inside = tuple(slice(b, size - a) for (b, a), size in zip(plan.extents, array.shape, strict=True))
         part, places = union(array, footprint, rule)
         values = np.empty_like(array) if out is None else out
         values[inside] = part
@@ -86,34 +124,25 @@ def bordered(array: Array, windows: Windows, constant: Any, is_harmless: bool, r
         if places is not None:
             indices = np.empty(array.shape, np.int64)
             indices[inside] = places
-    for axis, (before, after) in enumerate(sides):
-        size = array.shape[axis]
-        for first, end in ((0, before), (size - after, size)):
-            if first < end:
-                part, places = _strip(array, windows, extents, clipped, axis, first, end, constant, rule)
-                place = (slice(None),) * axis + (slice(first, end),)
-                values[place] = part
-                if indices is not None:
-                    indices[place] = places
+    for strip in plan.strips:
+        axis, first, end = strip
+        part, places = _strip(array, plan, footprint, strip, constant, rule)
+        place = (slice(None),) * axis + (slice(first, end),)
+        values[place] = part
+        if indices is not None:
+            indices[place] = places
     return values, indices
 
 
 def _strip(
-    array: Array,
-    windows: Windows,
-    extents: Pads,
-    clipped: list[bool],
-    axis: int,
-    first: int,
-    end: int,
-    constant: Any,
-    rule: Rule,
+    array: Array, plan: Plan, footprint: Array | None, strip: tuple[int, int, int], constant: Any, rule: Rule
 ) -> Result:
-    """Extremes for the elements from `first` to `end` on an axis, from a padded copy of what their windows cover."""
+    """Extremes for the elements of a strip, from a padded copy of what their windows cover."""
+    axis, first, end = strip
     maps: list[Array | None] = []
-    for other, ((before, after), mode, size) in enumerate(zip(extents, windows.modes, array.shape, strict=True)):
+    for other, ((before, after), mode, size) in enumerate(zip(plan.extents, plan.modes, array.shape, strict=True)):
         ends = (first, end) if other == axis else (0, size)
-        maps.append(None if clipped[other] else positions(size, ends[0] - before, ends[1] + after, mode))
+        maps.append(None if plan.clipped[other] else positions(size, ends[0] - before, ends[1] + after, mode))
     part = array
     for other in sorted(range(array.ndim), key=lambda other: other != axis):  # the strip's own axis first: less to copy
         at = maps[other]
@@ -122,11 +151,11 @@ def _strip(
         part = part.take(np.maximum(at, 0), axis=other)
         if (at < 0).any():
             part[(slice(None),) * other + (at < 0,)] = constant
-    if windows.footprint is None:
-        pads = [pair if clip else (0, 0) for pair, clip in zip(extents, clipped, strict=True)]
-        values, indices = rectangle(part, [b + a + 1 for b, a in extents], pads, rule)
+    if footprint is None:
+        pads = tuple(pair if clip else (0, 0) for pair, clip in zip(plan.extents, plan.clipped, strict=True))
+        values, indices = rectangle(part, plan.extents, pads, rule)
     else:
-        values, indices = union(part, windows.footprint, rule)
+        values, indices = union(part, footprint, rule)
     return values, None if indices is None else _in_the_array(indices, part.shape, array.shape, maps)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,10 @@ def input_of(value: npt.ArrayLike) -> Array:
     return _arrays.numbers(array)[0]
 
 
-def filtered(input: npt.ArrayLike, windows: Windows, output: Output, cval: float, rule: Rule) -> Array | MaxPoolResult:
-    """The result of a filter, in `output` if that is an array."""
-    array = input_of(input)
+def filtered(array: Array, windows: Windows, output: Output, cval: float, rule: Rule) -> Array | MaxPoolResult:
+    """The result of a filter of what `input_of` returns, in `output` if that is an array."""
     dtype, target = output_of(output, array.shape, array.dtype)
-    native, constant = dtype.newbyteorder("="), float(cval)
+    native, constant = dtype if dtype.isnative else dtype.newbyteorder("="), float(cval)
     if windows.first is None:
         constant = float(_of_dtype(constant, array.dtype))
     elif native != array.dtype:
@@ -40,7 +40,7 @@ def filtered(input: npt.ArrayLike, windows: Windows, output: Output, cval: float
         out = None
     values, indices = _extremes(array, windows, constant, rule, out)
     if target is None:
-        values = cast(values, dtype)
+        values = values if values.dtype is dtype else cast(values, dtype)
     else:
         if out is None or not np.may_share_memory(values, out):  # not every way writes there
             target[...] = cast(values, dtype)
@@ -100,13 +100,19 @@ def _of_dtype(number: float, dtype: np.dtype[Any]) -> Any:
         return np.float64(number).astype(dtype)
 
 
+@lru_cache(maxsize=16)
+def _range_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least integer and the largest one, also of bool."""
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
 def _extremes(array: Array, windows: Windows, constant: float, rule: Rule, out: Array | None) -> Result:
     """Extremes of windows, for any constant and with NaN."""
     if not array.size:
         return array.copy(), np.zeros(array.shape, np.int64) if rule.has_indices else None
     has_constant = _has_constant(windows)
     if array.dtype.kind not in "iub":
-        values, indices = _among_floats(array, windows, constant, rule, out)
+        values, indices = _among_floats(array, windows, constant, has_constant, rule, out)
         if indices is not None and (np.isnan(array).any() or (has_constant and constant != constant)):
             # The first NaN of each window is the first element that is 1 in a mask.
             search = rule._replace(is_minimum=False)
@@ -117,7 +123,7 @@ def _extremes(array: Array, windows: Windows, constant: float, rule: Rule, out: 
             np.copyto(indices, first, where=is_nan == 1)  # type: ignore[arg-type]
         return values, indices
     bits = array.view(np.uint8) if array.dtype.kind == "b" else array
-    least, most = (0, 1) if array.dtype.kind == "b" else (np.iinfo(array.dtype).min, np.iinfo(array.dtype).max)
+    least, most = _range_of(array.dtype)
     lowest = most if rule.is_minimum else least
     is_beyond = constant != constant or not least - 1 < constant < most + 1
     if has_constant and is_beyond:
@@ -132,12 +138,19 @@ def _extremes(array: Array, windows: Windows, constant: float, rule: Rule, out: 
         return values, indices
     whole = 0 if is_beyond else int(constant)
     is_harmless = whole == lowest and not rule.has_indices
-    out = out.view(bits.dtype) if out is not None else None
-    values, indices = _borders.bordered(bits, windows, whole, is_harmless, rule, out)
+    if bits is array:
+        return _borders.bordered(array, windows, whole, is_harmless, rule, out)
+    values, indices = _borders.bordered(
+        bits, windows, whole, is_harmless, rule, None if out is None else out.view("u1")
+    )
     return values.view(array.dtype), indices
 
 
-def _among_floats(array: Array, windows: Windows, constant: float, rule: Rule, out: Array | None) -> Result:
-    cast = _of_dtype(constant, array.dtype)
-    is_harmless = bool(cast == (np.inf if rule.is_minimum else -np.inf)) and not rule.has_indices
-    return _borders.bordered(array, windows, cast, is_harmless, rule, out)
+def _among_floats(
+    array: Array, windows: Windows, constant: float, has_constant: bool, rule: Rule, out: Array | None
+) -> Result:
+    if not has_constant:
+        return _borders.bordered(array, windows, 0, False, rule, out)
+    number = _of_dtype(constant, array.dtype)
+    is_harmless = bool(number == (np.inf if rule.is_minimum else -np.inf)) and not rule.has_indices
+    return _borders.bordered(array, windows, number, is_harmless, rule, out)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,68 +24,108 @@ class Rule(NamedTuple):
     num_threads: int | None
 
 
-Pads = Sequence[tuple[int, int]]
+Pads = tuple[tuple[int, int], ...]
 Result = tuple[Array, Array | None]
 """Values, and indices that are flat in C order over the whole array."""
 
 
-def extreme(planes: Array, sizes: Sequence[int], pads: Pads, rule: Rule, out: Array | None = None) -> Result:
-    """Extremes over the last axes of `planes`, one for each of `sizes`; padding never wins."""
-    window = tuple(sizes), 1, tuple(pads), 1
+def extreme(planes: Array, group: Group, rule: Rule, out: Array | None) -> Result:
+    """Extremes over the last axes of `planes`, those of the group; padding never wins."""
+    window = group.sizes, 1, group.padding, 1
     into = (out, None) if rule.has_indices and out is not None else out
     found: Any = pooling._max_pool(
-        len(sizes), planes, window, False, rule.has_indices, "plane", None, into, rule.num_threads, False,
+        len(group.axes), planes, window, False, rule.has_indices, "plane", None, into, rule.num_threads, False,
         minimum=rule.is_minimum,
     )  # fmt: skip
     return found if rule.has_indices else (found, None)
 
 
-def rectangle(array: Array, sizes: Sequence[int], pads: Pads, rule: Rule, out: Array | None = None) -> Result:
-    """Extremes of windows of `sizes`, one for each axis. `out` is for the values; it does not overlap `array`.
+class Group(NamedTuple):
+    """Axes that one call of pooling filters, at most three. The others become the axes of planes.
 
-    The axes are filtered in groups, the last ones first, so that of equal extremes the first in raster order stays.
+    Attributes
+    ----------
+    axes, others : tuple of int
+    sizes : tuple of int
+        The window's size along each of `axes`.
+    padding : tuple of int or of pairs
+        The padding along each of `axes`; an integer, which is checked faster, stands for two equal sides. (speed)
+    order, back : tuple of int or None
+        The axes of the array as pooling takes them, `others` first, and the way back. None where nothing moves.
     """
-    axes = [axis for axis, size in enumerate(sizes) if size > 1]
-    groups = [axes[max(end - MOST_AXES, 0) : end] for end in range(len(axes), 0, -MOST_AXES)]
+
+    axes: tuple[int, ...]
+    others: tuple[int, ...]
+    sizes: tuple[int, ...]
+    padding: tuple[int, ...] | Pads
+    order: tuple[int, ...] | None
+    back: tuple[int, ...] | None
+
+
+@lru_cache(maxsize=256)
+def groups(extents: Pads, pads: Pads) -> list[Group]:
+    """The calls of pooling for a window that extends before and after its element, the last axes first."""
+    filtered = [axis for axis, pair in enumerate(extents) if any(pair)]
+    found = []
+    for end in range(len(filtered), 0, -MOST_AXES):
+        axes = tuple(filtered[max(end - MOST_AXES, 0) : end])
+        others = tuple(axis for axis in range(len(extents)) if axis not in axes)
+        order = others + axes
+        sizes = tuple(sum(extents[axis]) + 1 for axis in axes)
+        moves = list(order) != sorted(order)
+        back = tuple(order.index(axis) for axis in range(len(order))) if moves else None
+        sides = tuple(pads[axis] for axis in axes)
+        padding = tuple(before for before, _ in sides) if all(a == b for a, b in sides) else sides
+        found.append(Group(axes, others, sizes, padding, order if moves else None, back))
+    return found
+
+
+def rectangle(array: Array, extents: Pads, pads: Pads, rule: Rule, out: Array | None = None) -> Result:
+    """Extremes of windows that extend before and after their elements, with one pair in `extents` for each axis.
+
+    Of equal extremes the first in raster order has the index. `out` is for the values; it does not overlap `array`.
+    """
     values, indices = array, None
-    for group in groups:
-        last = out if group is groups[-1] else None
-        values, found = _group(values, group, [sizes[a] for a in group], [pads[a] for a in group], rule, last)
+    calls = groups(extents, pads)
+    for call in calls:
+        values, found = _of_a_group(values, call, rule, out if call is calls[-1] else None)
         if found is not None:
             indices = found if indices is None else indices.reshape(-1)[found]
-    if not groups:
+    if not calls:
         values = array.copy()
         indices = np.arange(array.size).reshape(array.shape) if rule.has_indices else None
     return values, indices
 
 
-def _group(array: Array, group: list[int], sizes: Sequence[int], pads: Pads, rule: Rule, out: Array | None) -> Result:
-    """Extremes along the axes in `group`, at most three. The others become the axes of planes."""
-    n, others = len(group), [axis for axis in range(array.ndim) if axis not in group]
-    order = others + group
-    turned = array.transpose(order)
-    spatial = turned.shape[len(others) :]
-    planes = turned[None] if not others else turned
-    if len(others) > 2:
-        planes, out = turned.reshape((-1, *spatial)), None
-    if out is not None:
-        out = out.transpose(order) if others else out.transpose(order)[None]
-    values, indices = extreme(planes, sizes, pads, rule, out)
-    shape = turned.shape[: len(others)] + values.shape[planes.ndim - n :]
-    back = np.argsort(order)
-    if indices is not None:
-        indices = _over_the_array(indices.reshape(shape), array.shape, group, others).transpose(back)
-    return values.reshape(shape).transpose(back), indices
-
-
-def _over_the_array(indices: Array, full: tuple[int, ...], group: list[int], others: list[int]) -> Array:
-    """Indices over the whole array of shape `full` from those in planes. The axes of `others` are in front."""
+def _of_a_group(array: Array, group: Group, rule: Rule, out: Array | None) -> Result:
+    """Extremes along the axes of `group`."""
+    others = group.others
     if not others:
-        return indices
+        values, indices = extreme(array[None], group, rule, None if out is None else out[None])
+        return values[0], None if indices is None else indices[0]
+    turned = array if group.order is None else array.transpose(group.order)
+    planes = turned
+    if len(others) > 2:
+        planes, out = turned.reshape((-1, *turned.shape[len(others) :])), None
+    elif out is not None and group.order is not None:
+        out = out.transpose(group.order)
+    values, indices = extreme(planes, group, rule, out)
+    if planes is not turned:
+        shape = turned.shape[: len(others)] + values.shape[1:]
+        values, indices = values.reshape(shape), None if indices is None else indices.reshape(shape)
+    if indices is not None:
+        indices = _over_the_array(indices, array.shape, group.axes, others)
+    if group.back is not None:
+        values, indices = values.transpose(group.back), None if indices is None else indices.transpose(group.back)
+    return values, indices
+
+
+def _over_the_array(indices: Array, full: tuple[int, ...], axes: tuple[int, ...], others: tuple[int, ...]) -> Array:
+    """Indices over the whole array of shape `full` from those in planes. The axes of `others` are in front."""
     steps = [math.prod(full[axis + 1 :]) for axis in range(len(full))]
-    if group != list(range(len(others), len(full))):
-        places = _arrays.unravel(indices, tuple(full[axis] for axis in group))
-        indices = sum(place * steps[axis] for place, axis in zip(places, group, strict=True))  # type: ignore[assignment]
+    if axes != tuple(range(len(others), len(full))):
+        places = _arrays.unravel(indices, tuple(full[axis] for axis in axes))
+        indices = sum(place * steps[axis] for place, axis in zip(places, axes, strict=True))  # type: ignore[assignment]
     for position, axis in enumerate(others):
         begin = np.arange(full[axis]) * steps[axis]
         indices += begin.reshape((-1,) + (1,) * (indices.ndim - 1 - position))
@@ -133,7 +174,9 @@ def union(array: Array, footprint: Array, rule: Rule) -> Result:
         if box.size not in results:
             if not rule.has_indices:  # then boxes of one size come one after the other
                 results.clear()
-            results[box.size] = rectangle(array, box.size, ((0, 0),) * array.ndim, rule)
+            results[box.size] = rectangle(
+                array, tuple((0, size - 1) for size in box.size), ((0, 0),) * array.ndim, rule
+            )
         place = tuple(slice(begin, begin + length) for begin, length in zip(box.start, shape, strict=True))
         values, indices = results[box.size]
         return values[place], None if indices is None else indices[place]
