@@ -18,13 +18,18 @@ FillValue = complex | np.generic
 
 def onto_array(onto: npt.ArrayLike, values: Array, output_size: object, fill_value: object) -> Array:
     """Return `onto` as an array, after checking that it has the dtype of `values` and replaces the other arguments."""
-    for name, value in (("output_size", output_size), ("fill_value", fill_value)):
-        if value is not None:
-            raise ValueError(f"onto has the elements and the size of the result: leave out {name}, {shown(value)}")
+    refuse_beside_onto(output_size, fill_value)
     array = _arrays.items(onto, "onto")
     if array.dtype != values.dtype:
         raise TypeError(f"onto must have the dtype of input, {values.dtype}, got {array.dtype}")
     return array
+
+
+def refuse_beside_onto(output_size: object, fill_value: object) -> None:
+    """Raise an error if arguments were given that `onto` replaces."""
+    for name, value in (("output_size", output_size), ("fill_value", fill_value)):
+        if value is not None:
+            raise ValueError(f"onto has the elements and the size of the result: leave out {name}, {shown(value)}")
 
 
 def check_shape(onto: Array, shape: tuple[int, ...]) -> None:

@@ -59,6 +59,8 @@ def is_size(value: object) -> bool:
 # Arguments of other libraries that `cunpool.dask` lacks, and their replacements.
 _INSTEAD = {
     "out": "results are computed later, and written by dask.array.store(result, out) or result.to_zarr(...)",
+    "onto": "unpool, unpool ones as well, and choose with dask.array.where(unpooled_ones, unpooled, onto)",
+    "fill_value": "unpool, unpool ones as well, and choose with dask.array.where(unpooled_ones, unpooled, fill_value)",
     "axis": "the function's name says how many last axes are pooled: numpy.moveaxis moves others there",
     "keepdims": "results keep all axes",
     "dtype": "results have the dtype of the input; convert with result.astype(...)",

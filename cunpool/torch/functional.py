@@ -8,10 +8,12 @@ from typing import SupportsIndex
 import torch
 
 from cunpool import _calls
+from cunpool._background import FillValue
 from cunpool._geometry import IndexFormat, OutputSize, Size
 from cunpool.torch import _traced
-from cunpool.torch._adaptive import adaptive_max_pool, adaptive_max_unpool
-from cunpool.torch._eager import max_pool, max_unpool
+from cunpool.torch._adaptive import adaptive_max_pool
+from cunpool.torch._eager import max_pool
+from cunpool.torch._onto import adaptive_max_unpool, max_unpool
 from cunpool.torch._overloads import typed_adaptive_pool, typed_pool
 from cunpool.torch._taking import take_at
 
@@ -143,6 +145,8 @@ def max_unpool1d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    fill_value: FillValue | None = None,
+    onto: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool1d``, by cunpool; see `max_unpool2d`.
 
@@ -152,7 +156,8 @@ def max_unpool1d(
     >>> cunpool.torch.max_unpool1d(torch.tensor([[3, 4]]), torch.tensor([[0, 2]]), 2)
     tensor([[3, 0, 4, 0]])
     """
-    return max_unpool(1, input, indices, (kernel_size, stride, padding, dilation), output_size, index_format)
+    window = kernel_size, stride, padding, dilation
+    return max_unpool(1, input, indices, window, output_size, index_format, fill_value, onto)
 
 
 def max_unpool2d(
@@ -165,6 +170,8 @@ def max_unpool2d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    fill_value: FillValue | None = None,
+    onto: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool2d`` [1]_, by cunpool.
 
@@ -176,6 +183,11 @@ def max_unpool2d(
         Of the shape of `input` and any integer dtype.
     kernel_size, stride, padding, output_size, dilation, index_format
         As for `cunpool.max_unpool2d`. PyTorch's unpooling has no `dilation`.
+    fill_value : number, optional
+        The element to store where no index points, in place of zero.
+    onto : torch.Tensor, optional
+        A tensor of the dtype of `input`. The result is a copy of it in which the maxima are stored. It sets the size of
+        the result, and receives a gradient, which is zero at the indices.
 
     Returns
     -------
@@ -203,8 +215,15 @@ def max_unpool2d(
     >>> cunpool.torch.max_unpool2d(torch.tensor([[[4]]]), torch.tensor([[[2]]]), 2)
     tensor([[[0, 0],
              [4, 0]]])
+    >>> cunpool.torch.max_unpool2d(torch.tensor([[[4]]]), torch.tensor([[[2]]]), 2, onto=torch.ones(1, 2, 2).int())
+    Traceback (most recent call last):
+    TypeError: onto must have the dtype of input, torch.int64, got torch.int32
+    >>> cunpool.torch.max_unpool2d(torch.tensor([[[4]]]), torch.tensor([[[2]]]), 2, fill_value=-1)
+    tensor([[[-1, -1],
+             [ 4, -1]]])
     """
-    return max_unpool(2, input, indices, (kernel_size, stride, padding, dilation), output_size, index_format)
+    window = kernel_size, stride, padding, dilation
+    return max_unpool(2, input, indices, window, output_size, index_format, fill_value, onto)
 
 
 def max_unpool3d(
@@ -217,6 +236,8 @@ def max_unpool3d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    fill_value: FillValue | None = None,
+    onto: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """``torch.nn.functional.max_unpool3d``, by cunpool; see `max_unpool2d`.
 
@@ -226,7 +247,8 @@ def max_unpool3d(
     >>> cunpool.torch.max_unpool3d(torch.tensor([[[[7]]]]), torch.tensor([[[[7]]]]), 2).flatten()
     tensor([0, 0, 0, 0, 0, 0, 0, 7])
     """
-    return max_unpool(3, input, indices, (kernel_size, stride, padding, dilation), output_size, index_format)
+    window = kernel_size, stride, padding, dilation
+    return max_unpool(3, input, indices, window, output_size, index_format, fill_value, onto)
 
 
 @typed_adaptive_pool
@@ -305,7 +327,12 @@ def adaptive_max_pool3d(
 
 
 def adaptive_max_unpool1d(
-    input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    output_size: Sequence[SupportsIndex] | None = None,
+    *,
+    fill_value: FillValue | None = None,
+    onto: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """`cunpool.adaptive_max_unpool1d` for tensors; see `adaptive_max_unpool2d`.
 
@@ -315,11 +342,16 @@ def adaptive_max_unpool1d(
     >>> cunpool.torch.adaptive_max_unpool1d(torch.tensor([[4, 5]]), torch.tensor([[2, 4]]), (5,))
     tensor([[0, 0, 4, 0, 5]])
     """
-    return adaptive_max_unpool(1, input, indices, output_size)
+    return adaptive_max_unpool(1, input, indices, output_size, fill_value, onto)
 
 
 def adaptive_max_unpool2d(
-    input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    output_size: Sequence[SupportsIndex] | None = None,
+    *,
+    fill_value: FillValue | None = None,
+    onto: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Put the maxima of an adaptive pooling back: `cunpool.adaptive_max_unpool2d` for tensors.
 
@@ -331,6 +363,8 @@ def adaptive_max_unpool2d(
         Of the shape of `input` and any integer dtype.
     output_size : sequence of int
         As for `cunpool.adaptive_max_unpool2d`.
+    fill_value, onto
+        As for `max_unpool2d`.
 
     Returns
     -------
@@ -356,11 +390,16 @@ def adaptive_max_unpool2d(
     tensor([[[0, 0, 0, 0, 0],
              [4, 0, 0, 7, 0]]])
     """
-    return adaptive_max_unpool(2, input, indices, output_size)
+    return adaptive_max_unpool(2, input, indices, output_size, fill_value, onto)
 
 
 def adaptive_max_unpool3d(
-    input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    output_size: Sequence[SupportsIndex] | None = None,
+    *,
+    fill_value: FillValue | None = None,
+    onto: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """`cunpool.adaptive_max_unpool3d` for tensors; see `adaptive_max_unpool2d`.
 
@@ -370,7 +409,7 @@ def adaptive_max_unpool3d(
     >>> cunpool.torch.adaptive_max_unpool3d(torch.tensor([[[[4, 5]]]]), torch.tensor([[[[2, 4]]]]), (1, 1, 5))
     tensor([[[[0, 0, 4, 0, 5]]]])
     """
-    return adaptive_max_unpool(3, input, indices, output_size)
+    return adaptive_max_unpool(3, input, indices, output_size, fill_value, onto)
 
 
 def take_at1d(
