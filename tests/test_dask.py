@@ -657,8 +657,8 @@ def test_arguments_of_other_libraries_are_told_what_there_is_instead():
         "out": "dask.array.store(result, out)",
         "axis": "numpy.moveaxis moves others there",
         "keepdims": "results keep all axes",
-        "fill_value": r"choose with dask.array.where\(unpooled_ones, unpooled, fill_value\)",
-        "onto": r"choose with dask.array.where\(unpooled_ones, unpooled, onto\)",
+        "fill_value": "choose with dask.array.where(unpooled_ones, unpooled, fill_value)",
+        "onto": "choose with dask.array.where(unpooled_ones, unpooled, onto)",
         "dtype": "result.astype(...)",
         "data_format": "numpy.moveaxis(input, -1, 1)",
     }
