@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 import cunpool as cu
+from cunpool import ndimage
 from cunpool._cli.bench.chart import follow_theme
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -131,9 +132,79 @@ def indices_of(name: str) -> Figure:
     return axes.figure
 
 
+def numbers(axes: Axes, left: float, top: float, title: str, table: Any, colours: dict[tuple[int, ...], str]) -> None:
+    """A titled table, in which the positions that have a colour are filled and bold."""
+    axes.text(left, top - 0.25, title, ha="left", fontsize=15, color=INK, weight="bold")
+    for at, value in np.ndenumerate(np.atleast_2d(table)):
+        colour = colours.get(at, "")
+        style = {"tint": TINT * 2, "weight": "bold"} if colour else {}
+        text = "" if value != value else f"{value:g}"  # NaN is an empty cell
+        cell(axes, left + at[1], top + at[0], text, colour, color=INK if colour else FAINT, **style)
+
+
+def filters() -> Figure:
+    """A row of numbers, and the extremes of the three elements around each."""
+    x = np.array([2, 2, 9, 3, 3, 6, 4, 0, 5, 5])
+    axes = canvas(10.4, 7.2)
+    extremes = {
+        "maximum_filter(x, size=3)": ndimage.maximum_filter,
+        "minimum_filter(x, size=3)": ndimage.minimum_filter,
+    }
+    numbers(axes, 0.2, 0.9, "x", x, {(0, 2): WINDOWS[0], (0, 7): WINDOWS[1]})
+    for row, ((title, function), colour, extreme) in enumerate(zip(extremes.items(), WINDOWS, (9, 0), strict=False)):
+        result = function(x, size=3)
+        numbers(
+            axes, 0.2, 3.3 + 2.4 * row, title, result, {(0, at): colour for at in np.flatnonzero(result == extreme)}
+        )
+    return axes.figure
+
+
+def omitted() -> Figure:
+    """Maxima of windows with missing numbers, for each policy."""
+    x = np.array([[1.0, 4, np.nan, 7], [3, 2, 5, 6], [np.nan, np.nan, 8, 1], [np.nan, np.nan, 2, 9]])
+    axes = canvas(12.6, 5.2)
+    windows = {at: WINDOWS[at[0] // 2 * 2 + at[1] // 2] for at in np.ndindex(4, 4)}
+    numbers(axes, 0.2, 0.9, "x, with missing numbers", x, windows)
+    for left, policy in ((6.2, "propagate"), (10, "omit")):
+        result = cu.max_pool2d(x[None], 2, nan_policy=policy)[0]  # type: ignore[call-overload]
+        numbers(axes, left, 1.9, f'"{policy}"', result, {at: WINDOWS[2 * at[0] + at[1]] for at in np.ndindex(2, 2)})
+    return axes.figure
+
+
+def unpooled_onto() -> Figure:
+    """Ten times the maxima, put back onto zeros, onto a value and onto the array that they are from."""
+    x = np.array([[3, 8, 1, 2], [5, 4, 7, 6], [9, 2, 3, 1], [1, 6, 5, 4]])
+    y, indices = cu.max_pool2d(x[None], 2, return_indices=True)
+    axes = canvas(20.2, 5.2)
+    chosen = {divmod(int(index), 4): colour for index, colour in zip(indices.ravel(), WINDOWS, strict=True)}
+    numbers(axes, 0.2, 0.9, "x", x, chosen)
+    for left, title, arguments in (
+        (5.5, "output_size=x.shape", {"output_size": x[None].shape}),
+        (10.8, "fill_value=-1", {"fill_value": -1}),
+        (16, "onto=x", {"onto": x[None]}),
+    ):
+        numbers(axes, left, 0.9, title, cu.max_unpool2d(10 * y, indices, 2, **arguments)[0], chosen)
+    return axes.figure
+
+
+def found() -> Figure:
+    """The peaks of an image with a plateau: all of them, and one of each plateau."""
+    x = np.array([[0, 1, 0, 0, 0, 2, 0], [1, 6, 2, 0, 2, 9, 1], [0, 2, 0, 0, 0, 1, 0], [0, 0, 7, 7, 1, 0, 3],
+                  [1, 0, 1, 7, 0, 0, 0], [0, 2, 0, 0, 0, 1, 0]])  # fmt: skip
+    axes = canvas(15.6, 7.2)
+    for left, title, merged in ((0.2, "peaks(x)", False), (8.4, "one_per_plateau=True", True)):
+        at = cu.peaks(x, one_per_plateau=merged)
+        numbers(axes, left, 0.9, title, x, {tuple(place): WINDOWS[2] for place in at.tolist()})
+    return axes.figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "unpooling": unpooling,
     "windows": windows,
+    "filters": filters,
+    "omitted": omitted,
+    "onto": unpooled_onto,
+    "peaks": found,
     **{f"indices-{name}": functools.partial(indices_of, name) for name in ("plane", "onnx", "tf", "window")},
 }
 
