@@ -33,6 +33,7 @@ OTHERS = (
     "cv2",
     "bottleneck",
     "xarray",
+    "pandas",
     "nibabel",
     "zarr",
 )
