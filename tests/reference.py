@@ -190,3 +190,41 @@ def windows(pooled, n, kernel_size, stride, padding, dilation, full):
             for w, k, s, p, d, size in zip(window, kernel, stride, padding, dilation, full, strict=True)
         ]
         yield [int(np.ravel_multi_index(at, full)) for at in itertools.product(*inside)]
+
+
+def neighbourhood(image, at, reach):
+    return image[tuple(slice(max(a - reach, 0), a + reach + 1) for a in at)]
+
+
+def first_of_each_plateau(image, peaks):
+    """The first of `peaks`, which are in raster order, of each group that touches and is equal."""
+    left, kept = dict.fromkeys(peaks), []
+    while left:
+        reached = [next(iter(left))]
+        kept.append(reached[0])
+        del left[reached[0]]
+        while reached:
+            at = reached.pop()
+            for step in itertools.product((-1, 0, 1), repeat=image.ndim):
+                other = tuple(a + s for a, s in zip(at, step, strict=True))
+                if other in left and image[other] == image[at]:
+                    del left[other]
+                    reached.append(other)
+    return kept
+
+
+def peaks(image, min_distance, threshold_abs, threshold_rel, border, num_peaks, one_per_plateau):
+    """The definition, element by element. An exact threshold is the caller's task."""
+    if image.size > 1 and min_distance and (image == image.ravel()[0]).all():
+        return []
+    threshold = image.min() if threshold_abs is None else threshold_abs
+    if threshold_rel is not None:
+        threshold = max(threshold, threshold_rel * image.max())
+    found = []
+    for at in np.ndindex(image.shape):
+        inside = all(b <= a < size - b for a, b, size in zip(at, border, image.shape, strict=True))
+        if inside and image[at] > threshold and image[at] == neighbourhood(image, at, min_distance).max():
+            found.append(at)
+    if one_per_plateau:
+        found = first_of_each_plateau(image, found)
+    return [list(at) for at in sorted(found, key=lambda at: -image.item(at))[:num_peaks]]

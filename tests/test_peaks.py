@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import itertools
 import math
 import tracemalloc
 
 import numpy as np
 import pytest
+import reference
 from cases import FLOATS, INTEGERS, OTHER, layout, random_numbers
 
 import cunpool as cu
@@ -14,46 +14,8 @@ from cunpool import _arrays, _peaks
 DTYPES = [np.dtype(bool), *INTEGERS, *FLOATS, np.dtype(f"{OTHER}f4"), np.dtype(f"{OTHER}i2")]
 
 
-def window(image, at, reach):
-    return image[tuple(slice(max(a - reach, 0), a + reach + 1) for a in at)]
-
-
 def laid_out(rng, image):
     return layout(rng, image[None])[0]
-
-
-def first_of_each_plateau(image, peaks):
-    """The first of `peaks`, which are in raster order, of each group that touches and is equal."""
-    left, kept = dict.fromkeys(peaks), []
-    while left:
-        reached = [next(iter(left))]
-        kept.append(reached[0])
-        del left[reached[0]]
-        while reached:
-            at = reached.pop()
-            for step in itertools.product((-1, 0, 1), repeat=image.ndim):
-                other = tuple(a + s for a, s in zip(at, step, strict=True))
-                if other in left and image[other] == image[at]:
-                    del left[other]
-                    reached.append(other)
-    return kept
-
-
-def reference(image, min_distance, threshold_abs, threshold_rel, border, num_peaks, one_per_plateau):
-    """The definition, element by element. An exact threshold is the caller's task."""
-    if image.size > 1 and min_distance and (image == image.ravel()[0]).all():
-        return []
-    threshold = image.min() if threshold_abs is None else threshold_abs
-    if threshold_rel is not None:
-        threshold = max(threshold, threshold_rel * image.max())
-    peaks = []
-    for at in np.ndindex(image.shape):
-        inside = all(b <= a < size - b for a, b, size in zip(at, border, image.shape, strict=True))
-        if inside and image[at] > threshold and image[at] == window(image, at, min_distance).max():
-            peaks.append(at)
-    if one_per_plateau:
-        peaks = first_of_each_plateau(image, peaks)
-    return [list(at) for at in sorted(peaks, key=lambda at: -float(image[at]))[:num_peaks]]
 
 
 @pytest.fixture(params=[1, 30, 1 << 17])
@@ -81,7 +43,7 @@ def test_peaks_are_those_of_the_definition(rng, n):
             num_peaks=number, one_per_plateau=merged,
         )  # fmt: skip
         assert (result.dtype, result.shape[1]) == (np.int64, n)
-        assert result.tolist() == reference(image, distance, low, relative, each, number, merged)
+        assert result.tolist() == reference.peaks(image, distance, low, relative, each, number, merged)
         found += len(result)
     assert found > 25
 
@@ -93,7 +55,7 @@ def test_any_dtype(rng, dtype):
         like = image.astype(object) if dtype.kind in "iub" else image.astype(np.float64)
         for low in (-math.inf, 0, 1.5):
             with np.errstate(invalid="ignore"):
-                expected = reference(like, 1, low, None, (0, 0), None, merged)
+                expected = reference.peaks(like, 1, low, None, (0, 0), None, merged)
             result = cu.peaks(image, threshold_abs=low, exclude_border=False, one_per_plateau=merged)
             assert {*map(tuple, result.tolist())} == {*map(tuple, expected)}
             values = [like[tuple(at)] for at in result]

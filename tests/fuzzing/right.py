@@ -407,3 +407,26 @@ def convert(rng) -> None:
         error = refused(lambda: cu.convert_indices(wrong, source, target, input_size=size, **w.keywords), IndexError)
         at = tuple(map(int, np.unravel_index(position, wrong.shape)))
         hold(f"at position {at} " in str(error), f"{error}: not {at}: {what}")
+
+
+def peaks(rng) -> None:
+    dtype = one_of(rng, INTEGERS + FLOATS + [np.dtype(">f4"), np.dtype(">i2"), np.dtype(bool)])
+    n = int(rng.integers(1, 5))
+    plain = some_numbers(rng, dtype.newbyteorder("="), tuple(rng.integers(1, (40, 12, 7, 5)[n - 1], n).tolist()))
+    with np.errstate(invalid="ignore"):  # of NaN that are converted
+        if dtype.kind not in "iub" and rng.random() < 0.8:
+            plain = np.nan_to_num(plain.astype(np.float64), posinf=2, neginf=-2).astype(plain.dtype)
+        plain = plain.astype(dtype)
+        like = plain.astype(object if dtype.kind in "iub" else np.float64)
+    image = strided(rng, plain[None])[0]
+    distance, border = int(rng.integers(0, 4)), int(rng.integers(0, 2))
+    low, merged, number = one_of(rng, (-2, 0, 1)), bool(rng.random() < 0.5), one_of(rng, (None, None, 3))
+    with np.errstate(invalid="ignore"):
+        expected = reference.peaks(like, distance, low, None, (border,) * n, number, merged)
+    result = cu.peaks(
+        image, distance, threshold_abs=low, exclude_border=border, num_peaks=number, one_per_plateau=merged,
+        num_threads=threads(rng),
+    )  # fmt: skip
+    what = f"peaks of {plain.shape} {dtype} strides {image.strides}, {distance} {border} {low} {merged} {number}"
+    same(result, np.array(expected, np.int64).reshape(-1, n), what)
+    same(image, plain, f"peaks changed its input {what}")
