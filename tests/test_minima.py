@@ -8,6 +8,7 @@ import pytest
 import reference
 import vectorised
 from cases import bits
+from instruction_sets import use
 
 import cunpool as cu
 
@@ -38,7 +39,7 @@ def some_numbers(dtype, shape, nan=0.0):
 
 
 def in_layout(x, layout):
-    if layout == "channels last":
+    if layout == "last":
         return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 0)), 0, -1)
     return np.asfortranarray(x) if layout == "F" else x
 
@@ -60,15 +61,23 @@ def check(n, x, window, minimum, omit, layout):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_minima_are_those_of_the_definition(dtype):
-    for layout, (n, shape, window) in zip(itertools.cycle(["C", "F", "channels last", "C"]), CALLS):
+    for layout, (n, shape, window) in zip(itertools.cycle(["C", "F", "last", "C"]), CALLS):
         check(n, some_numbers(dtype, shape, nan=0.05), window, True, False, layout)
+
+
+@pytest.mark.parametrize("name", ["avx512", "avx2", "portable"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "u1", "i4"])
+def test_every_instruction_set_has_the_same_minima(dtype, name, monkeypatch):
+    use(name, monkeypatch)
+    for layout, (n, shape, window), omit in zip(itertools.cycle(["C", "last", "F"]), CALLS, itertools.cycle([0, 1])):
+        check(n, some_numbers(dtype, shape, nan=0.05), window, True, bool(omit), layout)
 
 
 @pytest.mark.parametrize("minimum", [False, True])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ml_dtypes.bfloat16], ids=str)
 def test_omitted_nan_never_wins_against_a_number(dtype, share, minimum):
-    for layout, (n, shape, window) in zip(itertools.cycle(["C", "F", "channels last"]), CALLS):
+    for layout, (n, shape, window) in zip(itertools.cycle(["C", "F", "last"]), CALLS):
         check(n, some_numbers(dtype, shape, nan=share), window, minimum, True, layout)
 
 

@@ -177,8 +177,9 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
     cdef const Geometry *g = &job.g
     cdef bint large = (job.full.channel_bytes != sizeof(number)
                        or branch_counted("a window of many cells, across channels", element_count(g.kernel) > TAPS)
-                       or spans_far(job) or job.flip != 0 or job.omits_nan)
-    cdef bint values_alone = highest_known(job.indices.data == NULL, element_count(g.kernel), full)
+                       or spans_far(job))
+    cdef bint values_alone = highest_known(job.indices.data == NULL and not job.omits_nan
+                                           and (number is float4 or not job.flip), element_count(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
     cdef int careful = 0
     parts = (job.channels + LINE - 1) // LINE

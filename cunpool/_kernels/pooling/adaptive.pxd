@@ -62,7 +62,7 @@ cdef inline void_wide compare_line(const number *cells, int32_t here, Py_ssize_t
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(cells[i], best[i])
+        better = beats(cells[i], best[i], False)
         best[i] = either(better, cells[i], best[i])
         codes[i] = here if better else codes[i]
 
@@ -114,8 +114,8 @@ cdef inline void compare_columns(const number *column, const index8 *places, Py_
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(column[i], best[0])
-        if better == beats(best[0], column[i]):  # both are NaN, or they are equal
+        better = beats(column[i], best[0], False)
+        if better == beats(best[0], column[i], False):  # both are NaN, or they are equal
             better = (places[i] > place[0]) == better
         best[0] = either(better, column[i], best[0])
         place[0] = places[i] if better else place[0]

@@ -1,5 +1,5 @@
 # Pooling's comparisons: which of two numbers stays, and the maxima of windows that lie side by side.
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY
 from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int64_t, INT8_MIN, int8_t, uint64_t
 
 from cunpool._kernels.common.checks cimport assert_in_block
@@ -102,29 +102,6 @@ cdef inline number flipped(number x, uint64_t flip) noexcept nogil:
         return <number> (x ^ <number> flip)
 
 
-cdef inline bint is_nan(number x) noexcept nogil:
-    if number is half:
-        return x.bits & 0x7FFF > 0x7C00
-    elif number is bhalf:
-        return x.bits & 0x7FFF > 0x7F80
-    elif number is float4 or number is float8:
-        return x != x
-    else:
-        return False
-
-
-cdef inline number nan_of(number *_) noexcept nogil:
-    """A NaN; of an integer 0, which nothing uses."""
-    cdef number x
-    if number is half or number is bhalf:
-        x.bits = 0x7FFF
-    elif number is float4 or number is float8:
-        x = NAN
-    else:
-        x = 0
-    return x
-
-
 cdef inline void fill_lowest(number *into, Py_ssize_t count) noexcept nogil:
     """Cells of the padding."""
     cdef Py_ssize_t i
@@ -132,25 +109,30 @@ cdef inline void fill_lowest(number *into, Py_ssize_t count) noexcept nogil:
         into[i] = lowest(into)
 
 
-cdef inline int32_t order_of(int32_t bits, int32_t infinity) noexcept nogil:
-    """A half-precision number as an integer of the same order: both zeros are 0, every NaN is above infinity."""
+cdef inline int32_t order_of(int32_t bits, int32_t infinity, bint omits) noexcept nogil:
+    """A half-precision number as an integer of the same order: both zeros are 0, every NaN is above infinity, or where
+    it `omits` NaN below the lowest number."""
     cdef int32_t size = bits & 0x7FFF, negative = -(bits >> 15), nan = -<int32_t> (size > infinity)
-    return (size ^ negative) - negative & ~nan | 0x8000 & nan
+    return (size ^ negative) - negative & ~nan | (-0x8000 if omits else 0x8000) & nan
 
 
-cdef inline bint beats(number x, number best) noexcept nogil:
-    """Whether `x`, coming later, takes the place of `best`. The first maximum stays; a NaN beats all, NaN included.
+cdef inline bint beats(number x, number best, bint omits) noexcept nogil:
+    """Whether `x`, coming later, takes the place of `best`. The first maximum stays. A NaN beats all, NaN included, or
+    is beaten by every number where the comparison `omits` NaN.
 
-    That is how PyTorch's pooling kernels compare. Without branches, so that it vectorises.
+    The first rule is that of PyTorch's pooling kernels. Without branches, so that it vectorises.
     """
     cdef int32_t order
     if number is half:
-        order = order_of(x.bits, 0x7C00)
-        return (order > order_of(best.bits, 0x7C00)) | (order == 0x8000)
+        order = order_of(x.bits, 0x7C00, omits)
+        return (order > order_of(best.bits, 0x7C00, omits)) | (order == 0x8000)
     elif number is bhalf:
-        order = order_of(x.bits, 0x7F80)
-        return (order > order_of(best.bits, 0x7F80)) | (order == 0x8000)
+        order = order_of(x.bits, 0x7F80, omits)
+        return (order > order_of(best.bits, 0x7F80, omits)) | (order == 0x8000)
     elif number is float4 or number is float8:
+        # Loops have `omits` as a constant: a choice in each iteration would keep them from vectorising.
+        if omits:
+            return (not x <= best) & (x == x)
         return (x > best) | (x != x)
     else:
         return x > best
@@ -165,9 +147,9 @@ cdef inline number either(bint first, number a, number b) noexcept nogil:
         return a if first else b
 
 
-cdef inline void_inline hold(number *highest, int32_t *there, number x, int32_t here) noexcept nogil:
+cdef inline void_inline hold(number *highest, int32_t *there, number x, int32_t here, bint omits) noexcept nogil:
     """Hold the best so far against one more cell."""
-    cdef bint better = beats(x, highest[0])
+    cdef bint better = beats(x, highest[0], omits)
     highest[0] = either(better, x, highest[0])
     there[0] = here if better else there[0]
 
@@ -180,7 +162,7 @@ cdef inline void_noinline compare(number *best, index *place, const char *cells,
     cdef bint better
     for i in range(count):
         x = flipped((<const number *> (cells + i * step))[0], flip)
-        better = beats(x, best[i])
+        better = beats(x, best[i], False)
         best[i] = either(better, x, best[i])
         place[i] = here if better else place[i]
 
@@ -193,7 +175,7 @@ cdef inline void_noinline compare_omitting(number *best, index *place, bint *has
     cdef number x
     for i in range(count):
         x = flipped((<const number *> (cells + i * step))[0], flip)
-        if (not has_element[i] or not is_nan(x) and (is_nan(best[i]) or beats(x, best[i]))):
+        if not has_element[i] or beats(x, best[i], True):
             best[i] = x
             place[i] = here
         has_element[i] = True
@@ -226,16 +208,23 @@ cdef inline bint spans_far(const Job *job) noexcept nogil:
             and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) > 0x7FFFFFFF)
 
 
+cdef struct Order:
+    # How numbers are compared: as `Job` says.
+    uint64_t flip
+    bint omits_nan
+
+
 cdef struct Taps:
     # The cells of a window that lie inside the array, in raster order: where each is, and its place in the window. The
     # same cells of the next window are neighbours of these.
     int count
+    Order order
     const char *cells[TAPS]
     int32_t places[TAPS]
 
 
-cdef inline void_inline compare_taps(bint begin, int looks, const Taps *taps, Py_ssize_t ahead, int32_t further,
-                                     int first, int count, Py_ssize_t lines, number *best,
+cdef inline void_inline compare_taps(bint begin, int looks, const Taps *taps, Order order, Py_ssize_t ahead,
+                                     int32_t further, int first, int count, Py_ssize_t lines, number *best,
                                      int32_t *place) noexcept nogil:
     """Hold `count` cells, the taps from `first` on, against the best so far of `lines` windows, if they do not `begin`.
 
@@ -255,31 +244,48 @@ cdef inline void_inline compare_taps(bint begin, int looks, const Taps *taps, Py
         cells[tap] = <const number *> (taps.cells[first + min(tap, count - 1)] + ahead)
         places[tap] = taps.places[first + min(tap, count - 1)] + further
     for i in range(lines):
-        highest = cells[0][i] if begin else best[i]
+        highest = flipped(cells[0][i] if begin else best[i], order.flip)
         there = places[0] if begin else place[i]
         for tap in range(1 if begin else 0, looks):
-            hold(&highest, &there, cells[tap][i], places[tap])
-        best[i] = highest
+            hold(&highest, &there, flipped(cells[tap][i], order.flip), places[tap], order.omits_nan)
+        best[i] = flipped(highest, order.flip)
         place[i] = there
+
+
+cdef inline void_inline compare_fours(const Taps *taps, Order order, Py_ssize_t windows, Py_ssize_t next,
+                                      Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, number *best,
+                                      int32_t *place) noexcept nogil:
+    """`compare_windows`, each cell being looked at for a NaN: the taps by fours, for so many fit the registers."""
+    cdef int first = (taps.count - 1) % 4 + 1, tap
+    cdef Py_ssize_t window, ahead
+    cdef int32_t further
+    for window in range(windows):
+        ahead = window * next
+        further = <int32_t> (window * next_place)
+        if first == 1:
+            compare_taps(True, 1, taps, order, ahead, further, 0, 1, lines, best, place)
+        elif first <= 3:
+            compare_taps(True, 3, taps, order, ahead, further, 0, first, lines, best, place)
+        else:
+            compare_taps(True, 4, taps, order, ahead, further, 0, first, lines, best, place)
+        for tap in range(first, taps.count, 4):
+            compare_taps(False, 4, taps, order, ahead, further, tap, 4, lines, best, place)
+        best += pitch
+        place += pitch
 
 
 cdef inline void_wide compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
                                    Py_ssize_t pitch, Py_ssize_t lines, number *best,
                                    int32_t *place) noexcept nogil:
-    """`compare_windows`, each cell being looked at for a NaN: the taps by fours, for so many fit the registers."""
-    cdef int first = (taps.count - 1) % 4 + 1, tap
-    cdef Py_ssize_t window
-    for window in range(windows):
-        if first == 1:
-            compare_taps(True, 1, taps, window * next, <int32_t> (window * next_place), 0, 1, lines, best, place)
-        elif first <= 3:
-            compare_taps(True, 3, taps, window * next, <int32_t> (window * next_place), 0, first, lines, best, place)
-        else:
-            compare_taps(True, 4, taps, window * next, <int32_t> (window * next_place), 0, first, lines, best, place)
-        for tap in range(first, taps.count, 4):
-            compare_taps(False, 4, taps, window * next, <int32_t> (window * next_place), tap, 4, lines, best, place)
-        best += pitch
-        place += pitch
+    """`compare_fours`, compiled apart for the two rules of NaN."""
+    cdef Order order = taps.order
+    if (number is float4 or number is float8) and order.omits_nan:
+        order.omits_nan = True
+        compare_fours(taps, order, windows, next, next_place, pitch, lines, best, place)
+    else:
+        if number is not half and number is not bhalf:
+            order.omits_nan = False
+        compare_fours(taps, order, windows, next, next_place, pitch, lines, best, place)
 
 
 cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place,
@@ -289,9 +295,11 @@ cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     places are so much further, with `pitch` results for each. Where a NaN was, the next calls are `careful`."""
     assert_in_block(0 < taps.count <= LOOKS)
     if number is float4:
-        if hopeful(careful) and done(held(taps.count, <const char **> taps.cells, taps.places, windows, next,
-                                          next_place, pitch, lines, best, place), careful):
-            return
+        # Of a first look `held` does not say whether it is a NaN: one that NaN never leaves, unless it is omitted.
+        if not taps.order.omits_nan and hopeful(careful):
+            if done(held(taps.count, <const char **> taps.cells, taps.places, windows, next, next_place, pitch, lines,
+                         best, place, taps.order.flip), careful):
+                return
     compare_each(taps, windows, next, next_place, pitch, lines, best, place)
 
 
@@ -315,6 +323,12 @@ cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limi
     return True
 
 
+cdef inline Order order_of_job(const Job *job) noexcept nogil:
+    cdef Order order
+    order.flip, order.omits_nan = job.flip, job.omits_nan
+    return order
+
+
 cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
     """The cells of one window, in raster order whichever axis is the width."""
     cdef const Geometry *g = &job.g
@@ -323,6 +337,7 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
     cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2], i
     cdef Py_ssize_t first, second, third
     taps.count = 0
+    taps.order = order_of_job(job)
     for first in range(g.kernel[slow]):
         k[slow] = first
         for second in range(g.kernel[middle]):

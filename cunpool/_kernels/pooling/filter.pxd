@@ -410,7 +410,7 @@ cdef inline int hold_layer(const Job *job, const Run *run, const Filter *filter,
         for i in range(rows_seen(job, run, layer, row, runs), HELD_ROWS):
             runs[i] = runs[i - 1]  # which changes nothing
         outcome = held_threes(<int> filter.stride, runs, next, ahead, lines, layer.cells, layer.low, run.count[2],
-                              into + row * step, step)
+                              into + row * step, step, job.flip)
         row += lines
     return outcome
 

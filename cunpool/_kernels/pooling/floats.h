@@ -26,6 +26,8 @@ enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together h
 #define AVX512_LOAD(from) _mm512_loadu_ps(from)
 #define AVX512_KEEP(x) __asm__("" : "+v"(x))
 #define AVX512_STORE(to, x) _mm512_storeu_ps(to, x)
+#define AVX512_BITS(bits) _mm512_castsi512_ps(_mm512_set1_epi32((int) (bits)))
+#define AVX512_FLIP(x, bits) _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(x), _mm512_castps_si512(bits)))
 #define AVX512_STORE_PLACES(to, x) _mm512_storeu_si512(to, x)
 #define AVX512_ALL(place) _mm512_set1_epi32(place)
 #define AVX512_ADD_PLACES(x, y) _mm512_add_epi32(x, y)
@@ -48,6 +50,8 @@ enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together h
 #define AVX2_LOAD(from) _mm256_loadu_ps(from)
 #define AVX2_KEEP(x) __asm__("" : "+x"(x))
 #define AVX2_STORE(to, x) _mm256_storeu_ps(to, x)
+#define AVX2_BITS(bits) _mm256_castsi256_ps(_mm256_set1_epi32((int) (bits)))
+#define AVX2_FLIP(x, bits) _mm256_xor_ps(x, bits)
 #define AVX2_STORE_PLACES(to, x) _mm256_storeu_si256((__m256i *) (to), x)
 #define AVX2_ALL(place) _mm256_set1_epi32(place)
 #define AVX2_ADD_PLACES(x, y) _mm256_add_epi32(x, y)
@@ -69,6 +73,9 @@ enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together h
 #define AVX512_DOUBLES_LOAD(from) _mm512_loadu_pd(from)
 #define AVX512_DOUBLES_KEEP(x) __asm__("" : "+v"(x))
 #define AVX512_DOUBLES_STORE(to, x) _mm512_storeu_pd(to, x)
+#define AVX512_DOUBLES_BITS(bits) _mm512_castsi512_pd(_mm512_set1_epi64((int64_t) (bits)))
+#define AVX512_DOUBLES_FLIP(x, bits) \
+    _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(x), _mm512_castpd_si512(bits)))
 #define AVX512_DOUBLES_STORE_PLACES(to, x) _mm256_storeu_si256((__m256i *) (to), x)
 #define AVX512_DOUBLES_ALL(place) _mm256_set1_epi32(place)
 #define AVX512_DOUBLES_ADD(x, y) _mm512_add_pd(x, y)
@@ -90,7 +97,7 @@ enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together h
             highest = V##_HIGHER(x, highest); \
     } while (0)
 
-/* The highest of some looks in each of `lines` windows, and its place, if there is room for that; of those `next`
+/* The highest of some looks, with some bits inverted for minima, in each of `lines` windows, and its place, if there is room for that; of those `next`
    bytes ahead too. Of equals the first. Returns whether there may have been a NaN: all numbers but the first
    look's, which would stay, are added up, in four sums that need not wait for each other, and a sum stays one. (To
    compare each with itself takes longer.)
@@ -99,8 +106,9 @@ enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together h
     __attribute__((always_inline)) static inline int name##_of( \
             int looks, int placed, const char *const *cells, const int32_t *places, Py_ssize_t windows, \
             Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, float *best, \
-            int32_t *place) { \
+            int32_t *place, uint64_t flip) { \
         V##_V highest, x, sum[4] = {V##_ZERO(), V##_ZERO(), V##_ZERO(), V##_ZERO()}; \
+        const V##_V bits = V##_BITS(flip); \
         V##_PLACES there, begin, at[CUNPOOL_LOOKS]; \
         V##_MASK above; \
         const char *cell[CUNPOOL_LOOKS]; /* a copy, for the compiler has to fear that results change the other */ \
@@ -115,15 +123,17 @@ enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together h
             for (i = 0; i < lines; i += LANES) { \
                 ahead = window * next + i * (Py_ssize_t) sizeof(float); \
                 highest = V##_LOAD((const float *) (cell[0] + ahead)); \
+                highest = V##_FLIP(highest, bits); \
                 V##_KEEP(highest); \
                 there = at[0]; \
                 for (look = 1; look < looks; look++) { \
                     x = V##_LOAD((const float *) (cell[look] + ahead)); \
+                    x = V##_FLIP(x, bits); \
                     V##_KEEP(x); \
                     sum[look % 4] = V##_ADD(sum[look % 4], x); \
                     CUNPOOL_HOLD_ONE(V, x, at[look]); \
                 } \
-                V##_STORE(best + window * pitch + i, highest); \
+                V##_STORE(best + window * pitch + i, V##_FLIP(highest, bits)); \
                 if (placed) \
                     V##_STORE_PLACES(place + window * pitch + i, V##_ADD_PLACES(there, begin)); \
             } \
@@ -132,19 +142,20 @@ enum { CUNPOOL_LOOKS = 32 }; /* as many as windows that are looked at together h
     } \
     static int name(int looks, const char *const *cells, const int32_t *places, \
             Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, \
-            float *best, int32_t *place) { \
+            float *best, int32_t *place, uint64_t flip) { \
         int placed = place != NULL; \
-        if (looks == 4 && placed) \
-            return name##_of(4, 1, cells, places, windows, next, next_place, pitch, lines, best, place); \
-        if (looks == 4) \
-            return name##_of(4, 0, cells, places, windows, next, next_place, pitch, lines, best, place); \
-        if (looks == 9 && placed) \
-            return name##_of(9, 1, cells, places, windows, next, next_place, pitch, lines, best, place); \
-        if (looks == 9) \
-            return name##_of(9, 0, cells, places, windows, next, next_place, pitch, lines, best, place); \
+        /* Without the inversion of bits 9 looks take 0.92 of the time. (speed) */ \
+        if (looks == 4 && placed && !flip) \
+            return name##_of(4, 1, cells, places, windows, next, next_place, pitch, lines, best, place, 0); \
+        if (looks == 4 && !flip) \
+            return name##_of(4, 0, cells, places, windows, next, next_place, pitch, lines, best, place, 0); \
+        if (looks == 9 && placed && !flip) \
+            return name##_of(9, 1, cells, places, windows, next, next_place, pitch, lines, best, place, 0); \
+        if (looks == 9 && !flip) \
+            return name##_of(9, 0, cells, places, windows, next, next_place, pitch, lines, best, place, 0); \
         if (placed) \
-            return name##_of(looks, 1, cells, places, windows, next, next_place, pitch, lines, best, place); \
-        return name##_of(looks, 0, cells, places, windows, next, next_place, pitch, lines, best, place); \
+            return name##_of(looks, 1, cells, places, windows, next, next_place, pitch, lines, best, place, flip); \
+        return name##_of(looks, 0, cells, places, windows, next, next_place, pitch, lines, best, place, flip); \
     }
 #if CUNPOOL_LANES == 16
 CUNPOOL_HOLD(cunpool_hold, AVX512, 16)
@@ -160,8 +171,9 @@ static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t
 #define CUNPOOL_HOLD_TWOS_OF(name, V, LANES, number) \
     __attribute__((always_inline)) static inline int name##_of( \
             int rows, int placed, const char *const *row, Py_ssize_t step, const int32_t *places, \
-            Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, number *best, int32_t *place) { \
+            Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, number *best, int32_t *place, uint64_t flip) { \
         V##_V highest, even, odd, x, y, sum[2] = {V##_ZERO(), V##_ZERO()}; \
+        const V##_V bits = V##_BITS(flip); \
         V##_PLACES there, at[8]; \
         V##_MASK above; \
         const char *cells[4]; \
@@ -177,6 +189,8 @@ static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t
                 for (k = 0; k < rows; k++) { \
                     x = V##_LOAD((const number *) cells[k] + 2 * i); \
                     y = V##_LOAD((const number *) cells[k] + 2 * i + LANES); \
+                    x = V##_FLIP(x, bits); \
+                    y = V##_FLIP(y, bits); \
                     V##_KEEP(x); \
                     V##_KEEP(y); \
                     sum[0] = V##_ADD(sum[0], x); \
@@ -191,7 +205,7 @@ static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t
                     } \
                     CUNPOOL_HOLD_ONE(V, odd, at[2 * k + 1]); \
                 } \
-                V##_STORE(best + i, highest); \
+                V##_STORE(best + i, V##_FLIP(highest, bits)); \
                 if (placed) \
                     V##_STORE_PLACES(place + i, there); \
             } \
@@ -206,18 +220,18 @@ static inline Py_ssize_t cunpool_next(Py_ssize_t i, Py_ssize_t lanes, Py_ssize_t
     CUNPOOL_HOLD_TWOS_OF(name, V, LANES, float) \
     static int name(int rows, int placed, const char *const *row, Py_ssize_t step, \
             const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, float *best, \
-            int32_t *place) { \
+            int32_t *place, uint64_t flip) { \
         if (rows == 1 && placed) \
-            return name##_of(1, 1, row, step, places, lines, pitch, count, best, place); \
+            return name##_of(1, 1, row, step, places, lines, pitch, count, best, place, flip); \
         if (rows == 1) \
-            return name##_of(1, 0, row, step, places, lines, pitch, count, best, place); \
+            return name##_of(1, 0, row, step, places, lines, pitch, count, best, place, flip); \
         if (rows == 2 && placed) \
-            return name##_of(2, 1, row, step, places, lines, pitch, count, best, place); \
+            return name##_of(2, 1, row, step, places, lines, pitch, count, best, place, flip); \
         if (rows == 2) \
-            return name##_of(2, 0, row, step, places, lines, pitch, count, best, place); \
+            return name##_of(2, 0, row, step, places, lines, pitch, count, best, place, flip); \
         if (placed) \
-            return name##_of(4, 1, row, step, places, lines, pitch, count, best, place); \
-        return name##_of(4, 0, row, step, places, lines, pitch, count, best, place); \
+            return name##_of(4, 1, row, step, places, lines, pitch, count, best, place, flip); \
+        return name##_of(4, 0, row, step, places, lines, pitch, count, best, place, flip); \
     }
 /* Of doubles those in two rows alone. */
 #if CUNPOOL_LANES == 16
@@ -225,10 +239,10 @@ CUNPOOL_HOLD_TWOS(cunpool_hold_twos, AVX512, 16)
 CUNPOOL_HOLD_TWOS_OF(cunpool_hold_doubles, AVX512_DOUBLES, 8, double)
 static int cunpool_hold_twos_of_doubles(
         int placed, const char *const *row, Py_ssize_t step, const int32_t *places, Py_ssize_t lines,
-        Py_ssize_t pitch, Py_ssize_t count, double *best, int32_t *place) {
+        Py_ssize_t pitch, Py_ssize_t count, double *best, int32_t *place, uint64_t flip) {
     if (placed)
-        return cunpool_hold_doubles_of(2, 1, row, step, places, lines, pitch, count, best, place);
-    return cunpool_hold_doubles_of(2, 0, row, step, places, lines, pitch, count, best, place);
+        return cunpool_hold_doubles_of(2, 1, row, step, places, lines, pitch, count, best, place, flip);
+    return cunpool_hold_doubles_of(2, 0, row, step, places, lines, pitch, count, best, place, flip);
 }
 #else
 CUNPOOL_HOLD_TWOS(cunpool_hold_twos, AVX2, 8)
@@ -237,25 +251,25 @@ CUNPOOL_HOLD_TWOS(cunpool_hold_twos, AVX2, 8)
 /* 1 where that could be done, and there was no NaN for sure; 0 where it can't be done, -1 where one may be. */
 static inline int cunpool_held(int looks, const char *const *cells, const int32_t *places, Py_ssize_t windows,
                                Py_ssize_t next, Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines,
-                               float *best, int32_t *place) {
+                               float *best, int32_t *place, uint64_t flip) {
     if (lines % 16 != 0)
         return 0;
-    return cunpool_hold(looks, cells, places, windows, next, next_place, pitch, lines, best, place) ? -1 : 1;
+    return cunpool_hold(looks, cells, places, windows, next, next_place, pitch, lines, best, place, flip) ? -1 : 1;
 }
 static inline int cunpool_held_twos(int size, int rows, int placed, const char *const *row, Py_ssize_t step,
                                     const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
-                                    void *best, int32_t *place) {
+                                    void *best, int32_t *place, uint64_t flip) {
     if (size != sizeof(float) && (rows != 2 || CUNPOOL_LANES != 16))
         return 0;
 #if CUNPOOL_LANES == 16
     if (size != sizeof(float))
-        return cunpool_hold_twos_of_doubles(placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
+        return cunpool_hold_twos_of_doubles(placed, row, step, places, lines, pitch, count, best, place, flip) ? -1 : 1;
 #endif
-    return cunpool_hold_twos(rows, placed, row, step, places, lines, pitch, count, best, place) ? -1 : 1;
+    return cunpool_hold_twos(rows, placed, row, step, places, lines, pitch, count, best, place, flip) ? -1 : 1;
 }
 #else
-#define cunpool_held(looks, cells, places, windows, next, next_place, pitch, lines, best, place) 0
-#define cunpool_held_twos(size, rows, placed, row, step, places, lines, pitch, count, best, place) 0
+#define cunpool_held(looks, cells, places, windows, next, next_place, pitch, lines, best, place, flip) 0
+#define cunpool_held_twos(size, rows, placed, row, step, places, lines, pitch, count, best, place, flip) 0
 #endif
 
 #endif

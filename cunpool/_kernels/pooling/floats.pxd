@@ -1,17 +1,17 @@
 # Floats held against each other in the longest vectors that the processor has, without looking at each for a NaN. If
 # one was among them, what was found is worth nothing: then they are compared as all kinds of numbers are. Doubles the
 # same with AVX-512, in windows of 2 that lie in two rows: others would make a larger wheel.
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 
 cdef extern from "_kernels/pooling/floats.h":
     enum:
         LOOKS "CUNPOOL_LOOKS"
     int held "cunpool_held"(int looks, const char **cells, const int32_t *places, Py_ssize_t windows, Py_ssize_t next,
                              Py_ssize_t next_place, Py_ssize_t pitch, Py_ssize_t lines, void *best,
-                             int32_t *place) noexcept nogil
+                             int32_t *place, uint64_t flip) noexcept nogil
     int held_twos "cunpool_held_twos"(int size, int rows, bint placed, const char **row, Py_ssize_t step,
                                        const int32_t *places, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count,
-                                       void *best, int32_t *place) noexcept nogil
+                                       void *best, int32_t *place, uint64_t flip) noexcept nogil
 
 cdef enum:
     CAREFUL = 16            # calls behind one that met a NaN in which others are expected

@@ -122,7 +122,10 @@ cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     if plain is float4:
         assert_in_block(0 < taps.count <= LOOKS)
         if hopeful(careful) and done(held(taps.count, <const char **> taps.cells, taps.places, windows, next, 0, pitch,
-                                          lines, into, NULL), careful):
+                                          lines, into, NULL, taps.order.flip), careful):
+            return
+        if taps.order.flip:  # minima have no other loop here: the row is pooled again
+            nan[0] = 1
             return
     highest_each(taps, windows, next, pitch, lines, into, nan)
 
@@ -189,7 +192,7 @@ cdef inline Numbers numbers_of(bint is_minimum, number *_) noexcept nogil:
     cdef Numbers numbers
     numbers.size = sizeof(number)
     numbers.look_for_odd = NULL
-    numbers.held = number is float4 and not is_minimum
+    numbers.held = number is float4
     numbers.fill_lowest = <FillLowest> fill_highest[number] if is_minimum else <FillLowest> fill_lowest[number]
     if number is half or number is bhalf:
         numbers.highest_of = <Highest> lowest_of_halves if is_minimum else <Highest> highest_of_halves

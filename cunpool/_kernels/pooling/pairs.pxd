@@ -3,8 +3,8 @@ from libc.stdint cimport int32_t
 
 from cunpool._kernels.common.caches cimport CACHE_LINE, prefetch_range, PREFETCH_SHORT_ROWS_BYTES, PREFETCH_WINDOWS
 from cunpool._kernels.common.checks cimport assert_in_block
-from cunpool._kernels.common.types cimport float4, float8, item1, item2, item8, void_inline, void_wide
-from cunpool._kernels.pooling.compare cimport hold, int1, int8, mark, number, vector_of
+from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item8, void_inline, void_wide
+from cunpool._kernels.pooling.compare cimport flipped, hold, int1, int8, mark, number, Order, vector_of
 from cunpool._kernels.pooling.floats cimport done, held_twos, hopeful
 
 cdef extern from "_kernels/pooling/pairs.h":
@@ -21,9 +21,9 @@ cdef inline item2 higher_byte(item2 cells, item2 highest, int row) noexcept nogi
 
 
 cdef inline void_inline hold_bytes(int rows, const number *a, const number *b, const number *c, const number *d,
-                                   Py_ssize_t count, number *best, item1 *code) noexcept nogil:
+                                   Py_ssize_t count, Order order, number *best, item1 *code) noexcept nogil:
     """The maxima of windows of 2 that lie in these rows, and which of a window's cells each was."""
-    cdef item2 flip = 0x8080 if number is int1 else 0, highest
+    cdef item2 flip = <item2> ((0x8080 if number is int1 else 0) ^ order.flip), highest
     cdef Py_ssize_t i
     for i in range(count):
         highest = higher_byte((<const item2 *> a)[i] ^ flip, 0, 0)
@@ -37,7 +37,7 @@ cdef inline void_inline hold_bytes(int rows, const number *a, const number *b, c
 
 
 cdef inline void_inline hold_pairs(int rows, const number *a, const number *b, const number *c, const number *d,
-                                   const int32_t *places, Py_ssize_t count, number *best,
+                                   const int32_t *places, Py_ssize_t count, Order order, number *best,
                                    int32_t *place) noexcept nogil:
     """The maxima of windows of 2 that lie in these rows, and their places. It vectorises where `rows` is a constant."""
     cdef int32_t in_a = places[0], in_b = places[rows - 1 if rows < 4 else 1]
@@ -46,23 +46,24 @@ cdef inline void_inline hold_pairs(int rows, const number *a, const number *b, c
     cdef int32_t there
     cdef Py_ssize_t i
     for i in range(count):
-        highest = a[2 * i]
+        highest = flipped(a[2 * i], order.flip)
         there = in_a
-        hold(&highest, &there, a[2 * i + 1], in_a + 1)
+        hold(&highest, &there, flipped(a[2 * i + 1], order.flip), in_a + 1, order.omits_nan)
         if rows > 1:
-            hold(&highest, &there, b[2 * i], in_b)
-            hold(&highest, &there, b[2 * i + 1], in_b + 1)
+            hold(&highest, &there, flipped(b[2 * i], order.flip), in_b, order.omits_nan)
+            hold(&highest, &there, flipped(b[2 * i + 1], order.flip), in_b + 1, order.omits_nan)
         if rows > 2:
-            hold(&highest, &there, c[2 * i], in_c)
-            hold(&highest, &there, c[2 * i + 1], in_c + 1)
-            hold(&highest, &there, d[2 * i], in_d)
-            hold(&highest, &there, d[2 * i + 1], in_d + 1)
-        best[i] = highest
+            hold(&highest, &there, flipped(c[2 * i], order.flip), in_c, order.omits_nan)
+            hold(&highest, &there, flipped(c[2 * i + 1], order.flip), in_c + 1, order.omits_nan)
+            hold(&highest, &there, flipped(d[2 * i], order.flip), in_d, order.omits_nan)
+            hold(&highest, &there, flipped(d[2 * i + 1], order.flip), in_d + 1, order.omits_nan)
+        best[i] = flipped(highest, order.flip)
         place[i] = there
 
 
 cdef inline void_inline compare_pairs(int rows, const number **row, const int32_t *places, Py_ssize_t count,
-                                      Py_ssize_t ahead, Py_ssize_t piece, number *best, mark *place) noexcept nogil:
+                                      Py_ssize_t ahead, Py_ssize_t piece, Order order, number *best,
+                                      mark *place) noexcept nogil:
     """The maxima of `count` windows of 2 next to each other, which lie in these 1, 2 or 4 rows, and their places, or
     of bytes their codes.
 
@@ -92,9 +93,9 @@ cdef inline void_inline compare_pairs(int rows, const number **row, const int32_
             if rows > 2:  # unreached: a constant of each loop that this becomes
                 prefetch_range(<const char *> (row[2] + 4 * begin) + ahead, 4 * some * sizeof(number))
         if mark is item1:
-            hold_bytes(rows, a, b, c, d, some, best, place)
+            hold_bytes(rows, a, b, c, d, some, order, best, place)
         else:
-            hold_pairs(rows, a, b, c, d, places, some, best, place)
+            hold_pairs(rows, a, b, c, d, places, some, order, best, place)
         if begin + some == count:
             break
         next = min(begin + some, count - vector)
@@ -111,7 +112,7 @@ cdef inline void_inline compare_pairs(int rows, const number **row, const int32_
 
 cdef inline void_inline compare_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places,
                                      Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
-                                     const char *limit, number *best, mark *place) noexcept nogil:
+                                     const char *limit, Order order, number *best, mark *place) noexcept nogil:
     """`compare_pairs` for some pooled rows, `step` bytes of the array apart. Short ones as whole vectors, whose rest is
     overwritten by what follows, where there is memory of the array's behind them, which ends at `limit`."""
     cdef const number *at[4]
@@ -124,7 +125,7 @@ cdef inline void_inline compare_rows(int rows, const char **row, Py_ssize_t step
         overrun = count < vector
         for i in range(rows):
             overrun &= <const char *> (at[i] + 2 * vector) <= limit
-        compare_pairs(rows, at, places, vector if overrun else count, ahead, piece, best, place)
+        compare_pairs(rows, at, places, vector if overrun else count, ahead, piece, order, best, place)
         for i in range(rows):
             at[i] = <const number *> (<const char *> at[i] + step)
         best += count
@@ -147,7 +148,7 @@ cdef inline Py_ssize_t whole_lines(Py_ssize_t size, int rows, const char **row, 
 
 cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places, Py_ssize_t count,
                               Py_ssize_t lines, Py_ssize_t ahead, const char *limit, bint placed, bint in_caches,
-                              int *careful, number *best, int32_t *place) noexcept nogil:
+                              Order order, int *careful, number *best, int32_t *place) noexcept nogil:
     """`compare_rows`; where a NaN was, the next calls are `careful`. Places may be left out where they are not
     `placed`."""
     cdef const char *at[4]
@@ -158,19 +159,20 @@ cdef inline void compare_twos(int rows, const char **row, Py_ssize_t step, const
         if hopeful(careful):
             some = whole_lines(sizeof(number), rows, row, step, count, lines, limit)
             if some and not done(held_twos(sizeof(number), rows, placed, row, step, places, some, count,
-                                           max(count, vector), best, place), careful):
+                                           max(count, vector), best, place, order.flip), careful):
                 some = 0
     if some < lines:
         # Mostly none were held, and pointers are not copied: a vector of what was just written one by one has to wait.
         for i in range(rows if some else 0):
             at[i] = row[i] + some * step
         compare_each_twos(rows, <const char **> at if some else row, step, places, count, lines - some, ahead,
-                          PREFETCH_WINDOWS, limit, best + some * count, place + some * count)
+                          PREFETCH_WINDOWS, limit, order, best + some * count, place + some * count)
 
 
 cdef inline void compare_short_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
                                     Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, const char *limit,
-                                    bint placed, int *careful, number *best, int32_t *place) noexcept nogil:
+                                    bint placed, Order order, int *careful, number *best,
+                                    int32_t *place) noexcept nogil:
     """`compare_twos` for short rows that follow each other beyond the caches: before some of them, what lies `ahead` is
     fetched, and then they are compared as within the caches."""
     cdef Py_ssize_t most = PREFETCH_SHORT_ROWS_BYTES // step, some
@@ -180,7 +182,7 @@ cdef inline void compare_short_twos(int rows, const char **row, Py_ssize_t step,
         for i in range(rows):
             if i == 0 or row[i] - row[i - 1] >= step:  # another layer's
                 prefetch_range(row[i] + ahead, some * step)
-        compare_twos(rows, row, step, places, count, some, 0, limit, placed, True, careful, best, place)
+        compare_twos(rows, row, step, places, count, some, 0, limit, placed, True, order, careful, best, place)
         if some == lines:
             return
         for i in range(rows):
@@ -192,34 +194,46 @@ cdef inline void compare_short_twos(int rows, const char **row, Py_ssize_t step,
 
 cdef inline void_inline compare_by_rows(int rows, const char **row, Py_ssize_t step, const int32_t *places,
                                         Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
-                                        const char *limit, number *best, mark *place) noexcept nogil:
+                                        const char *limit, Order order, number *best,
+                                        mark *place) noexcept nogil:
     """`compare_rows`, compiled apart for what there is."""
     if rows == 1:
-        compare_rows(1, row, step, places, count, lines, ahead, piece, limit, best, place)
+        compare_rows(1, row, step, places, count, lines, ahead, piece, limit, order, best, place)
     elif rows == 2:
-        compare_rows(2, row, step, places, count, lines, ahead, piece, limit, best, place)
+        compare_rows(2, row, step, places, count, lines, ahead, piece, limit, order, best, place)
     else:
-        compare_rows(4, row, step, places, count, lines, ahead, piece, limit, best, place)
+        compare_rows(4, row, step, places, count, lines, ahead, piece, limit, order, best, place)
 
 
 cdef inline void_wide compare_each_twos(int rows, const char **row, Py_ssize_t step, const int32_t *places,
                                         Py_ssize_t count, Py_ssize_t lines, Py_ssize_t ahead, Py_ssize_t piece,
-                                        const char *limit, number *best, int32_t *place) noexcept nogil:
+                                        const char *limit, Order order, number *best,
+                                        int32_t *place) noexcept nogil:
     """`compare_rows` of numbers of several bytes."""
     # With a constant these take up to a fifth less time, for a larger wheel; doubles 0.9 to 1.3 times as long.
     if number is float4:
-        compare_by_rows(rows, row, step, places, count, lines, ahead, PREFETCH_WINDOWS, limit, best, place)
+        if order.omits_nan:  # a constant of either loop
+            order.omits_nan = True
+            compare_by_rows(rows, row, step, places, count, lines, ahead, PREFETCH_WINDOWS, limit, order, best, place)
+        else:
+            order.omits_nan = False
+            compare_by_rows(rows, row, step, places, count, lines, ahead, PREFETCH_WINDOWS, limit, order, best, place)
+    elif number is float8 and order.omits_nan:
+        order.omits_nan = True
+        compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, order, best, place)
     elif number is not int1 and number is not item1 and number is not int8 and number is not item8:
-        compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, best, place)
+        if number is not half and number is not bhalf:
+            order.omits_nan = False
+        compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, order, best, place)
 
 
 cdef inline void_wide compare_bytes(int rows, const char **row, Py_ssize_t step, Py_ssize_t count,
-                                    Py_ssize_t lines, Py_ssize_t ahead, const char *limit, number *best,
-                                    item1 *code) noexcept nogil:
+                                    Py_ssize_t lines, Py_ssize_t ahead, const char *limit, Order order,
+                                    number *best, item1 *code) noexcept nogil:
     """`compare_rows` of bytes, which are faster in one piece if nothing is fetched."""
     cdef Py_ssize_t piece = PREFETCH_WINDOWS if ahead else max(count, vector_of(1))
     if number is int1 or number is item1:
-        compare_by_rows(rows, row, step, NULL, count, lines, ahead, piece, limit, best, code)
+        compare_by_rows(rows, row, step, NULL, count, lines, ahead, piece, limit, order, best, code)
 
 
 cdef inline void_wide places_of_codes(const item1 *code, const int32_t *places, int rows, const int32_t *begin,

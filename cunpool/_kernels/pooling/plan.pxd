@@ -182,15 +182,6 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept 
     plan.together = False
 
 
-cdef inline const char *order_why_not(const Job *job) noexcept nogil:
-    """Some methods find maxima alone, and those alone in which NaN wins."""
-    if branch_counted("minima", job.flip != 0):
-        return "minima"
-    if branch_counted("NaN that is omitted", job.omits_nan):
-        return "NaN is omitted"
-    return NULL
-
-
 cdef inline const char *places_why_not(const Job *job) noexcept nogil:
     """Indices that take more than 32 bits inside a window are known to the last two methods alone."""
     if branch_counted("places of 32 bits in a window", not spans_far(job)):
@@ -202,8 +193,6 @@ cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noex
     """Windows of 3 x 3 with indices, in contiguous planes."""
     cdef const char *why = rolling_why_not(job, job.kind, job.item_size)
     if why == NULL:
-        why = order_why_not(job)
-    if why == NULL:
         begin(job, 2, plan, ROLLED_TAKEN)
         plan_rolling(job, job.kind, job.item_size, &plan.rolling)
         plan.job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
@@ -214,8 +203,6 @@ cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noex
 cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows of 2 where they lie."""
     cdef const char *why = places_why_not(job)
-    if why == NULL:
-        why = order_why_not(job)
     if why == NULL:
         why = twos_why_not(job, job.item_size)
     if why != NULL:
@@ -268,8 +255,6 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
 cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Every window in all channels, where these are neighbours."""
     cdef const char *why = places_why_not(job)
-    if why == NULL:
-        why = order_why_not(job)
     if why != NULL:
         return why
     if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):

@@ -1,6 +1,6 @@
 # Rolling stripes: windows of 3 x 3 with indices, in contiguous planes. `rolling.h` has the loop; here is which calls it
 # serves, and its plan.
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.geometry cimport element_count, Geometry, is_last_alone_over_end
@@ -12,7 +12,7 @@ cdef extern from "_kernels/pooling/rolling.h":
     enum:
         HAS_VECTORS "CUNPOOL_HAS_VECTORS"
         VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
-        ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
+        ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
         ROLLING_MAX_BLOCK
     ctypedef struct cunpool_planes:
         char *data
@@ -22,7 +22,8 @@ cdef extern from "_kernels/pooling/rolling.h":
         Py_ssize_t planes, channels, height, width, rows, windows, block_rows, prefetch_bytes
         Py_ssize_t padding[2]
         int kernel, stride, form, index_bytes, item_bytes, magnitude, infinity, lanes, is_wide
-        bint full_is_contiguous, pooled_is_contiguous, is_streamed
+        int64_t flip
+        bint full_is_contiguous, pooled_is_contiguous, is_streamed, omits_nan
     ctypedef struct cunpool_rolling_scratch:
         Py_ssize_t bytes
     void finish_rolling "cunpool_rolling_finish"(Rolling *plan) noexcept nogil
@@ -122,10 +123,10 @@ cdef inline void plan_rolling(const Job *job, int kind, Py_ssize_t item_size, Ro
     plan.kernel = <int> g.kernel[2]
     plan.stride = <int> rolling_stride(g)
     plan.item_bytes, plan.index_bytes = <int> item_size, job.index_size
-    plan.form = (ROLLING_VALUES if job.index_size == 0 else ROLLING_CODES if job.code_size
-                 else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
+    plan.form = (ROLLING_CODES if job.code_size else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
     plan.is_wide = item_size >= 4
     plan.magnitude = 0x7FFF
+    plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
     plan.infinity = 0x7C00 if kind == HALF_KIND else 0x7F80
     plan.full_is_contiguous = plan.pooled_is_contiguous = are_all_contiguous(job, item_size, job.index_size)
     plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES

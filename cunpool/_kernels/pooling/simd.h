@@ -10,11 +10,13 @@
      odd_T                what note_T collects: whether elements need the exact comparison (NaN; -0 of 16 bits)
 
      load_T, store_T, stream_T, broadcast_T    memory (any alignment; stream_T: aligned), and one number in all lanes
-     key_T, bits_T        from an element's bits to a vector that compares as its type does, and back
+     key_T, bits_T        from an element's bits, some of them inverted for minima, to a vector that compares as its
+                          type does, and back
      note_T, is_odd_T     collect two vectors of elements; whether any of those collected was odd
      max_T(best, later)   the maximum; of equals `best`
      min_T(limit, x)      the minimum
      greater_T, beats_T   later > best; the same exactly, where a NaN beats everything
+     beats_omitting_T     the same, where every number beats a NaN
      select_T(m, a, b), select_codes_T    b where the mask is set, else a
      even_T, odd_of_T     every second element of two vectors, in an order that in_order_T and in_order_codes_T make
                           that of memory

@@ -56,8 +56,14 @@ SIMD_INLINE vector_float4 load_float4(const char *from) { return _mm256_loadu_ps
 SIMD_INLINE void store_float4(char *to, vector_float4 x) { _mm256_storeu_ps((float *) to, x); }
 SIMD_INLINE void stream_float4(char *to, vector_float4 x) { _mm256_stream_ps((float *) to, x); }
 SIMD_INLINE vector_float4 broadcast_float4(const char *from) { return _mm256_broadcast_ss((const float *) from); }
-SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
-SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude, codes_float4 flip) {
+    (void) magnitude;
+    return _mm256_xor_ps(x, _mm256_castsi256_ps(flip));
+}
+SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude, codes_float4 flip) {
+    (void) magnitude;
+    return _mm256_xor_ps(x, _mm256_castsi256_ps(flip));
+}
 SIMD_INLINE odd_float4 nothing_odd_float4(void) { return _mm256_setzero_ps(); }
 SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
     return _mm256_or_ps(odd, _mm256_cmp_ps(x, y, _CMP_UNORD_Q));
@@ -74,6 +80,12 @@ SIMD_INLINE mask_float4 beats_float4(vector_float4 later, vector_float4 best, in
     return _mm256_castps_si256(_mm256_or_ps(_mm256_cmp_ps(later, best, _CMP_GT_OQ),
                                             _mm256_cmp_ps(later, later, _CMP_UNORD_Q)));
 }
+SIMD_INLINE mask_float4 beats_omitting_float4(vector_float4 later, vector_float4 best, int infinity) {
+    (void) infinity;
+    return _mm256_castps_si256(_mm256_or_ps(_mm256_cmp_ps(later, best, _CMP_GT_OQ),
+                                            _mm256_andnot_ps(_mm256_cmp_ps(later, later, _CMP_UNORD_Q),
+                                                             _mm256_cmp_ps(best, best, _CMP_UNORD_Q))));
+}
 SIMD_INLINE vector_float4 select_float4(mask_float4 m, vector_float4 a, vector_float4 b) {
     return _mm256_blendv_ps(a, b, _mm256_castsi256_ps(m));
 }
@@ -82,9 +94,9 @@ SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_flo
     *best = max_float4(*best, later);
     *code = select_codes_float4(beaten, *code, later_code);
 }
-/* x, or the limit where that is the lowest number. */
-SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x) {
-    return select_float4(greater_float4(limit, _mm256_setzero_ps()), limit, x);
+/* x, or `outside` where the limit is the lowest number. */
+SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x, vector_float4 outside) {
+    return select_float4(greater_float4(limit, _mm256_setzero_ps()), outside, x);
 }
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return _mm256_shuffle_ps(x, y, 0x88); }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return _mm256_shuffle_ps(x, y, 0xDD); }
@@ -128,8 +140,14 @@ SIMD_INLINE __m256i odd_of_item1(__m256i x, __m256i y) {
     return _mm256_packus_epi16(_mm256_srli_epi16(x, 8), _mm256_srli_epi16(y, 8));
 }
 SIMD_INTEGERS_AVX2(item1, 8)
-SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
-SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude, codes_item1 flip) {
+    (void) magnitude;
+    return _mm256_xor_si256(x, flip);
+}
+SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude, codes_item1 flip) {
+    (void) magnitude;
+    return _mm256_xor_si256(x, flip);
+}
 SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
 SIMD_INLINE int is_odd_item1(odd_item1 odd, int infinity) { (void) infinity; return odd; }
 SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm256_max_epu8(best, later); }
@@ -157,10 +175,15 @@ SIMD_INLINE __m256i odd_of_half(__m256i x, __m256i y) {
     return _mm256_packus_epi32(_mm256_srli_epi32(x, 16), _mm256_srli_epi32(y, 16));
 }
 SIMD_INTEGERS_AVX2(half, 16)
-SIMD_INLINE vector_half key_half(vector_half x, int magnitude) {
+SIMD_INLINE vector_half ordered_half(vector_half x, int magnitude) {
     return _mm256_xor_si256(x, _mm256_and_si256(_mm256_srai_epi16(x, 15), _mm256_set1_epi16((short) magnitude)));
 }
-SIMD_INLINE vector_half bits_half(vector_half x, int magnitude) { return key_half(x, magnitude); }
+SIMD_INLINE vector_half key_half(vector_half x, int magnitude, codes_half flip) {
+    return ordered_half(_mm256_xor_si256(x, flip), magnitude);
+}
+SIMD_INLINE vector_half bits_half(vector_half x, int magnitude, codes_half flip) {
+    return _mm256_xor_si256(ordered_half(x, magnitude), flip);
+}
 SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
     const __m256i nan = _mm256_cmpgt_epi16(odd.largest, _mm256_set1_epi16((short) infinity));
@@ -172,19 +195,26 @@ SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) { return _mm2
 SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) {
     return _mm256_cmpgt_epi16(_mm256_xor_si256(x, _mm256_srai_epi16(x, 15)), _mm256_set1_epi16((short) infinity));
 }
+/* Both zeros are 0. */
+SIMD_INLINE mask_half is_greater_half(vector_half later, vector_half best) {
+    return _mm256_cmpgt_epi16(_mm256_sub_epi16(later, _mm256_srai_epi16(later, 15)),
+                              _mm256_sub_epi16(best, _mm256_srai_epi16(best, 15)));
+}
 SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
-    const vector_half x = _mm256_sub_epi16(later, _mm256_srai_epi16(later, 15));    /* both zeros are 0 */
-    const vector_half y = _mm256_sub_epi16(best, _mm256_srai_epi16(best, 15));
-    return _mm256_or_si256(_mm256_andnot_si256(is_nan_half(best, infinity), _mm256_cmpgt_epi16(x, y)),
+    return _mm256_or_si256(_mm256_andnot_si256(is_nan_half(best, infinity), is_greater_half(later, best)),
                            is_nan_half(later, infinity));
+}
+SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, int infinity) {
+    return _mm256_andnot_si256(is_nan_half(later, infinity),
+                               _mm256_or_si256(is_greater_half(later, best), is_nan_half(best, infinity)));
 }
 SIMD_INLINE void take_half(vector_half *best, codes_half *code, vector_half later, codes_half later_code) {
     const mask_half beaten = _mm256_cmpgt_epi16(later, *best);
     *best = max_half(*best, later);
     *code = select_codes_half(beaten, *code, later_code);
 }
-SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x) {
-    return select_half(_mm256_cmpgt_epi16(limit, _mm256_setzero_si256()), limit, x);
+SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x, vector_half outside) {
+    return select_half(_mm256_cmpgt_epi16(limit, _mm256_setzero_si256()), outside, x);
 }
 SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
     c = _mm256_permute4x64_epi64(_mm256_packus_epi16(c, c), MIDDLE_EXCHANGED);

@@ -45,15 +45,21 @@ SIMD_INLINE vector_float4 load_float4(const char *from) { return _mm512_loadu_ps
 SIMD_INLINE void store_float4(char *to, vector_float4 x) { _mm512_storeu_ps(to, x); }
 SIMD_INLINE void stream_float4(char *to, vector_float4 x) { _mm512_stream_ps((float *) to, x); }
 SIMD_INLINE vector_float4 broadcast_float4(const char *from) { return _mm512_set1_ps(*(const float4 *) from); }
-SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
-SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude, codes_float4 flip) {
+    (void) magnitude;
+    return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(x), flip));
+}
+SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude, codes_float4 flip) {
+    (void) magnitude;
+    return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(x), flip));
+}
 SIMD_INLINE odd_float4 nothing_odd_float4(void) { return 0; }
 SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
     return _kor_mask16(odd, _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q));
 }
 SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x) { return note_pair_float4(odd, x, x); }
 SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; return odd != 0; }
-SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm512_max_ps(later, best); }  // unreached: for values alone
+SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm512_max_ps(later, best); }
 SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) { return _mm512_min_ps(limit, x); }
 SIMD_INLINE mask_float4 greater_float4(vector_float4 later, vector_float4 best) {
     return _mm512_cmp_ps_mask(later, best, _CMP_GT_OQ);
@@ -61,6 +67,12 @@ SIMD_INLINE mask_float4 greater_float4(vector_float4 later, vector_float4 best) 
 SIMD_INLINE mask_float4 beats_float4(vector_float4 later, vector_float4 best, int infinity) {
     (void) infinity;
     return _kor_mask16(_mm512_cmp_ps_mask(later, best, _CMP_GT_OQ), _mm512_cmp_ps_mask(later, later, _CMP_UNORD_Q));
+}
+SIMD_INLINE mask_float4 beats_omitting_float4(vector_float4 later, vector_float4 best, int infinity) {
+    (void) infinity;
+    return _kor_mask16(_mm512_cmp_ps_mask(later, best, _CMP_GT_OQ),
+                       _kandn_mask16(_mm512_cmp_ps_mask(later, later, _CMP_UNORD_Q),
+                                     _mm512_cmp_ps_mask(best, best, _CMP_UNORD_Q)));
 }
 SIMD_INLINE vector_float4 select_float4(mask_float4 m, vector_float4 a, vector_float4 b) {
     return _mm512_mask_mov_ps(a, m, b);
@@ -70,9 +82,9 @@ SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_flo
     *best = max_float4(*best, later);
     *code = select_codes_float4(beaten, *code, later_code);
 }
-/* x, or the limit where that is the lowest number. */
-SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x) {
-    return select_float4(greater_float4(limit, _mm512_setzero_ps()), limit, x);
+/* x, or `outside` where the limit is the lowest number. */
+SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x, vector_float4 outside) {
+    return select_float4(greater_float4(limit, _mm512_setzero_ps()), outside, x);
 }
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), y);
@@ -109,13 +121,19 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
 /* uint8: even_item1 works in quarters of a vector, for without VBMI no instruction takes bytes from two vectors. */
 SIMD_INTEGERS_AVX512(item1, 8, __mmask64)
 typedef int odd_item1;
-SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
-SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude, codes_item1 flip) {
+    (void) magnitude;
+    return _mm512_xor_si512(x, flip);
+}
+SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude, codes_item1 flip) {
+    (void) magnitude;
+    return _mm512_xor_si512(x, flip);
+}
 SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
 SIMD_INLINE odd_item1 note_item1(odd_item1 odd, vector_item1 x) { (void) x; return odd; }
 SIMD_INLINE odd_item1 note_pair_item1(odd_item1 odd, vector_item1 x, vector_item1 y) { (void) x; (void) y; return odd; }
 SIMD_INLINE int is_odd_item1(odd_item1 odd, int infinity) { (void) infinity; return odd; }
-SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }  // unreached: for values alone
+SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }
 SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm512_min_epu8(limit, x); }
 SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
     const mask_item1 beaten = _mm512_cmpgt_epu8_mask(later, *best);
@@ -143,10 +161,15 @@ SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(t
 /* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
 SIMD_INTEGERS_AVX512(half, 16, __mmask32)
 typedef struct { __m512i largest, lowest; } odd_half;
-SIMD_INLINE vector_half key_half(vector_half x, int magnitude) {
+SIMD_INLINE vector_half ordered_half(vector_half x, int magnitude) {
     return _mm512_xor_si512(x, _mm512_and_si512(_mm512_srai_epi16(x, 15), _mm512_set1_epi16((short) magnitude)));
 }
-SIMD_INLINE vector_half bits_half(vector_half x, int magnitude) { return key_half(x, magnitude); }
+SIMD_INLINE vector_half key_half(vector_half x, int magnitude, codes_half flip) {
+    return ordered_half(_mm512_xor_si512(x, flip), magnitude);
+}
+SIMD_INLINE vector_half bits_half(vector_half x, int magnitude, codes_half flip) {
+    return _mm512_xor_si512(ordered_half(x, magnitude), flip);
+}
 SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {_mm512_setzero_si512(), _mm512_setzero_si512()}; }
 SIMD_INLINE odd_half note_half(odd_half odd, vector_half x) {
     odd.largest = _mm512_max_epi16(odd.largest, _mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)));
@@ -160,23 +183,29 @@ SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
     return (_mm512_cmpgt_epi16_mask(odd.largest, _mm512_set1_epi16((short) infinity))
             | _mm512_cmpeq_epi16_mask(odd.lowest, _mm512_set1_epi16(INT16_MIN))) != 0;
 }
-SIMD_INLINE vector_half max_half(vector_half best, vector_half later) { return _mm512_max_epi16(best, later); }  // unreached: for values alone
+SIMD_INLINE vector_half max_half(vector_half best, vector_half later) { return _mm512_max_epi16(best, later); }
 SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) { return _mm512_min_epi16(limit, x); }
 SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) {
     return _mm512_cmpgt_epi16_mask(_mm512_xor_si512(x, _mm512_srai_epi16(x, 15)), _mm512_set1_epi16((short) infinity));
 }
+/* Both zeros are 0. */
+SIMD_INLINE mask_half is_greater_half(vector_half later, vector_half best) {
+    return _mm512_cmpgt_epi16_mask(_mm512_sub_epi16(later, _mm512_srai_epi16(later, 15)),
+                                   _mm512_sub_epi16(best, _mm512_srai_epi16(best, 15)));
+}
 SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
-    const vector_half x = _mm512_sub_epi16(later, _mm512_srai_epi16(later, 15));    /* both zeros are 0 */
-    const vector_half y = _mm512_sub_epi16(best, _mm512_srai_epi16(best, 15));
-    return (_mm512_cmpgt_epi16_mask(x, y) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
+    return (is_greater_half(later, best) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
+}
+SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, int infinity) {
+    return (is_greater_half(later, best) | is_nan_half(best, infinity)) & ~is_nan_half(later, infinity);
 }
 SIMD_INLINE void take_half(vector_half *best, codes_half *code, vector_half later, codes_half later_code) {
     const mask_half beaten = _mm512_cmpgt_epi16_mask(later, *best);
     *best = max_half(*best, later);
     *code = select_codes_half(beaten, *code, later_code);
 }
-SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x) {
-    return select_half(_mm512_cmpgt_epi16_mask(limit, _mm512_setzero_si512()), limit, x);
+SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x, vector_half outside) {
+    return select_half(_mm512_cmpgt_epi16_mask(limit, _mm512_setzero_si512()), outside, x);
 }
 /* Every second lane from `first` on: each 32 bits of the numbers that choose hold two. */
 SIMD_INLINE vector_half every_second_half(vector_half x, vector_half y, int first, int next) {

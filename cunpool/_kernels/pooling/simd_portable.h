@@ -46,8 +46,14 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
 /* float32 */
 SIMD_TYPE_PORTABLE(float4, float, int32_t)
 typedef codes_float4 odd_float4;
-SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
-SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude, codes_float4 flip) {
+    (void) magnitude;
+    return (vector_float4) ((codes_float4) x ^ flip);
+}
+SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude, codes_float4 flip) {
+    (void) magnitude;
+    return (vector_float4) ((codes_float4) x ^ flip);
+}
 SIMD_INLINE odd_float4 nothing_odd_float4(void) { return (odd_float4) {0}; }
 SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; return is_any_float4(odd); }
 #if defined(__SSE2__)
@@ -74,13 +80,17 @@ SIMD_INLINE mask_float4 beats_float4(vector_float4 later, vector_float4 best, in
     (void) infinity;
     return (later > best) | (later != later);
 }
+SIMD_INLINE mask_float4 beats_omitting_float4(vector_float4 later, vector_float4 best, int infinity) {
+    (void) infinity;
+    return (later > best) | ((best != best) & (later == later));
+}
 SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_float4 later, codes_float4 later_code) {
     const mask_float4 beaten = greater_float4(later, *best);
     *best = max_float4(*best, later);
     *code = select_codes_float4(beaten, *code, later_code);
 }
-SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x) {
-    return select_float4(greater_float4(limit, (vector_float4) {0}), limit, x);
+SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x, vector_float4 outside) {
+    return select_float4(greater_float4(limit, (vector_float4) {0}), outside, x);
 }
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 0, 2, 4, 6); }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 1, 3, 5, 7); }
@@ -122,8 +132,14 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
 /* uint8 */
 SIMD_TYPE_PORTABLE(item1, uint8_t, uint8_t)
 typedef int odd_item1;
-SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
-SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude) { (void) magnitude; return x; }
+SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude, codes_item1 flip) {
+    (void) magnitude;
+    return x ^ flip;
+}
+SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude, codes_item1 flip) {
+    (void) magnitude;
+    return x ^ flip;
+}
 SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
 SIMD_INLINE odd_item1 note_item1(odd_item1 odd, vector_item1 x) { (void) x; return odd; }
 SIMD_INLINE odd_item1 note_pair_item1(odd_item1 odd, vector_item1 x, vector_item1 y) { (void) x; (void) y; return odd; }
@@ -173,8 +189,13 @@ SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(t
 /* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
 SIMD_TYPE_PORTABLE(half, int16_t, int16_t)
 typedef struct { vector_half largest, lowest; } odd_half;
-SIMD_INLINE vector_half key_half(vector_half x, int magnitude) { return x ^ ((x >> 15) & (int16_t) magnitude); }
-SIMD_INLINE vector_half bits_half(vector_half x, int magnitude) { return key_half(x, magnitude); }
+SIMD_INLINE vector_half ordered_half(vector_half x, int magnitude) { return x ^ ((x >> 15) & (int16_t) magnitude); }
+SIMD_INLINE vector_half key_half(vector_half x, int magnitude, codes_half flip) {
+    return ordered_half(x ^ flip, magnitude);
+}
+SIMD_INLINE vector_half bits_half(vector_half x, int magnitude, codes_half flip) {
+    return ordered_half(x, magnitude) ^ flip;
+}
 SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {{0}, {0}}; }
 #if defined(__SSE2__)
 SIMD_INLINE void stream_half(char *to, vector_half x) { _mm_stream_si128((__m128i *) to, (__m128i) x); }
@@ -226,17 +247,23 @@ SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
     return is_any_half((mask_half) (odd.largest > (int16_t) infinity) | (mask_half) (odd.lowest == INT16_MIN));
 }
 SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) { return (x ^ (x >> 15)) > (int16_t) infinity; }
+/* Both zeros are 0. */
+SIMD_INLINE mask_half is_greater_half(vector_half later, vector_half best) {
+    return greater_half(later - (later >> 15), best - (best >> 15));
+}
 SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
-    const vector_half x = later - (later >> 15), y = best - (best >> 15);   /* both zeros are 0 */
-    return (greater_half(x, y) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
+    return (is_greater_half(later, best) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
+}
+SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, int infinity) {
+    return (is_greater_half(later, best) | is_nan_half(best, infinity)) & ~is_nan_half(later, infinity);
 }
 SIMD_INLINE void take_half(vector_half *best, codes_half *code, vector_half later, codes_half later_code) {
     const mask_half beaten = greater_half(later, *best);
     *best = max_half(*best, later);
     *code = select_codes_half(beaten, *code, later_code);
 }
-SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x) {
-    return select_half(greater_half(limit, (vector_half) {0}), limit, x);
+SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x, vector_half outside) {
+    return select_half(greater_half(limit, (vector_half) {0}), outside, x);
 }
 SIMD_INLINE vector_half next_even_half(vector_half even, const char *row, odd_half *odd, int is_noted) {
     const vector_half y = load_half(row + 20);

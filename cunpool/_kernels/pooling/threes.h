@@ -47,7 +47,7 @@ enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at ag
    others count as the lowest number. */
 #define CUNPOOL_HOLD_THREES_AT(name, V, LANES) \
     __attribute__((always_inline)) static inline V##_V name##_at( \
-            int stride, const char *at, const Py_ssize_t *row, const V##_CHOSEN *some, V##_V *sum) { \
+            int stride, const char *at, const Py_ssize_t *row, const V##_CHOSEN *some, V##_V bits, V##_V *sum) { \
         V##_V highest = V##_ZERO(), x, y, z, even; \
         const float *cells; \
         int k; \
@@ -55,30 +55,30 @@ enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at ag
             cells = (const float *) (at + row[k]); \
             x = V##_LOAD_SOME(some, 0, cells); \
             sum[0] = V##_ADD(sum[0], x); \
-            x = V##_OR_LOWEST(some, 0, x); \
+            x = V##_OR_LOWEST(some, 0, V##_FLIP(x, bits)); \
             if (stride == 1) { \
                 y = some ? V##_LOAD_SOME(some, 1, cells + LANES) : V##_TWO(cells + LANES); \
                 if (some) /* else the next vector has them, too */ \
                     sum[1] = V##_ADD(sum[1], y); \
-                y = V##_OR_LOWEST(some, 1, y); \
+                y = V##_OR_LOWEST(some, 1, V##_FLIP(y, bits)); \
                 highest = k ? V##_HIGHER(x, highest) : x; \
                 highest = V##_HIGHER(V##_FROM(1, x, y), highest); \
                 highest = V##_HIGHER(V##_FROM(2, x, y), highest); \
             } else { \
                 y = V##_LOAD_SOME(some, 1, cells + LANES); \
                 sum[1] = V##_ADD(sum[1], y); \
-                y = V##_OR_LOWEST(some, 1, y); \
+                y = V##_OR_LOWEST(some, 1, V##_FLIP(y, bits)); \
                 z = some ? V##_LOAD_SOME(some, 2, cells + 2 * LANES) : V##_ONE(cells + 2 * LANES); \
                 if (some) \
                     sum[2] = V##_ADD(sum[2], z); \
-                z = V##_OR_LOWEST(some, 2, z); \
+                z = V##_OR_LOWEST(some, 2, V##_FLIP(z, bits)); \
                 even = V##_EVEN(x, y); \
                 highest = k ? V##_HIGHER(even, highest) : even; \
                 highest = V##_HIGHER(V##_ODD(x, y), highest); \
                 highest = V##_HIGHER(V##_FROM(1, even, z), highest); \
             } \
         } \
-        return highest; \
+        return V##_FLIP(highest, bits); \
     }
 
 /* The same of all windows of some lines, whose rows are `step` bytes apart and have so many `cells`. The first
@@ -87,12 +87,13 @@ enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at ag
    where windows are 2 cells apart, and most often rows too, of two in the order of the memory. */
 #define CUNPOOL_THREES_GIVEN \
     const char *const *row, Py_ssize_t step, Py_ssize_t ahead, Py_ssize_t lines, Py_ssize_t cells, \
-    Py_ssize_t before, Py_ssize_t windows, char *best, Py_ssize_t pitch
-#define CUNPOOL_THREES row, step, ahead, lines, cells, before, windows, best, pitch
+    Py_ssize_t before, Py_ssize_t windows, char *best, Py_ssize_t pitch, uint64_t flip
+#define CUNPOOL_THREES row, step, ahead, lines, cells, before, windows, best, pitch, flip
 #define CUNPOOL_HOLD_THREES(name, V, LANES) \
     CUNPOOL_HOLD_THREES_AT(name, V, LANES) \
     __attribute__((always_inline)) static inline int name##_of(int stride, CUNPOOL_THREES_GIVEN) { \
         V##_V highest, sum[3] = {V##_ZERO(), V##_ZERO(), V##_ZERO()}; \
+        const V##_V bits = V##_BITS(flip); \
         V##_CHOSEN begin[3], end[3]; \
         /* One pointer: of three compilers make a vector, and take it apart again, for a fifth of the time. */ \
         const char *line = row[0] - before * (Py_ssize_t) sizeof(float), *at, *fetched; \
@@ -118,11 +119,11 @@ enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at ag
                     } \
                 } \
                 if (i == 0) \
-                    highest = name##_at(stride, at, rows, begin, sum); \
+                    highest = name##_at(stride, at, rows, begin, bits, sum); \
                 else if (i == windows - LANES) \
-                    highest = name##_at(stride, at, rows, end, sum); \
+                    highest = name##_at(stride, at, rows, end, bits, sum); \
                 else \
-                    highest = name##_at(stride, at, rows, NULL, sum); \
+                    highest = name##_at(stride, at, rows, NULL, bits, sum); \
                 if (windows < LANES) \
                     V##_STORE_SOME((float *) best, windows, highest); \
                 else \
@@ -137,7 +138,7 @@ enum { CUNPOOL_ROWS = 3 }; /* of a window; of fewer the last one is looked at ag
     __attribute__((noinline)) static int name##_by_1(CUNPOOL_THREES_GIVEN) { \
         if (ahead) \
             return name##_of(1, CUNPOOL_THREES); \
-        return name##_of(1, row, step, 0, lines, cells, before, windows, best, pitch); \
+        return name##_of(1, row, step, 0, lines, cells, before, windows, best, pitch, flip); \
     } \
     __attribute__((noinline)) static int name##_by_2(CUNPOOL_THREES_GIVEN) { \
         return name##_of(2, CUNPOOL_THREES); \
@@ -153,7 +154,7 @@ static inline int cunpool_held_threes(int stride, CUNPOOL_THREES_GIVEN) {
     return (stride == 1 ? cunpool_hold_threes_by_1 : cunpool_hold_threes_by_2)(CUNPOOL_THREES) ? -1 : 1;
 }
 #else
-#define cunpool_held_threes(stride, row, step, ahead, lines, cells, before, windows, best, pitch) 0
+#define cunpool_held_threes(stride, row, step, ahead, lines, cells, before, windows, best, pitch, flip) 0
 #endif
 
 #endif

@@ -9,7 +9,7 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport float4, float8, item1, void_noinline
-from cunpool._kernels.pooling.compare cimport end_of, int1, number, place_of, vector_of
+from cunpool._kernels.pooling.compare cimport end_of, int1, number, order_of_job, place_of, vector_of
 from cunpool._kernels.pooling.pairs cimport (
     begin_windows, compare_bytes, compare_short_twos, compare_twos, places_of_codes)
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write_indices, write_values
@@ -139,14 +139,15 @@ cdef inline void_noinline pool_twos(const Job *job, Py_ssize_t plane, const Bloc
     elif job.nontemporal and block.width < g.pooled[2]:  # a part of a long row
         ahead = PREFETCH_BYTES
     if number is int1 or number is item1:
-        compare_bytes(rows, row, step, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)), best,
-                      code)
+        compare_bytes(rows, row, step, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)),
+                      order_of_job(job), best, code)
     elif (number is float4 or number is float8) and follow and step <= PREFETCH_SHORT_ROWS_BYTES:
         compare_short_twos(rows, row, step, places, block.width, block.rows, ahead,
-                           end_of(job, from_plane, sizeof(number)), target.indices != NULL, careful, best, place)
+                           end_of(job, from_plane, sizeof(number)), target.indices != NULL, order_of_job(job), careful,
+                           best, place)
     else:
         compare_twos(rows, row, step, places, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)),
-                     target.indices != NULL, not job.nontemporal, careful, best, place)
+                     target.indices != NULL, not job.nontemporal, order_of_job(job), careful, best, place)
     write_rows(target.values, target.value_step, target.value_row, target.stream, block.rows, block.width, best)
     if target.indices == NULL:
         return
