@@ -9,6 +9,16 @@ import pytest
 from ndimage_reference import extremes
 
 from cunpool import ndimage
+from cunpool._ndimage import _borders
+
+
+@pytest.fixture(params=["whole", "strips"], autouse=True)
+def pad(request, monkeypatch):
+    """Small arrays are padded as a whole, large ones in strips: so do these ones, whatever their size."""
+    if request.param == "strips":
+        monkeypatch.setattr(_borders, "PADDED_WHOLE_BYTES", 0)
+        monkeypatch.setattr(_borders, "BAND_BYTES", 24)
+
 
 MODES = ["reflect", "constant", "nearest", "mirror", "wrap"]
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "bfloat16"]
@@ -39,7 +49,7 @@ def check(x, footprint, modes, cval, origins, is_minimum, found, indices):
 
 @pytest.mark.parametrize("is_minimum", [False, True], ids=["max", "min"])
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("size", [*range(1, 10), 15, 16, 30, 31])
+@pytest.mark.parametrize("size", [*range(1, 8), 15, 16, 31])
 def test_sizes_and_origins_along_one_axis(rng, size, mode, is_minimum):
     function = ndimage.minimum_filter1d if is_minimum else ndimage.maximum_filter1d
     for length, origin in itertools.product((1, 2, 9, 40), {-(size // 2), 0, (size - 1) // 2}):
@@ -61,7 +71,7 @@ def random_call(rng, dtype):
 @pytest.mark.parametrize("is_minimum", [False, True], ids=["max", "min"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_rectangles(rng, dtype, is_minimum):
-    for _ in range(25):
+    for _ in range(15):
         x, sizes, origins, cval = random_call(rng, dtype)
         cval = min(cval, 1) if dtype == "?" else cval
         modes = [str(mode) for mode in rng.choice(MODES, x.ndim)]
@@ -75,7 +85,7 @@ def test_random_rectangles(rng, dtype, is_minimum):
 @pytest.mark.parametrize("is_minimum", [False, True], ids=["max", "min"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_footprints(rng, dtype, is_minimum):
-    for _ in range(25):
+    for _ in range(15):
         x, sizes, origins, cval = random_call(rng, dtype)
         cval = min(cval, 1) if dtype == "?" else cval
         footprint = rng.random(sizes) < rng.choice([0.2, 0.5, 0.9])
@@ -185,6 +195,14 @@ def test_layouts_and_byte_orders(rng):
         values = ndimage.maximum_filter(other, (3, 1, 2, 2), mode="wrap")
         assert values.dtype == np.int16
         np.testing.assert_array_equal(values, expected)
+    for axes in itertools.chain(*(itertools.combinations(range(4), count) for count in range(5))):
+        values, output = ndimage.minimum_filter(x, 3, axes=axes), np.empty_like(x)
+        assert ndimage.minimum_filter(x, 3, output=output, axes=axes) is output
+        np.testing.assert_array_equal(output, values)
+        by_axis = x
+        for axis in axes:
+            by_axis = ndimage.minimum_filter1d(by_axis, 3, axis)
+        np.testing.assert_array_equal(values, by_axis)
     assert ndimage.maximum_filter(x.tolist(), 3).tolist() == ndimage.maximum_filter(x, 3).tolist()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -130,66 +129,3 @@ def _over_the_array(indices: Array, full: tuple[int, ...], axes: tuple[int, ...]
         begin = np.arange(full[axis]) * steps[axis]
         indices += begin.reshape((-1,) + (1,) * (indices.ndim - 1 - position))
     return indices
-
-
-class Box(NamedTuple):
-    """A rectangle in a footprint: where it begins on each axis, and its size. Leading axes have a size of 1."""
-
-    start: tuple[int, ...]
-    size: tuple[int, ...]
-
-
-def runs(footprint: Array) -> Iterator[Box]:
-    """The runs of elements that are True along the last axis, in raster order."""
-    steps = np.diff(footprint.astype(np.int8), axis=-1, prepend=0, append=0)
-    ones = (1,) * (footprint.ndim - 1)
-    for begin, end in zip(np.argwhere(steps > 0), np.argwhere(steps < 0), strict=True):
-        yield Box(tuple(map(int, begin)), (*ones, int(end[-1] - begin[-1])))
-
-
-def boxes(footprint: Array) -> list[Box]:
-    """Rectangles over the last two axes whose union is the footprint: each run, made as tall as it can be."""
-    if footprint.ndim < 2:
-        return list(runs(footprint))
-    found: dict[Box, None] = {}
-    for (*lead, row, column), (*ones, width) in runs(footprint):
-        is_full = footprint[tuple(lead)][:, column : column + width].all(axis=1)
-        gaps = np.flatnonzero(~is_full)
-        first = max((int(gap) + 1 for gap in gaps if gap < row), default=0)
-        last = min((int(gap) for gap in gaps if gap > row), default=len(is_full))
-        found[Box((*lead, first, column), (*ones[:-1], last - first, width))] = None
-    return list(found)
-
-
-def union(array: Array, footprint: Array, rule: Rule) -> Result:
-    """Extremes of windows with a footprint, for the elements whose windows lie inside the array.
-
-    Several boxes are combined one after the other. With NaN among the elements, indices are unspecified.
-    """
-    shape = tuple(size - length + 1 for size, length in zip(array.shape, footprint.shape, strict=True))
-    parts = list(runs(footprint)) if rule.has_indices else sorted(boxes(footprint), key=lambda box: box.size)
-    results: dict[tuple[int, ...], Result] = {}
-
-    def result(box: Box) -> Result:
-        if box.size not in results:
-            if not rule.has_indices:  # then boxes of one size come one after the other
-                results.clear()
-            results[box.size] = rectangle(
-                array, tuple((0, size - 1) for size in box.size), ((0, 0),) * array.ndim, rule
-            )
-        place = tuple(slice(begin, begin + length) for begin, length in zip(box.start, shape, strict=True))
-        values, indices = results[box.size]
-        return values[place], None if indices is None else indices[place]
-
-    first, places = result(parts[0])
-    values, indices = first.copy(), None if places is None else places.copy()
-    with np.errstate(invalid="ignore"):  # comparisons of bfloat16 with NaN
-        for box in parts[1:]:
-            more, places = result(box)
-            if indices is None:
-                (np.minimum if rule.is_minimum else np.maximum)(values, more, out=values)
-            else:
-                is_better = more < values if rule.is_minimum else more > values
-                np.copyto(values, more, where=is_better)
-                np.copyto(indices, places, where=is_better)  # type: ignore[arg-type]
-    return values, indices
