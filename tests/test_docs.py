@@ -258,6 +258,28 @@ def test_a_package_index_shows_how_to_install_the_wheel_and_nothing_of_a_checkou
     assert re.findall(r"^## .+", there, re.MULTILINE) == re.findall(r"^## .+", here, re.MULTILINE)
 
 
+def takes(module, arguments: str) -> bool:
+    """Whether some of a front end's functions take these arguments, or it has these names."""
+    for name in re.findall(r"`(?:cunpool\.)?(\w+)`", arguments):
+        signatures = [inspect.signature(call).parameters for call in vars(module).values() if inspect.isfunction(call)]
+        if not (name in dir(module) or any(name in parameters for parameters in signatures)):
+            return False
+    return True
+
+
+@of_the_repository
+@pytest.mark.parametrize("front_end", ["torch", "dask"])
+def test_the_table_of_front_ends_is_what_they_have(front_end):
+    pytest.importorskip(front_end)
+    module = importlib.import_module(f"cunpool.{front_end}")
+    text = (ROOT / "docs" / "filters.md").read_text("utf-8").partition("## Where each of these is")[2]
+    head, _, *rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in re.findall(r"^\|.*\|$", text, re.M)]
+    column = head.index(f"`cunpool.{front_end}`")
+    assert len(rows) > 5
+    for row in rows[1:]:
+        assert row[column] == ("yes" if takes(module, row[0]) else "no"), row
+
+
 @of_the_repository
 def test_the_readmes_figures_and_the_charts_are_those_of_the_results(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")

@@ -29,6 +29,11 @@ assert_type(cu.max_pool2d([[[1, 2], [3, 4]]], 2), NDArray[Any])
 # Positions.
 assert_type(cu.peaks(x, 2, threshold_abs=0.5, exclude_border=(0, 1, 1), num_peaks=9), NDArray[np.int64])
 
+# Minima, and NaN left out.
+assert_type(cu.min_pool2d(y, 2, nan_policy="omit"), NDArray[np.float32])
+assert_type(cu.min_pool1d(x, 2, return_indices=True).values, NDArray[np.uint8])
+assert_type(cu.min_unpool2d(values, indices, 2), NDArray[np.float32])
+
 # Padding.
 assert_type(cu.max_pool2d(y, 3, 2, ((0, 1), (1, 0))), NDArray[np.float32])
 assert_type(cu.max_pool1d(x, 3, 2, [[0, 1]]), NDArray[np.uint8])
