@@ -64,7 +64,7 @@ _INSTEAD = {
     "axis": "the function's name says how many last axes are pooled: numpy.moveaxis moves others there",
     "keepdims": "results keep all axes",
     "dtype": "results have the dtype of the input; convert with result.astype(...)",
-    "data_format": "arrays are (N, C, *spatial); numpy.moveaxis(input, -1, 1) moves channels there",
+    "data_format": "arrays are (N, C, *spatial); channel_axis=-1 is for channels last",
 }
 
 

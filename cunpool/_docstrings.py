@@ -48,6 +48,11 @@ onto : array_like, optional
     "onto_gradient": """\
 onto : bool
     Whether to return the gradient with respect to `onto` too: `grad_output`, with zeros at the indices.""",
+    "channel_axis": """\
+channel_axis : int, optional
+    The axis of the channels in all arrays, as in scikit-image: -1 for ``(*spatial, C)`` or ``(N, *spatial, C)``. The
+    results have the same order of axes. Indices still count the elements of one channel's plane. With None, the
+    channels come right before the spatial axes.""",
     "num_threads": """\
 num_threads : int, optional
     Number of threads for this call, which uses no more than it has tasks. With None, the call uses fewer where more

@@ -94,6 +94,7 @@ class MaxPool(Protocol):
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
         nan_policy: NanPolicy = "propagate",
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -111,6 +112,7 @@ class MaxPool(Protocol):
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
         nan_policy: NanPolicy = "propagate",
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -128,6 +130,7 @@ class MaxPool(Protocol):
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
         nan_policy: NanPolicy = "propagate",
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Element]: ...
@@ -145,6 +148,7 @@ class MaxPool(Protocol):
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
         nan_policy: NanPolicy = "propagate",
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Any]: ...
@@ -162,6 +166,7 @@ class MaxPool(Protocol):
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
         nan_policy: NanPolicy = "propagate",
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Element]: ...
@@ -179,6 +184,7 @@ class MaxPool(Protocol):
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
         nan_policy: NanPolicy = "propagate",
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Any]: ...
@@ -196,6 +202,7 @@ class MaxPool(Protocol):
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
         nan_policy: NanPolicy = "propagate",
+        channel_axis: SupportsIndex | None = None,
         out: None = None,
         num_threads: int | None = None,
     ) -> Any: ...
@@ -218,6 +225,7 @@ class MaxUnpool(Protocol):
         index_format: IndexFormat = "plane",
         fill_value: FillValue | None = None,
         onto: npt.ArrayLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -235,6 +243,7 @@ class MaxUnpool(Protocol):
         index_format: IndexFormat = "plane",
         fill_value: FillValue | None = None,
         onto: npt.ArrayLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -255,6 +264,7 @@ class MaxUnpoolBackward(Protocol):
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
         onto: Literal[False] = False,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -270,6 +280,7 @@ class MaxUnpoolBackward(Protocol):
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
         onto: Literal[False] = False,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -285,6 +296,7 @@ class MaxUnpoolBackward(Protocol):
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
         onto: Literal[True],
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> tuple[npt.NDArray[Element], npt.NDArray[Element]]: ...
@@ -300,6 +312,7 @@ class MaxUnpoolBackward(Protocol):
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
         onto: Literal[True],
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> tuple[Array, Array]: ...
@@ -320,6 +333,7 @@ class MaxPoolBackward(Protocol):
         dilation: Size = 1,
         *,
         index_format: IndexFormat = "plane",
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -335,6 +349,7 @@ class MaxPoolBackward(Protocol):
         dilation: Size = 1,
         *,
         index_format: IndexFormat = "plane",
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -384,6 +399,7 @@ class AdaptiveMaxPool(Protocol):
         return_indices: Literal[False] = False,
         *,
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -395,6 +411,7 @@ class AdaptiveMaxPool(Protocol):
         return_indices: Literal[False] = False,
         *,
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -406,6 +423,7 @@ class AdaptiveMaxPool(Protocol):
         *,
         return_indices: Literal[True],
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Element]: ...
@@ -417,6 +435,7 @@ class AdaptiveMaxPool(Protocol):
         *,
         return_indices: Literal[True],
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Any]: ...
@@ -428,6 +447,7 @@ class AdaptiveMaxPool(Protocol):
         return_indices: Literal[True],
         *,
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Element]: ...
@@ -439,6 +459,7 @@ class AdaptiveMaxPool(Protocol):
         return_indices: Literal[True],
         *,
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> MaxPoolResult[Any]: ...
@@ -450,6 +471,7 @@ class AdaptiveMaxPool(Protocol):
         return_indices: bool = False,
         *,
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: None = None,
         num_threads: int | None = None,
     ) -> Any: ...
@@ -467,6 +489,7 @@ class AdaptiveMaxUnpool(Protocol):
         *,
         fill_value: FillValue | None = None,
         onto: npt.ArrayLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -479,6 +502,7 @@ class AdaptiveMaxUnpool(Protocol):
         *,
         fill_value: FillValue | None = None,
         onto: npt.ArrayLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -494,6 +518,7 @@ class AdaptiveMaxPoolBackward(Protocol):
         indices: npt.ArrayLike,
         input_size: Sequence[SupportsIndex],
         *,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -504,6 +529,7 @@ class AdaptiveMaxPoolBackward(Protocol):
         indices: npt.ArrayLike,
         input_size: Sequence[SupportsIndex],
         *,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -519,6 +545,7 @@ class AdaptiveMaxUnpoolBackward(Protocol):
         indices: npt.ArrayLike,
         *,
         onto: Literal[False] = False,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> npt.NDArray[Element]: ...
@@ -529,6 +556,7 @@ class AdaptiveMaxUnpoolBackward(Protocol):
         indices: npt.ArrayLike,
         *,
         onto: Literal[False] = False,
+        channel_axis: SupportsIndex | None = None,
         out: Array | None = None,
         num_threads: int | None = None,
     ) -> Array: ...
@@ -539,6 +567,7 @@ class AdaptiveMaxUnpoolBackward(Protocol):
         indices: npt.ArrayLike,
         *,
         onto: Literal[True],
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> tuple[npt.NDArray[Element], npt.NDArray[Element]]: ...
@@ -549,6 +578,7 @@ class AdaptiveMaxUnpoolBackward(Protocol):
         indices: npt.ArrayLike,
         *,
         onto: Literal[True],
+        channel_axis: SupportsIndex | None = None,
         out: Pair | None = None,
         num_threads: int | None = None,
     ) -> tuple[Array, Array]: ...

@@ -9,6 +9,9 @@ from contextvars import ContextVar
 SILENT: ContextVar[bool] = ContextVar("SILENT", default=False)
 """Whether a call comes from a function of another library that has no warnings, so that nothing is to be checked."""
 
+IS_LAYOUT_KNOWN: ContextVar[bool] = ContextVar("IS_LAYOUT_KNOWN", default=False)
+"""Whether the caller named the axis of the channels, so that there is no `LayoutWarning`."""
+
 
 class LayoutWarning(UserWarning):
     """The channels of an array seem to be its last axis, although the order must be ``(N, C, *spatial)``.
@@ -36,6 +39,8 @@ LayoutWarning.__module__ = "cunpool"  # as it is imported, and named by ``python
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line that is not cunpool's own."""
+    if category is LayoutWarning and IS_LAYOUT_KNOWN.get():
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "cunpool":
         level, frame = level + 1, frame.f_back

@@ -9,7 +9,7 @@ from typing import SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _background, _geometry, _threads
+from cunpool import _arrays, _background, _channels, _geometry, _threads
 from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
@@ -212,6 +212,7 @@ def adaptive_max_pool1d(
     return_indices: bool = False,
     *,
     index_dtype: npt.DTypeLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -225,6 +226,8 @@ def adaptive_max_pool1d(
     >>> cu.adaptive_max_pool1d(np.array([[3, 1, 4, 1, 5]]), 2, return_indices=True)
     MaxPoolResult(values=array([[4, 5]]), indices=array([[2, 4]]))
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_pool1d, 1, locals())
     return _max_pool(1, input, output_size, return_indices, index_dtype, out, num_threads)
 
 
@@ -236,6 +239,7 @@ def adaptive_max_pool2d(
     return_indices: bool = False,
     *,
     index_dtype: npt.DTypeLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -253,6 +257,7 @@ def adaptive_max_pool2d(
     return_indices : bool
         Whether to return the indices too.
     {index_dtype}
+    {channel_axis}
     out : numpy.ndarray, or with `return_indices` a tuple of two, optional
         As for `max_pool2d`.
     {num_threads}
@@ -303,6 +308,8 @@ def adaptive_max_pool2d(
     array([[[5],
             [7]]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_pool2d, 2, locals())
     return _max_pool(2, input, output_size, return_indices, index_dtype, out, num_threads)
 
 
@@ -314,6 +321,7 @@ def adaptive_max_pool3d(
     return_indices: bool = False,
     *,
     index_dtype: npt.DTypeLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -327,6 +335,8 @@ def adaptive_max_pool3d(
     >>> cu.adaptive_max_pool3d(np.arange(27).reshape(1, 3, 3, 3), (1, 1, 2))
     array([[[[25, 26]]]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_pool3d, 3, locals())
     return _max_pool(3, input, output_size, return_indices, index_dtype, out, num_threads)
 
 
@@ -339,6 +349,7 @@ def adaptive_max_unpool1d(
     *,
     fill_value: FillValue | None = None,
     onto: npt.ArrayLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -352,6 +363,8 @@ def adaptive_max_unpool1d(
     >>> cu.adaptive_max_unpool1d(np.array([[4, 5]]), np.array([[2, 4]]), (5,))
     array([[0, 0, 4, 0, 5]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_unpool1d, 1, locals())
     return _max_unpool(1, input, indices, output_size, fill_value, onto, out, num_threads)
 
 
@@ -364,6 +377,7 @@ def adaptive_max_unpool2d(
     *,
     fill_value: FillValue | None = None,
     onto: npt.ArrayLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -380,6 +394,7 @@ def adaptive_max_unpool2d(
         The spatial sizes of the pooling's input, or its whole shape, ``x.shape``. N and C are ignored. Any size is
         allowed. It is required unless `onto` is given.
     {background}
+    {channel_axis}
     {out}
     {num_threads}
 
@@ -412,6 +427,8 @@ def adaptive_max_unpool2d(
     array([[[0, 0, 0, 0, 0],
             [4, 0, 0, 7, 0]]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_unpool2d, 2, locals())
     return _max_unpool(2, input, indices, output_size, fill_value, onto, out, num_threads)
 
 
@@ -424,6 +441,7 @@ def adaptive_max_unpool3d(
     *,
     fill_value: FillValue | None = None,
     onto: npt.ArrayLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -437,6 +455,8 @@ def adaptive_max_unpool3d(
     >>> cu.adaptive_max_unpool3d(np.array([[[[7]]]]), np.array([[[[7]]]]), (2, 2, 2)).ravel()
     array([0, 0, 0, 0, 0, 0, 0, 7])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_unpool3d, 3, locals())
     return _max_unpool(3, input, indices, output_size, fill_value, onto, out, num_threads)
 
 
@@ -447,6 +467,7 @@ def adaptive_max_pool1d_backward(
     indices: npt.ArrayLike,
     input_size: Sequence[SupportsIndex],
     *,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -458,6 +479,8 @@ def adaptive_max_pool1d_backward(
     >>> cu.adaptive_max_pool1d_backward(np.array([[1.0, 2]]), np.array([[1, 1]]), (3,))
     array([[0., 3., 0.]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_pool1d_backward, 1, locals())
     return _max_pool_backward(1, grad_output, indices, input_size, out, num_threads)
 
 
@@ -468,6 +491,7 @@ def adaptive_max_pool2d_backward(
     indices: npt.ArrayLike,
     input_size: Sequence[SupportsIndex],
     *,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -482,6 +506,7 @@ def adaptive_max_pool2d_backward(
         The indices from the pooling, of the shape of `grad_output`.
     input_size : sequence of int
         The shape of the pooling's input, or only its spatial sizes.
+    {channel_axis}
     {out}
     {num_threads}
 
@@ -512,6 +537,8 @@ def adaptive_max_pool2d_backward(
     >>> cu.adaptive_max_pool2d_backward(np.ones_like(values), indices, x.shape)
     array([[[0., 0., 2., 0., 0.]]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_pool2d_backward, 2, locals())
     return _max_pool_backward(2, grad_output, indices, input_size, out, num_threads)
 
 
@@ -522,6 +549,7 @@ def adaptive_max_pool3d_backward(
     indices: npt.ArrayLike,
     input_size: Sequence[SupportsIndex],
     *,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -533,6 +561,8 @@ def adaptive_max_pool3d_backward(
     >>> cu.adaptive_max_pool3d_backward(np.array([[[[5.0]]]]), np.array([[[[7]]]]), (2, 2, 2)).ravel()
     array([0., 0., 0., 0., 0., 0., 0., 5.])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_pool3d_backward, 3, locals())
     return _max_pool_backward(3, grad_output, indices, input_size, out, num_threads)
 
 
@@ -543,6 +573,7 @@ def adaptive_max_unpool1d_backward(
     indices: npt.ArrayLike,
     *,
     onto: bool = False,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | tuple[Array, Array]:
@@ -554,6 +585,8 @@ def adaptive_max_unpool1d_backward(
     >>> cu.adaptive_max_unpool1d_backward(np.array([[1.0, 2, 3]]), np.array([[1, 2]]))
     array([[2., 3.]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_unpool1d_backward, 1, locals())
     return _max_unpool_backward(1, grad_output, indices, onto, out, num_threads)
 
 
@@ -564,6 +597,7 @@ def adaptive_max_unpool2d_backward(
     indices: npt.ArrayLike,
     *,
     onto: bool = False,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | tuple[Array, Array]:
@@ -577,6 +611,7 @@ def adaptive_max_unpool2d_backward(
     indices : array_like of integers
         The indices of the unpooling.
     {onto_gradient}
+    {channel_axis}
     out : numpy.ndarray, or with `onto` a tuple of two, optional
         As for `max_unpool2d_backward`.
     {num_threads}
@@ -603,6 +638,8 @@ def adaptive_max_unpool2d_backward(
     array([[[1., 1., 0.],
             [1., 1., 0.]]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_unpool2d_backward, 2, locals())
     return _max_unpool_backward(2, grad_output, indices, onto, out, num_threads)
 
 
@@ -613,6 +650,7 @@ def adaptive_max_unpool3d_backward(
     indices: npt.ArrayLike,
     *,
     onto: bool = False,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | tuple[Array, Array]:
@@ -624,6 +662,8 @@ def adaptive_max_unpool3d_backward(
     >>> cu.adaptive_max_unpool3d_backward(np.arange(8.0).reshape(1, 2, 2, 2), np.array([[[[7]]]]))
     array([[[[7.]]]])
     """
+    if channel_axis is not None:
+        return _channels.call(adaptive_max_unpool3d_backward, 3, locals())
     return _max_unpool_backward(3, grad_output, indices, onto, out, num_threads)
 
 

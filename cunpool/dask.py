@@ -71,6 +71,7 @@ def max_pool1d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
     """Return the maxima of sliding windows along one axis of a Dask array, and their indices.
@@ -84,6 +85,8 @@ def max_pool1d(
     >>> max_pool1d(da.from_array([[[3, 1, 4, 1, 5, 9, 2, 6]]]), 2).compute()
     array([[[3, 4, 9, 6]]])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_pool1d, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.pool(
         pooling.max_pool1d, 1, input, window, ceil_mode, return_indices, index_format, index_dtype, num_threads
@@ -104,6 +107,7 @@ def max_pool2d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
     """Return the maxima of sliding windows over two axes of a Dask array, and their indices.
@@ -128,6 +132,7 @@ def max_pool2d(
     {index_format}
     index_dtype : numpy.int64 or numpy.int32, optional
         The dtype of plane indices; the default is int64.
+    {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
         processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
@@ -170,6 +175,8 @@ def max_pool2d(
     >>> values.shape, values.chunksize, indices.dtype
     ((64, 3, 50, 40), (16, 3, 25, 40), dtype('int64'))
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_pool2d, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.pool(
         pooling.max_pool2d, 2, input, window, ceil_mode, return_indices, index_format, index_dtype, num_threads
@@ -190,6 +197,7 @@ def max_pool3d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
     """Return the maxima of sliding windows over three axes of a Dask array, and their indices.
@@ -204,6 +212,8 @@ def max_pool3d(
     >>> max_pool3d(volume[None], 2).numblocks
     (1, 2, 2, 2)
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_pool3d, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.pool(
         pooling.max_pool3d, 3, input, window, ceil_mode, return_indices, index_format, index_dtype, num_threads
@@ -222,6 +232,7 @@ def max_unpool1d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Put the maxima of a 1d pooling back where they came from, and zeros everywhere else.
@@ -235,6 +246,8 @@ def max_unpool1d(
     >>> max_unpool1d(da.from_array([[[3, 4]]]), da.from_array([[[0, 2]]]), 2).compute()
     array([[[3, 0, 4, 0]]])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_unpool1d, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.unpool(unpooling.max_unpool1d, 1, input, indices, window, output_size, index_format, num_threads)
 
@@ -251,6 +264,7 @@ def max_unpool2d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Put the maxima of a 2d pooling back where they came from, and zeros everywhere else.
@@ -272,6 +286,7 @@ def max_unpool2d(
         The spatial sizes of the result, or its whole shape, as for `cunpool.max_unpool2d`.
     {dilation}
     {index_format}
+    {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
         processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
@@ -319,6 +334,8 @@ def max_unpool2d(
              [ 0.,  0.,  0.,  0.],
              [ 0., 14.,  0., 16.]]]])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_unpool2d, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.unpool(unpooling.max_unpool2d, 2, input, indices, window, output_size, index_format, num_threads)
 
@@ -335,6 +352,7 @@ def max_unpool3d(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Put the maxima of a 3d pooling back where they came from, and zeros everywhere else.
@@ -348,6 +366,8 @@ def max_unpool3d(
     >>> max_unpool3d(da.full((1, 1, 1, 1, 1), 7), da.full((1, 1, 1, 1, 1), 5), 2).compute().ravel()
     array([0, 0, 0, 0, 0, 7, 0, 0])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_unpool3d, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.unpool(unpooling.max_unpool3d, 3, input, indices, window, output_size, index_format, num_threads)
 
@@ -364,6 +384,7 @@ def max_pool1d_backward(
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_pool1d` with respect to its input; see `max_pool2d_backward`.
@@ -375,6 +396,8 @@ def max_pool1d_backward(
     >>> max_pool1d_backward(da.from_array([[1.0, 2]], 1), da.from_array([[1, 1]]), (3,), 2, 1).compute()
     array([[0., 3., 0.]])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_pool1d_backward, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.pool_backward(
         pooling.max_pool1d_backward, 1, grad_output, indices, input_size, window, index_format, num_threads
@@ -393,6 +416,7 @@ def max_pool2d_backward(
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_pool2d` with respect to its input.
@@ -410,6 +434,7 @@ def max_pool2d_backward(
     dilation : int or sequence of int
         Step from one element of a window to the next.
     {index_format}
+    {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
         processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
@@ -439,6 +464,8 @@ def max_pool2d_backward(
     array([[[0., 0., 0.],
             [0., 2., 0.]]])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_pool2d_backward, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.pool_backward(
         pooling.max_pool2d_backward, 2, grad_output, indices, input_size, window, index_format, num_threads
@@ -457,6 +484,7 @@ def max_pool3d_backward(
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_pool3d` with respect to its input; see `max_pool2d_backward`.
@@ -468,6 +496,8 @@ def max_pool3d_backward(
     >>> max_pool3d_backward(da.from_array([[[[5.0]]]]), da.from_array([[[[7]]]]), (2, 2, 2), 2).compute().ravel()
     array([0., 0., 0., 0., 0., 0., 0., 5.])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_pool3d_backward, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.pool_backward(
         pooling.max_pool3d_backward, 3, grad_output, indices, input_size, window, index_format, num_threads
@@ -485,6 +515,7 @@ def max_unpool1d_backward(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_unpool1d` with respect to its input; see `max_unpool2d_backward`.
@@ -496,6 +527,8 @@ def max_unpool1d_backward(
     >>> max_unpool1d_backward(da.from_array([[1.0, 2, 3, 4]], 1), da.from_array([[1, 2]], 1), 2).compute()
     array([[2., 3.]])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_unpool1d_backward, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.unpool_backward(
         unpooling.max_unpool1d_backward, 1, grad_output, indices, window, index_format, num_threads
@@ -513,6 +546,7 @@ def max_unpool2d_backward(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_unpool2d` with respect to its input.
@@ -527,6 +561,7 @@ def max_unpool2d_backward(
     {window}
     {dilation}
     {index_format}
+    {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
         processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
@@ -550,6 +585,8 @@ def max_unpool2d_backward(
     array([[[ 5.,  7.],
             [13., 15.]]])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_unpool2d_backward, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.unpool_backward(
         unpooling.max_unpool2d_backward, 2, grad_output, indices, window, index_format, num_threads
@@ -567,6 +604,7 @@ def max_unpool3d_backward(
     *,
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array:
     """Return the gradient of `max_unpool3d` with respect to its input; see `max_unpool2d_backward`.
@@ -578,6 +616,8 @@ def max_unpool3d_backward(
     >>> max_unpool3d_backward(da.arange(8.0).reshape(1, 2, 2, 2), da.from_array([[[[6]]]]), 2).compute()
     array([[[[6.]]]])
     """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(max_unpool3d_backward, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _graphs.unpool_backward(
         unpooling.max_unpool3d_backward, 3, grad_output, indices, window, index_format, num_threads

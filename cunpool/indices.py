@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, SupportsIndex, get_args
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _diagnostics, _formats, _geometry
+from cunpool import _arrays, _channels, _diagnostics, _formats, _geometry
 from cunpool._arrays import Array
 from cunpool._docstrings import shares
 from cunpool._formats import Format
@@ -117,6 +117,41 @@ def _pooling(shape: Shape, size: Shape, window: tuple[Any, ...]) -> _Windows:
     return windows._replace(pooled=shape[-len(windows.full) :])
 
 
+def _with_channel_axis(arguments: dict[str, Any]) -> Array:
+    """Call `convert_indices` with the axes in their usual order. Sizes and windows tell how many are spatial."""
+    indices = arguments["indices"] = _arrays.array_of(arguments["indices"], "indices")
+    axis = _geometry.integer("channel_axis", arguments["channel_axis"])
+    size = _geometry.entries("input_size", arguments["input_size"])
+    window = _geometry.window(*(arguments[name] for name in ("kernel_size", "stride", "padding", "dilation")))
+    counts = _axis_counts(indices.shape, size, window)
+    if len(size) == indices.ndim and -indices.ndim <= axis < indices.ndim:
+        at = axis % indices.ndim
+        shape, whole = (entries[:at] + entries[at + 1 :] for entries in (indices.shape, size))
+        fits = [n for n in counts if _fits(n, shape, whole, window)]
+        if not fits:
+            _pooled(counts[0], (1, *whole), window)  # the error of sizes that fit no array
+            raise ValueError(
+                f"indices of shape {indices.shape} do not belong to input_size {shown(size)}, channels on axis {at}"
+            )
+        if len(fits) > 1 and indices.ndim == 3:
+            raise ValueError(
+                f"input_size must be the spatial sizes alone if indices of 3 axes may have N, got {shown(size)} for "
+                f"indices of shape {indices.shape}"
+            )
+        counts = fits
+        arguments["input_size"] = whole[-counts[0] :]
+    return np.ascontiguousarray(_channels.call(convert_indices, counts[0], arguments))
+
+
+def _fits(n: int, pooled: Shape, size: Shape, window: tuple[Any, ...]) -> bool:
+    """Return whether pooling `size` over `n` axes gives `pooled`. Both are without channels."""
+    try:
+        ceiled, floored, _ = _pooled(n, (1, *size), window)
+    except (ValueError, OverflowError):
+        return False
+    return (1, *pooled) in (ceiled, floored)
+
+
 @shares
 def convert_indices(
     indices: npt.ArrayLike,
@@ -129,6 +164,7 @@ def convert_indices(
     padding: Padding = 0,
     dilation: Size = 1,
     index_dtype: npt.DTypeLike | None = None,
+    channel_axis: SupportsIndex | None = None,
 ) -> Array:
     """Convert the indices of a max pooling to another format.
 
@@ -136,8 +172,8 @@ def convert_indices(
     ----------
     indices : array_like of integers
         Of shape ``(N, C, *spatial)`` or ``(C, *spatial)``, with the spatial sizes of the pooled array. N and C may be
-        0. The axes have this order in every format. Move TensorFlow's channels first with
-        ``numpy.moveaxis(indices, -1, 1)``, which copies nothing.
+        0. The axes have this order in every format, unless `channel_axis` is given: TensorFlow's indices need
+        ``channel_axis=-1``.
     source, target : str
         The formats of `indices` and of the result:
 
@@ -162,6 +198,7 @@ def convert_indices(
     dilation : int or sequence of int
         Step from one element of a window to the next.
     {index_dtype}
+    {channel_axis}
 
     Returns
     -------
@@ -212,6 +249,8 @@ def convert_indices(
     >>> np.array_equal(cu.convert_indices(codes, "window", "plane", input_size=x.shape, kernel_size=2), indices)
     True
     """
+    if channel_axis is not None:
+        return _with_channel_axis(locals())
     for name, value in (("source", source), ("target", target)):
         if not isinstance(value, str) or value not in get_args(Format):
             known = ", ".join(map(repr, get_args(Format)))

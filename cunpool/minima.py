@@ -5,8 +5,11 @@ Unpooling and the gradients depend on indices alone, so minima have the same fun
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 import numpy.typing as npt
 
+from cunpool import _channels
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size
@@ -56,6 +59,7 @@ def min_pool1d(
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -69,6 +73,8 @@ def min_pool1d(
     >>> cu.min_pool1d(np.array([[[3, 1, 4, 1, 5, 9, 2, 6]]]), 2, return_indices=True)
     MaxPoolResult(values=array([[[1, 1, 5, 2]]]), indices=array([[[1, 3, 4, 6]]]))
     """
+    if channel_axis is not None:
+        return _channels.call(min_pool1d, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool(
         1,
@@ -99,6 +105,7 @@ def min_pool2d(
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -123,6 +130,7 @@ def min_pool2d(
     {index_format}
     {index_dtype}
     {nan_policy}
+    {channel_axis}
     out : numpy.ndarray, or with `return_indices` a tuple of two, optional
         Array for the values, with their shape and dtype, and any strides. With `return_indices`, a pair of arrays for
         values and indices; either may be None. The result is correct even if an array overlaps `input`. The dtype of
@@ -173,6 +181,8 @@ def min_pool2d(
     array([[[[10.,  0.,  9.,  0.],
              [ 0.,  0.,  0.,  0.]]]], dtype=float32)
     """
+    if channel_axis is not None:
+        return _channels.call(min_pool2d, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool(
         2,
@@ -203,6 +213,7 @@ def min_pool3d(
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -216,6 +227,8 @@ def min_pool3d(
     >>> cu.min_pool3d(np.arange(8).reshape(1, 1, 2, 2, 2), 2, return_indices=True).indices
     array([[[[[0]]]]])
     """
+    if channel_axis is not None:
+        return _channels.call(min_pool3d, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool(
         3,
@@ -253,7 +266,9 @@ class MinPool2d(PoolModule[bool]):
 
     Parameters
     ----------
-    kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format, index_dtype, nan_policy
+    kernel_size, stride, padding, dilation, return_indices, ceil_mode
+        As for `min_pool2d`.
+    index_format, index_dtype, nan_policy, channel_axis
         As for `min_pool2d`. The default of `stride` is `kernel_size`.
 
     Examples

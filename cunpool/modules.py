@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _calls, _geometry, _padding, adaptive, pooling, unpooling
+from cunpool import _calls, _channels, _geometry, _padding, adaptive, pooling, unpooling
 from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete
@@ -48,6 +48,7 @@ class PoolModule(Generic[Indices]):
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
         nan_policy: NanPolicy = "propagate",
+        channel_axis: SupportsIndex | None = None,
     ) -> None:
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
@@ -58,6 +59,7 @@ class PoolModule(Generic[Indices]):
         self.index_format = index_format
         self.index_dtype = index_dtype
         self.nan_policy = nan_policy
+        self.channel_axis = _channels.checked(channel_axis)
         _geometry.is_window(index_format)
         _geometry.omits_nan(nan_policy)
 
@@ -108,6 +110,7 @@ class PoolModule(Generic[Indices]):
             index_format=self.index_format,
             index_dtype=self.index_dtype,
             nan_policy=self.nan_policy,
+            channel_axis=self.channel_axis,
             out=out,
             num_threads=num_threads,
         )
@@ -133,6 +136,7 @@ class _MaxUnpool:
         *,
         dilation: Size = 1,
         index_format: IndexFormat = "plane",
+        channel_axis: SupportsIndex | None = None,
     ) -> None:
         n = self._axes
         self.kernel_size = _geometry.per_axis(n, "kernel_size", _geometry.hashable("kernel_size", kernel_size), 1)
@@ -144,6 +148,7 @@ class _MaxUnpool:
         self.padding = _padding.checked(n, _padding.hashable(padding))
         self.dilation = _geometry.per_axis(n, "dilation", _geometry.hashable("dilation", dilation), 1)
         self.index_format = index_format
+        self.channel_axis = _channels.checked(channel_axis)
         _geometry.is_window(index_format)
 
     @overload
@@ -193,6 +198,7 @@ class _MaxUnpool:
             index_format=self.index_format,
             fill_value=fill_value,
             onto=onto,
+            channel_axis=self.channel_axis,
             out=out,
             num_threads=num_threads,
         )
@@ -210,11 +216,17 @@ class _AdaptiveMaxPool(Generic[Indices]):
     _function: ClassVar[Callable[..., Any]]
 
     def __init__(
-        self, output_size: OutputSize, return_indices: bool = False, *, index_dtype: npt.DTypeLike | None = None
+        self,
+        output_size: OutputSize,
+        return_indices: bool = False,
+        *,
+        index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
     ) -> None:
         self.output_size = output_size
         self.return_indices = return_indices
         self.index_dtype = index_dtype
+        self.channel_axis = _channels.checked(channel_axis)
 
     @overload
     def __call__(
@@ -257,6 +269,7 @@ class _AdaptiveMaxPool(Generic[Indices]):
             self.output_size,
             self.return_indices,
             index_dtype=self.index_dtype,
+            channel_axis=self.channel_axis,
             out=out,
             num_threads=num_threads,
         )
@@ -269,6 +282,9 @@ class _AdaptiveMaxUnpool:
     """Base class of the modules of adaptive unpooling."""
 
     _function: ClassVar[Callable[..., Array]]
+
+    def __init__(self, *, channel_axis: SupportsIndex | None = None) -> None:
+        self.channel_axis = _channels.checked(channel_axis)
 
     @overload
     def __call__(
@@ -307,7 +323,14 @@ class _AdaptiveMaxUnpool:
     ) -> Array:
         """Unpool `input` by `indices`, onto zeros, `fill_value` or the array `onto`."""
         return type(self)._function(
-            input, indices, output_size, fill_value=fill_value, onto=onto, out=out, num_threads=num_threads
+            input,
+            indices,
+            output_size,
+            fill_value=fill_value,
+            onto=onto,
+            channel_axis=self.channel_axis,
+            out=out,
+            num_threads=num_threads,
         )
 
     def __repr__(self) -> str:
@@ -341,6 +364,7 @@ class MaxPool1d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -355,6 +379,7 @@ class MaxPool1d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -369,6 +394,7 @@ class MaxPool1d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
@@ -378,7 +404,7 @@ class MaxPool2d(PoolModule[Indices]):
 
     Parameters
     ----------
-    kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format, index_dtype
+    kernel_size, stride, padding, dilation, return_indices, ceil_mode, index_format, index_dtype, channel_axis
         As for `cunpool.max_pool2d`, and stored as attributes of the same names. The constructor does not check them;
         errors are raised by the call, ``(input, *, out=None, num_threads=None)``.
 
@@ -419,6 +445,7 @@ class MaxPool2d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -433,6 +460,7 @@ class MaxPool2d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -447,6 +475,7 @@ class MaxPool2d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
@@ -478,6 +507,7 @@ class MaxPool3d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -492,6 +522,7 @@ class MaxPool3d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -506,6 +537,7 @@ class MaxPool3d(PoolModule[Indices]):
             index_format: IndexFormat = "plane",
             index_dtype: npt.DTypeLike | None = None,
             nan_policy: NanPolicy = "propagate",
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
@@ -529,7 +561,7 @@ class MaxUnpool2d(_MaxUnpool):
 
     Parameters
     ----------
-    kernel_size, stride, padding, dilation, index_format
+    kernel_size, stride, padding, dilation, index_format, channel_axis
         As for `cunpool.max_unpool2d`, and stored as attributes of the same names, one integer per axis. The other
         arguments belong to the call, ``(input, indices, output_size=None, *, out=None, num_threads=None)``.
 
@@ -592,6 +624,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool[Indices]):
             return_indices: Literal[True],
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -600,6 +633,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool[Indices]):
             return_indices: Literal[False] = False,
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -608,6 +642,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool[Indices]):
             return_indices: bool = False,
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
@@ -617,7 +652,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool[Indices]):
 
     Parameters
     ----------
-    output_size, return_indices, index_dtype
+    output_size, return_indices, index_dtype, channel_axis
         As for `cunpool.adaptive_max_pool2d`, and stored as attributes of the same names. The constructor does not check
         them; errors are raised by the call, ``(input, *, out=None, num_threads=None)``.
 
@@ -646,6 +681,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool[Indices]):
             return_indices: Literal[True],
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -654,6 +690,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool[Indices]):
             return_indices: Literal[False] = False,
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -662,6 +699,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool[Indices]):
             return_indices: bool = False,
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
@@ -687,6 +725,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool[Indices]):
             return_indices: Literal[True],
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -695,6 +734,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool[Indices]):
             return_indices: Literal[False] = False,
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         @overload
         def __init__(
@@ -703,6 +743,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool[Indices]):
             return_indices: bool = False,
             *,
             index_dtype: npt.DTypeLike | None = None,
+            channel_axis: SupportsIndex | None = None,
         ) -> None: ...
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 

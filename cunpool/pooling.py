@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _arrays, _calls, _diagnostics, _geometry, _remedies, _threads, _warn, unpooling
+from cunpool import _arrays, _calls, _channels, _diagnostics, _geometry, _remedies, _threads, _warn, unpooling
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size, Window
@@ -229,6 +229,7 @@ def max_pool1d(
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -242,6 +243,8 @@ def max_pool1d(
     >>> cu.max_pool1d(np.array([[[3, 1, 4, 1, 5, 9, 2, 6]]]), 2, return_indices=True)
     MaxPoolResult(values=array([[[3, 4, 9, 6]]]), indices=array([[[0, 2, 5, 7]]]))
     """
+    if channel_axis is not None:
+        return _channels.call(max_pool1d, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool(
         1, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads, nan_policy=nan_policy
@@ -262,6 +265,7 @@ def max_pool2d(
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -286,6 +290,7 @@ def max_pool2d(
     {index_format}
     {index_dtype}
     {nan_policy}
+    {channel_axis}
     out : numpy.ndarray, or with `return_indices` a tuple of two, optional
         Array for the values, with their shape and dtype, and any strides. With `return_indices`, a pair of arrays for
         values and indices; either may be None. The result is correct even if an array overlaps `input`. The dtype of
@@ -351,6 +356,8 @@ def max_pool2d(
     >>> out[1]
     array([[[[4, 7]]]], dtype=int32)
     """
+    if channel_axis is not None:
+        return _channels.call(max_pool2d, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool(
         2, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads, nan_policy=nan_policy
@@ -371,6 +378,7 @@ def max_pool3d(
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
     nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | MaxPoolResult:
@@ -384,6 +392,8 @@ def max_pool3d(
     >>> cu.max_pool3d(np.arange(8).reshape(1, 1, 2, 2, 2), 2, return_indices=True).indices
     array([[[[[7]]]]])
     """
+    if channel_axis is not None:
+        return _channels.call(max_pool3d, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool(
         3, input, window, ceil_mode, return_indices, index_format, index_dtype, out, num_threads, nan_policy=nan_policy
@@ -402,6 +412,7 @@ def max_pool1d_backward(
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -413,6 +424,8 @@ def max_pool1d_backward(
     >>> cu.max_pool1d_backward(np.array([[1.0, 2]]), np.array([[1, 1]]), (3,), 2, 1)
     array([[0., 3., 0.]])
     """
+    if channel_axis is not None:
+        return _channels.call(max_pool1d_backward, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool_backward(1, grad_output, indices, input_size, window, index_format, out, num_threads)
 
@@ -429,6 +442,7 @@ def max_pool2d_backward(
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -447,6 +461,7 @@ def max_pool2d_backward(
     dilation : int or sequence of int
         Step from one element of a window to the next.
     {index_format}
+    {channel_axis}
     {out}
     {num_threads}
 
@@ -478,6 +493,8 @@ def max_pool2d_backward(
     array([[[0., 0., 0.],
             [0., 2., 0.]]])
     """
+    if channel_axis is not None:
+        return _channels.call(max_pool2d_backward, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool_backward(2, grad_output, indices, input_size, window, index_format, out, num_threads)
 
@@ -494,6 +511,7 @@ def max_pool3d_backward(
     dilation: Size = 1,
     *,
     index_format: IndexFormat = "plane",
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -505,6 +523,8 @@ def max_pool3d_backward(
     >>> cu.max_pool3d_backward(np.array([[[[5.0]]]]), np.array([[[[7]]]]), (2, 2, 2), 2).ravel()
     array([0., 0., 0., 0., 0., 0., 0., 5.])
     """
+    if channel_axis is not None:
+        return _channels.call(max_pool3d_backward, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _max_pool_backward(3, grad_output, indices, input_size, window, index_format, out, num_threads)
 

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _arrays, _background, _calls, _diagnostics, _geometry, _threads
+from cunpool import _arrays, _background, _calls, _channels, _diagnostics, _geometry, _threads
 from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
@@ -169,6 +169,7 @@ def max_unpool1d(
     index_format: IndexFormat = "plane",
     fill_value: FillValue | None = None,
     onto: npt.ArrayLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -186,6 +187,8 @@ def max_unpool1d(
     >>> cu.max_unpool1d(y, indices, 2, stride=2, output_size=x.shape)
     array([[[0., 2., 0., 4., 0., 6., 0., 8., 0.]]])
     """
+    if channel_axis is not None:
+        return _channels.call(max_unpool1d, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _max_unpool(1, input, indices, window, output_size, index_format, out, num_threads, fill_value, onto)
 
@@ -204,6 +207,7 @@ def max_unpool2d(
     index_format: IndexFormat = "plane",
     fill_value: FillValue | None = None,
     onto: npt.ArrayLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -228,6 +232,7 @@ def max_unpool2d(
     {dilation}
     {index_format}
     {background}
+    {channel_axis}
     {out}
     {num_threads}
 
@@ -289,6 +294,8 @@ def max_unpool2d(
              [  9.,  10.,  11.,  12.],
              [ 13., -14.,  15., -16.]]]])
     """
+    if channel_axis is not None:
+        return _channels.call(max_unpool2d, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _max_unpool(2, input, indices, window, output_size, index_format, out, num_threads, fill_value, onto)
 
@@ -307,6 +314,7 @@ def max_unpool3d(
     index_format: IndexFormat = "plane",
     fill_value: FillValue | None = None,
     onto: npt.ArrayLike | None = None,
+    channel_axis: SupportsIndex | None = None,
     out: Array | None = None,
     num_threads: int | None = None,
 ) -> Array:
@@ -322,6 +330,8 @@ def max_unpool3d(
     >>> cu.max_unpool3d(y, indices, 3, stride=2).shape
     (20, 16, 51, 33, 15)
     """
+    if channel_axis is not None:
+        return _channels.call(max_unpool3d, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _max_unpool(3, input, indices, window, output_size, index_format, out, num_threads, fill_value, onto)
 
@@ -338,6 +348,7 @@ def max_unpool1d_backward(
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
     onto: bool = False,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | tuple[Array, Array]:
@@ -349,6 +360,8 @@ def max_unpool1d_backward(
     >>> cu.max_unpool1d_backward(np.array([[1.0, 2, 3, 4]]), np.array([[1, 2]]), 2)
     array([[2., 3.]])
     """
+    if channel_axis is not None:
+        return _channels.call(max_unpool1d_backward, 1, locals())
     window = kernel_size, stride, padding, dilation
     return _max_unpool_backward(1, grad_output, indices, window, index_format, onto, out, num_threads)
 
@@ -365,6 +378,7 @@ def max_unpool2d_backward(
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
     onto: bool = False,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | tuple[Array, Array]:
@@ -381,6 +395,7 @@ def max_unpool2d_backward(
     {dilation}
     {index_format}
     {onto_gradient}
+    {channel_axis}
     out : numpy.ndarray, or with `onto` a tuple of two, optional
         Array for the result, with its shape and dtype, and any strides. In a tuple, None stands for a new array, and
         the second entry may be `grad_output` itself. After an error the contents are unspecified.
@@ -420,6 +435,8 @@ def max_unpool2d_backward(
             [ 8.,  9., 10., 11.],
             [12.,  0., 14.,  0.]]])
     """
+    if channel_axis is not None:
+        return _channels.call(max_unpool2d_backward, 2, locals())
     window = kernel_size, stride, padding, dilation
     return _max_unpool_backward(2, grad_output, indices, window, index_format, onto, out, num_threads)
 
@@ -436,6 +453,7 @@ def max_unpool3d_backward(
     dilation: Size = 1,
     index_format: IndexFormat = "plane",
     onto: bool = False,
+    channel_axis: SupportsIndex | None = None,
     out: Array | Pair | None = None,
     num_threads: int | None = None,
 ) -> Array | tuple[Array, Array]:
@@ -447,6 +465,8 @@ def max_unpool3d_backward(
     >>> cu.max_unpool3d_backward(np.arange(8.0).reshape(1, 2, 2, 2), np.array([[[[6]]]]), 2)
     array([[[[6.]]]])
     """
+    if channel_axis is not None:
+        return _channels.call(max_unpool3d_backward, 3, locals())
     window = kernel_size, stride, padding, dilation
     return _max_unpool_backward(3, grad_output, indices, window, index_format, onto, out, num_threads)
 

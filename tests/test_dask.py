@@ -660,7 +660,7 @@ def test_arguments_of_other_libraries_are_told_what_there_is_instead():
         "fill_value": "choose with dask.array.where(unpooled_ones, unpooled, fill_value)",
         "onto": "choose with dask.array.where(unpooled_ones, unpooled, onto)",
         "dtype": "result.astype(...)",
-        "data_format": "numpy.moveaxis(input, -1, 1)",
+        "data_format": "channel_axis=-1",
     }
     for call, arguments in (
         (lazy.max_pool2d, (x, 2)),
@@ -673,12 +673,12 @@ def test_arguments_of_other_libraries_are_told_what_there_is_instead():
             assert said.startswith(f"cunpool.dask.{call.__name__} takes no '{keyword}': ")
             assert remedy in said
         assert (
-            refused(TypeError, call, *arguments, kernel=2).endswith("index_format, num_threads")
+            refused(TypeError, call, *arguments, kernel=2).endswith("index_format, channel_axis, num_threads")
             or call is lazy.max_pool2d
         )
     assert refused(TypeError, lazy.max_pool1d, x, 2, axes=1) == (
         "cunpool.dask.max_pool1d takes no 'axes': it takes input, kernel_size, stride, padding, dilation, ceil_mode, "
-        "return_indices, index_format, index_dtype, num_threads"
+        "return_indices, index_format, index_dtype, channel_axis, num_threads"
     )
     assert "kernel_size" in inspect.signature(lazy.max_pool2d).parameters
     assert pickle.loads(pickle.dumps(lazy.max_pool2d)) is lazy.max_pool2d

@@ -49,6 +49,8 @@ WRONG: dict[str, list[Any]] = {
     "return_indices": ["no", None, 2, 0.0, [False]],
     "index_dtype": ["i2", np.uint8, "c8", float, object(), 5, "nonsense"],
     "index_format": ["codes", None, 1, b"window", ("plane",), True],
+    "nan_policy": ["skip", None, 1, b"omit", ["omit"], True],
+    "channel_axis": ["abc", b"1", 1.5, True, object(), (1,), np.array([1, 2]), 4, -5],
     "source": ["torch", None, 1, b"plane", ["plane"]],
     "target": ["torch", None, 1, b"plane", ["plane"]],
     "input": ARRAY,
@@ -87,7 +89,7 @@ def said(call: Callable[..., Any], name: str, value: Any) -> Exception | None:
 
 
 # What is no mistake: a part of the indices is as good as all of them, and modules learn the sizes later.
-TAKEN = {("convert_indices", "indices"), ("MaxUnpool2d", "padding")}
+TAKEN = {("convert_indices", "indices"), ("MaxUnpool2d", "padding"), ("MaxUnpool2d", "channel_axis")}
 # Where the rule says it without what came: an index and its place are what came.
 PLAIN = (
     r"must not be a masked array|something that numpy.asarray converts: |index -?\d+ at position"

@@ -29,13 +29,14 @@ def test_attributes_and_reprs_are_pytorchs():
     pool = cu.MaxPool2d(3, padding=1, dilation=(1, 2), return_indices=True, ceil_mode=True)
     assert vars(pool) == {
         "kernel_size": 3, "stride": 3, "padding": 1, "dilation": (1, 2), "return_indices": True, "ceil_mode": True,
-        "index_format": "plane", "index_dtype": None,
+        "index_format": "plane", "index_dtype": None, "nan_policy": "propagate", "channel_axis": None,
     }  # fmt: skip
     assert repr(pool) == "MaxPool2d(kernel_size=3, stride=3, padding=1, dilation=(1, 2), ceil_mode=True)"
     assert repr(cu.MaxPool1d(2)) == "MaxPool1d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)"
     unpool = cu.MaxUnpool2d((2, 3), padding=1)
     assert vars(unpool) == {
-        "kernel_size": (2, 3), "stride": (2, 3), "padding": (1, 1), "dilation": (1, 1), "index_format": "plane"
+        "kernel_size": (2, 3), "stride": (2, 3), "padding": (1, 1), "dilation": (1, 1), "index_format": "plane",
+        "channel_axis": None,
     }  # fmt: skip
     assert repr(unpool) == "MaxUnpool2d(kernel_size=(2, 3), stride=(2, 3), padding=(1, 1))"
     assert repr(cu.MaxUnpool1d(2)) == "MaxUnpool1d(kernel_size=(2,), stride=(2,), padding=(0,))"

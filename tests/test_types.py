@@ -150,5 +150,5 @@ def test_results_and_modules_take_their_types_in_annotations():
         protocol_free = inspect.signature(getattr(cu, f"MaxPool{n}d"))
         assert list(protocol_free.parameters) == [
             *("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"),
-            *("index_format", "index_dtype", "nan_policy"),
+            *("index_format", "index_dtype", "nan_policy", "channel_axis"),
         ]

@@ -16,7 +16,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _diagnostics, _geometry, _padding, _remedies, _threads, _warn, pooling, taking
+from cunpool import _arrays, _channels, _diagnostics, _geometry, _padding, _remedies, _threads, _warn, pooling, taking
 from cunpool._dask import _blocks, _chunks
 from cunpool._dask._blocks import Plan
 from cunpool._dask._chunks import Axis, Range
@@ -61,6 +61,11 @@ def _known(name: str, value: Lazy, n: int = 0, of_some: str = PAIR) -> da.Array:
             f"{name} must have chunks of known sizes, got shape {array.shape}; its compute_chunk_sizes() finds them"
         )
     return array
+
+
+def with_channel_axis(function: Callable[..., Any], n: int, arguments: dict[str, Any]) -> Any:
+    """Call `function` with the axes of Dask arrays moved."""
+    return _channels.call(function, n, arguments, lambda value, name: _known(name, value), da.moveaxis)
 
 
 def _without_empty_chunks(array: da.Array, n: int) -> da.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, cast, overload
+from typing import Any, Literal, Protocol, SupportsIndex, cast, overload
 
 import numpy.typing as npt
 
@@ -27,6 +27,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         num_threads: int | None = 1,
     ) -> Array: ...
     @overload
@@ -42,6 +43,7 @@ class MaxPool(Protocol):
         return_indices: Literal[True],
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         num_threads: int | None = 1,
     ) -> tuple[Array, Array]: ...
     @overload
@@ -57,6 +59,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         num_threads: int | None = 1,
     ) -> tuple[Array, Array]: ...
     @overload
@@ -72,6 +75,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        channel_axis: SupportsIndex | None = None,
         num_threads: int | None = 1,
     ) -> Any: ...
 

@@ -40,6 +40,11 @@ assert_type(cu.max_pool1d(x, 3, 2, [[0, 1]]), NDArray[np.uint8])
 assert_type(cu.MaxPool2d(3, 2, "same")(y), NDArray[np.float32])
 assert_type(cu.max_unpool2d(values, indices, 3, 2, "same_lower", output_size=y.shape), NDArray[np.float32])
 
+# Channels on another axis.
+assert_type(cu.max_pool2d(y, 2, channel_axis=-1), NDArray[np.float32])
+assert_type(cu.MaxUnpool2d(2, channel_axis=np.int64(-1))(values, indices, onto=y), NDArray[np.float32])
+assert_type(cu.convert_indices(indices, "tf", "plane", input_size=(4, 4), kernel_size=2, channel_axis=-1), NDArray[Any])
+
 # Onto other elements than zeros.
 assert_type(cu.max_unpool2d(values, indices, 2, fill_value=np.nan), NDArray[np.float32])
 assert_type(cu.max_unpool2d(values, indices, 2, onto=y, out=y), NDArray[np.float32])
