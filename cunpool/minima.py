@@ -5,7 +5,7 @@ Unpooling and the gradients depend on indices alone, so minima have the same fun
 
 from __future__ import annotations
 
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy.typing as npt
 
@@ -248,52 +248,57 @@ def min_pool3d(
 complete(min_pool1d, min_pool3d, min_pool2d)
 
 
-class MinPool1d(PoolModule[bool]):
-    """`cunpool.min_pool1d` with stored arguments; see `MinPool2d`.
+if TYPE_CHECKING:  # the results have the types of maxima's
+    from cunpool.modules import MaxPool1d as MinPool1d
+    from cunpool.modules import MaxPool2d as MinPool2d
+    from cunpool.modules import MaxPool3d as MinPool3d
 
-    Examples
-    --------
-    >>> import numpy as np, cunpool as cu
-    >>> cu.MinPool1d(2)(np.array([[3, 1, 4, 1]]))
-    array([[1, 1]])
-    """
+else:
 
-    _function = staticmethod(min_pool1d)
+    class MinPool1d(PoolModule[bool]):
+        """`cunpool.min_pool1d` with stored arguments; see `MinPool2d`.
 
+        Examples
+        --------
+        >>> import numpy as np, cunpool as cu
+        >>> cu.MinPool1d(2)(np.array([[3, 1, 4, 1]]))
+        array([[1, 1]])
+        """
 
-class MinPool2d(PoolModule[bool]):
-    """`cunpool.min_pool2d` with stored arguments.
+        _function = staticmethod(min_pool1d)
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation, return_indices, ceil_mode
-        As for `min_pool2d`.
-    index_format, index_dtype, nan_policy, channel_axis
-        As for `min_pool2d`. The default of `stride` is `kernel_size`.
+    class MinPool2d(PoolModule[bool]):
+        """`cunpool.min_pool2d` with stored arguments.
 
-    Examples
-    --------
-    >>> import numpy as np, cunpool as cu
-    >>> pool, unpool = cu.MinPool2d(2, return_indices=True), cu.MinUnpool2d(2)
-    >>> unpool(*pool(np.array([[[4, 3], [1, 2]]])))
-    array([[[0, 0],
-            [1, 0]]])
-    """
+        Parameters
+        ----------
+        kernel_size, stride, padding, dilation, return_indices, ceil_mode
+            As for `min_pool2d`.
+        index_format, index_dtype, nan_policy, channel_axis
+            As for `min_pool2d`. The default of `stride` is `kernel_size`.
 
-    _function = staticmethod(min_pool2d)
+        Examples
+        --------
+        >>> import numpy as np, cunpool as cu
+        >>> pool, unpool = cu.MinPool2d(2, return_indices=True), cu.MinUnpool2d(2)
+        >>> unpool(*pool(np.array([[[4, 3], [1, 2]]])))
+        array([[[0, 0],
+                [1, 0]]])
+        """
 
+        _function = staticmethod(min_pool2d)
 
-class MinPool3d(PoolModule[bool]):
-    """`cunpool.min_pool3d` with stored arguments; see `MinPool2d`.
+    class MinPool3d(PoolModule[bool]):
+        """`cunpool.min_pool3d` with stored arguments; see `MinPool2d`.
 
-    Examples
-    --------
-    >>> import numpy as np, cunpool as cu
-    >>> cu.MinPool3d(2)(np.arange(8).reshape(1, 2, 2, 2))
-    array([[[[0]]]])
-    """
+        Examples
+        --------
+        >>> import numpy as np, cunpool as cu
+        >>> cu.MinPool3d(2)(np.arange(8).reshape(1, 2, 2, 2))
+        array([[[[0]]]])
+        """
 
-    _function = staticmethod(min_pool3d)
+        _function = staticmethod(min_pool3d)
 
 
 complete(MinPool1d, MinPool3d, MinPool2d)

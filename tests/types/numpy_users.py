@@ -32,6 +32,8 @@ assert_type(cu.peaks(x, 2, threshold_abs=0.5, exclude_border=(0, 1, 1), num_peak
 # Minima, and NaN left out.
 assert_type(cu.min_pool2d(y, 2, nan_policy="omit"), NDArray[np.float32])
 assert_type(cu.min_pool1d(x, 2, return_indices=True).values, NDArray[np.uint8])
+assert_type(cu.MinPool2d(2, nan_policy="omit")(y), NDArray[np.float32])
+assert_type(cu.MinPool1d(2, return_indices=True)(x).values, NDArray[np.uint8])
 assert_type(cu.min_unpool2d(values, indices, 2), NDArray[np.float32])
 
 # Padding.
