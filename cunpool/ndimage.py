@@ -12,11 +12,14 @@ array([3, 4, 4, 5, 9, 9, 9, 6])
 `grey_opening`, `grey_closing`                 an erosion, then a dilation; or the reverse
 ============================================== ======================================================
 
-The results are those of scipy.ndimage for finite values, with three differences:
+For finite values the results equal SciPy's, with three differences:
 
 - Integers above 2**53 are exact. SciPy computes with float64, and rounds them.
 - NaN propagates: a window that contains one gives NaN. What SciPy gives depends on the order of the elements.
 - A size below 1 is a ValueError.
+
+`cval` is cast as in SciPy. With a footprint that is not full it is cast to the dtype of `input` first, so that -1 is
+255 for uint8. In other calls it may lie beyond that dtype, and then wins everywhere or nowhere.
 
 float16 and bfloat16 are supported too. Arrays may have any number of axes, any strides and any byte order. Without
 `output`, the result has the memory layout of `input`. SciPy need not be installed.
@@ -152,7 +155,7 @@ def maximum_filter(
 
     Notes
     -----
-    The semantics are those of scipy.ndimage.maximum_filter.
+    The semantics come from scipy.ndimage.maximum_filter.
 
     Examples
     --------
@@ -212,7 +215,7 @@ def minimum_filter(
 
     Notes
     -----
-    The semantics are those of scipy.ndimage.minimum_filter.
+    The semantics come from scipy.ndimage.minimum_filter.
 
     Examples
     --------
@@ -264,7 +267,7 @@ def maximum_filter1d(
 
     Notes
     -----
-    The semantics are those of scipy.ndimage.maximum_filter1d.
+    The semantics come from scipy.ndimage.maximum_filter1d.
 
     Examples
     --------
@@ -311,7 +314,7 @@ def minimum_filter1d(
 
     Notes
     -----
-    The semantics are those of scipy.ndimage.minimum_filter1d.
+    The semantics come from scipy.ndimage.minimum_filter1d.
 
     Examples
     --------
@@ -364,7 +367,7 @@ def grey_dilation(
 
     Notes
     -----
-    The semantics are those of scipy.ndimage.grey_dilation.
+    The semantics come from scipy.ndimage.grey_dilation.
 
     Examples
     --------
@@ -418,7 +421,7 @@ def grey_erosion(
 
     Notes
     -----
-    The semantics are those of scipy.ndimage.grey_erosion.
+    The semantics come from scipy.ndimage.grey_erosion.
 
     Examples
     --------
@@ -467,7 +470,7 @@ def grey_opening(
 
     Notes
     -----
-    The semantics are those of scipy.ndimage.grey_opening.
+    The semantics come from scipy.ndimage.grey_opening.
 
     Examples
     --------
@@ -516,7 +519,7 @@ def grey_closing(
 
     Notes
     -----
-    The semantics are those of scipy.ndimage.grey_closing.
+    The semantics come from scipy.ndimage.grey_closing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a filter of extremes gives, by its definition: each window is taken from a padded copy of the array."""
+"""Filters of extremes by their definition: each window is taken from a padded copy of the array."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import scipy.ndimage
 
 from cunpool import ndimage
 
-# Tests of what is not served, and why. Each has to raise a ValueError.
+# Tests of arguments that are not served, and the reason. Each has to raise a ValueError.
 EXCLUDED = {
     "test_grey_erosion03": "a structure with heights",
     "test_grey_dilation03": "a structure with heights",
@@ -36,7 +36,7 @@ def counted(function):
 
 
 def pytest_configure(config):
-    # SciPy's tests look a function up in a table of what it supports.
+    # SciPy's tests find the abilities of a function in a table.
     try:
         from scipy._lib._array_api import xp_capabilities_table as table
     except ImportError:

@@ -311,6 +311,8 @@ def test_errors_of_other_filters():
         ndimage.minimum_filter1d(x, 0)
     with pytest.raises(RuntimeError, match="mode must be one of"):
         ndimage.minimum_filter1d(x, 3, mode="edge")
+    with pytest.raises(TypeError, match="the dtype of ml_dtypes"):
+        ndimage.maximum_filter(np.zeros(3, [("bfloat16", np.uint16)]), 3)
     for dtype in (complex, "O", "M8[s]", "longdouble"):
         with pytest.raises(TypeError):
             ndimage.maximum_filter(x.astype(dtype), 3)

@@ -84,7 +84,7 @@ def random_call(rng, name):
 
 
 def called(module, name, x, options):
-    """What a filter returns or raises, and how often it warns."""
+    """The result of a filter or its error, and how often it warns."""
     if isinstance(options.get("output"), np.ndarray):
         options = {**options, "output": options["output"].copy()}
     with warnings.catch_warnings(record=True) as caught:

@@ -1,6 +1,6 @@
 """The arguments of SciPy's filters, as one window for each axis of the array.
 
-Rules and defaults are those of scipy.ndimage 1.17, `_filters.py`, `_morphology.py` and `_ni_support.py`.
+Rules and defaults come from scipy.ndimage 1.17, `_filters.py`, `_morphology.py` and `_ni_support.py`.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _rectangle(ndim: int, axes: tuple[int, ...], size: Any, mode: Modes, origin:
 
 
 def _spread(ndim: int, each_axis: dict[int, tuple[int, int, str]]) -> Windows:
-    """Windows without a footprint over all axes of the array, from those of the axes that are filtered."""
+    """Windows without a footprint over all axes of the array; the axes that are not filtered have windows of 1."""
     entries = [each_axis.get(axis, (0, 0, "nearest")) for axis in range(ndim)]
     before, after, modes = (tuple(entry[part] for entry in entries) for part in range(3))
     first = next((axis for axis, (b, a, _) in each_axis.items() if b + a > 0), -1)
@@ -229,7 +229,7 @@ def mirrored(
     origin: Origins,
     axes: Axes,
 ) -> tuple[npt.ArrayLike | None, npt.ArrayLike | None, list[int]]:
-    """Footprint, structure and origin of a dilation as those of a maximum filter."""
+    """Footprint, structure and origin of a dilation, as a maximum filter takes them."""
     if structure is not None:
         structure = np.flip(np.asarray(structure))
     if footprint is not None:
@@ -246,7 +246,7 @@ def mirrored(
 
 
 def warn_of_a_footprint(size: Sizes | None, footprint: npt.ArrayLike | None) -> None:
-    """Warn if both are given, for the caller of a public function that calls this one directly."""
+    """Warn if both are given. The warning names the line that called the public function, which calls this one."""
     if size is not None and footprint is not None:
         warnings.warn("ignoring size because footprint is set", UserWarning, stacklevel=3)
 

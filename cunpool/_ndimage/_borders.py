@@ -1,4 +1,4 @@
-"""What lies beyond the ends of an array: where padding changes nothing, and strips that are padded where it does."""
+"""Borders: windows are clipped where padding changes nothing, and taken from padded copies elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BAND_BYTES = 1 << 18
 def reduced(windows: Windows, shape: tuple[int, ...]) -> Windows:
     """The windows without elements that repeat others: an axis of `size` elements needs no larger ones.
 
-    The elements that stay are the first ones of the window, so that of equal extremes the first one stays too.
+    The first elements of the window stay, so that the index of the first of equal extremes stays too.
     """
     before, after = list(windows.before), list(windows.after)
     for axis, (size, mode) in enumerate(zip(shape, windows.modes, strict=True)):
@@ -72,7 +72,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 class Plan(NamedTuple):
-    """What a call does with each axis.
+    """How a call treats each axis.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def _in_a_box(array: Array, plan: Plan, footprint: Array | None, box: Box, const
 def padded(array: Array, ranges: list[tuple[int, int]], maps: list[Array | None], constant: Any) -> Array:
     """The part of the padded array in `ranges`, which `maps` describe where they leave the array.
 
-    It is a view where nothing is padded. What lies inside the array is copied as a block.
+    It is a view where nothing is padded. Otherwise, the elements inside the array are copied as a block.
     """
     inside = [slice(max(first, 0), min(end, size)) for (first, end), size in zip(ranges, array.shape, strict=True)]
     if all(at is None for at in maps):

@@ -22,8 +22,8 @@ ValueError
 PARTS = {
     "input": """\
 input : array_like
-    Array with any number of axes and any strides. The dtype is bool, an integer, float16, bfloat16, float32 or
-    float64.""",
+    Array with any number of axes and any strides. The dtype is bool, an integer, float16, bfloat16 (of ml_dtypes),
+    float32 or float64.""",
     "size": """\
 size : int or sequence of int
     Size of the window: one for all axes, or one for each. Ignored if `footprint` is given.""",
@@ -41,9 +41,9 @@ output : numpy.ndarray or dtype, optional
     Array for the values, which may be `input` or overlap it, or their dtype. The default is the dtype of `input`.""",
     "mode": """\
 mode : {"reflect", "constant", "nearest", "mirror", "wrap"} or sequence of these
-    The elements beyond the ends of an axis: "reflect" (d c b a | a b c d), "mirror" (d c b | a b c d), "nearest"
-    (a a a | a b c d), "wrap" (b c d | a b c d), or `cval`. Also SciPy's synonyms "grid-mirror", "grid-wrap" and
-    "grid-constant". One for all axes, or one for each; a footprint has one.""",
+    The elements beyond the ends of an axis. Before a b c d stand: c b a for "reflect", d c b for "mirror", a a a for
+    "nearest", b c d for "wrap", and `cval` for "constant". SciPy's synonyms "grid-mirror", "grid-wrap" and
+    "grid-constant" are accepted too. One for all axes, or one for each; a footprint has one.""",
     "cval": """\
 cval : float
     The element beyond the ends with the mode "constant". It takes part in comparisons as a float64, and is cast to the
@@ -66,9 +66,9 @@ Returns
 values : numpy.ndarray
     The extremes, with the shape of `input`, or the array given in `output`.
 indices : numpy.ndarray of int64
-    Only with `return_indices`: the position in ``input.ravel()`` of each extreme. Of equal ones it is the first in
-    raster order of the window, whose elements beyond the ends count as the elements that they repeat. It is -1 where
-    `cval` is the extreme. The pair is a named tuple with the fields `values` and `indices`.""",
+    Only with `return_indices`: the position in ``input.ravel()`` of each extreme. The first of
+    equal ones counts, in raster order of the window. An element beyond the ends counts as the element that it repeats.
+    The index is -1 where `cval` is the extreme. The pair is a named tuple with the fields `values` and `indices`.""",
     "returns_one": """\
 Returns
 -------
@@ -86,7 +86,7 @@ PARTS["origin1d"] = PARTS["origin"].replace(" or sequence of int", "")
 
 
 def shares(function: Documented) -> Documented:
-    """Replace ``{names}`` in the docstring with the shared paragraphs, those of pooling included."""
+    """Replace ``{names}`` in the docstring with the shared paragraphs, also with those of pooling."""
     text = inspect.cleandoc(function.__doc__ or "")  # python -OO strips it
     for name, part in PARTS.items():
         text = text.replace(f"{{{name}}}", part)

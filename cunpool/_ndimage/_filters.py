@@ -21,6 +21,10 @@ def input_of(value: npt.ArrayLike) -> Array:
     array = _arrays.array_of(value, "input")
     if array.dtype.kind == "c":
         raise TypeError(f"input must be of real numbers, got {array.dtype}: Complex type not supported")
+    if array.dtype == _arrays.BFLOAT16:
+        raise TypeError(
+            f"input of bfloat16 must have the dtype of ml_dtypes here, got {array.dtype}: pass a view of it"
+        )
     return _arrays.numbers(array)[0]
 
 
@@ -49,7 +53,7 @@ def filtered(array: Array, windows: Windows, output: Output, cval: float, rule: 
 
 
 def _is_lost(constant: float, dtype: np.dtype[Any], output: np.dtype[Any]) -> bool:
-    """Whether the constant as `dtype` would not become what it is as `output`."""
+    """Whether the constant changes if it is cast to `dtype` before it is cast to `output`."""
     rounded = float(_of_dtype(constant, dtype))
     if output.kind not in "iub":
         return rounded != constant

@@ -37,7 +37,7 @@ def decomposed(shape: tuple[int, ...], cells: bytes) -> tuple[int, list[Run]]:
 
 
 def union(array: Array, footprint: Array, rule: Rule) -> Result:
-    """Extremes of windows with a footprint, for the elements whose windows lie inside the array.
+    """Extremes of windows with a footprint, where these windows lie inside the array.
 
     With NaN among the elements, indices are unspecified.
     """
@@ -49,7 +49,7 @@ def union(array: Array, footprint: Array, rule: Rule) -> Result:
 
 
 def _along_the_best_axis(array: Array, footprint: Array, rule: Rule) -> Array:
-    """The values. Extremes of a width come from those of a smaller one, at two positions."""
+    """The values. Two extremes of a width give one of a larger width, up to twice as large."""
     axis, runs = decomposed(footprint.shape, footprint.tobytes())
     better: np.ufunc = np.minimum if rule.is_minimum else np.maximum
     rows, reached = np.moveaxis(array, axis, -1), 1
@@ -71,7 +71,7 @@ def _along_the_best_axis(array: Array, footprint: Array, rule: Rule) -> Array:
 
 
 def _with_indices(array: Array, footprint: Array, rule: Rule) -> Result:
-    """Values and indices, run by run in raster order, so that of equal extremes the first stays."""
+    """Values and indices, run by run in raster order: a run replaces an extreme only with a better one."""
     shape = tuple(size - length + 1 for size, length in zip(array.shape, footprint.shape, strict=True))
     rows: dict[int, Result] = {}
     values, indices = np.empty(shape, array.dtype), np.empty(shape, np.int64)

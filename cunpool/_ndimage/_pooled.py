@@ -16,7 +16,7 @@ MOST_AXES = 3
 
 
 class Rule(NamedTuple):
-    """What is the same in every part of a call."""
+    """The arguments that every part of a call shares."""
 
     is_minimum: bool
     has_indices: bool
@@ -29,7 +29,7 @@ Result = tuple[Array, Array | None]
 
 
 def extreme(planes: Array, group: Group, rule: Rule, out: Array | None) -> Result:
-    """Extremes over the last axes of `planes`, those of the group; padding never wins."""
+    """Extremes over the last axes of `planes`, which are the axes of the group. Padding never wins."""
     window = group.sizes, 1, group.padding, 1
     into = (out, None) if rule.has_indices and out is not None else out
     found: Any = pooling._max_pool(
@@ -82,7 +82,7 @@ def groups(extents: Pads, pads: Pads) -> list[Group]:
 def rectangle(array: Array, extents: Pads, pads: Pads, rule: Rule, out: Array | None = None) -> Result:
     """Extremes of windows that extend before and after their elements, with one pair in `extents` for each axis.
 
-    Of equal extremes the first in raster order has the index. `out` is for the values; it does not overlap `array`.
+    The index is the first one of equal extremes, in raster order. `out` is for the values; it does not overlap `array`.
     """
     values, indices = array, None
     calls = groups(extents, pads)
