@@ -238,8 +238,27 @@ class Call:
         arrays = self.place("input", values), self.place("indices", indices)
         out = self.some_out("out", size, values.dtype)
         same(self.run(UNPOOL[self.n], *arrays, *window, size, dilation=dilation, out=out, **form), expected)
+        if self.rng.random() < 0.5:
+            self.unpool_onto(expected, values, indices, *window, size, dilation=dilation, **form)
         if self.rng.random() < 0.1:
             self.refused(UNPOOL[self.n], *arrays, *window, size, dilation=dilation, out=out, **form)
+
+    def unpool_onto(self, expected: np.ndarray, values: np.ndarray, *rest, **named) -> None:
+        """The same onto another array, into itself perhaps, or onto a number."""
+        is_stored = UNPOOL[self.n](np.ones(values.shape, bool), *rest, **named)
+        below = self.numbers(values.dtype, expected.shape)
+        kind = int(self.rng.integers(3))
+        if kind == 2:
+            below[...] = below[(0,) * below.ndim]
+            more = {"fill_value": below[(0,) * below.ndim]}
+        else:
+            *rest, _ = rest  # the size
+            more = {"onto": self.place("onto", below)}
+        below[is_stored] = expected[is_stored]
+        out = more["onto"] if kind == 1 else self.some_out("out", below.shape, below.dtype)
+        given = self.place("input", values), self.place("indices", rest[0])
+        tell(f"with {[*more]}, out is onto: {kind == 1}{self.text}")
+        same(UNPOOL[self.n](*given, *rest[1:], **named, **more, out=out, num_threads=self.threads), below)
 
     def refused(self, function, values, indices, *arguments, **named) -> None:
         """The same with an index that is none."""

@@ -173,6 +173,41 @@ def unpool(rng, large: bool = False) -> None:
     else:
         hold(result is out.array, f"out was not returned: {what}")
         out.check()
+    if rng.random() < 0.4:
+        given = strided(rng, before, order)
+        keywords = {**w.keywords, "index_format": chosen}
+        unpool_onto(rng, w, size, (plain, places, given), expected, keywords, what)
+
+
+def unpool_onto(rng, w: Window, size, arrays, expected, keywords, what) -> None:
+    """The same onto another array, into itself perhaps, or onto an element."""
+    plain, places, given = arrays
+    is_stored = judge(places.size).max_unpool(np.ones(places.shape, bool), places, w.n, w.full)
+    below = random_items(rng, plain.dtype, expected.shape)
+    order, kind = some_order(rng, w), one_of(rng, ("onto", "in place", "fill_value"))
+    out, (values, given) = some_out(rng, order, below.shape, plain.dtype, strided(rng, plain, order), given)
+    keywords = {**keywords, "num_threads": threads(rng)}
+    if kind == "fill_value":
+        element = below[(slice(1),) * below.ndim].reshape(-1).copy()
+        if not element.size:
+            return
+        below[...] = element
+        keywords |= {"output_size": size, "fill_value": element.reshape(())}
+    elif kind == "in place" and out is not None:
+        values, given = strided(rng, plain, order), given.copy()
+        out.array[...] = below
+        keywords["onto"] = out.array[...]
+    else:
+        keywords["onto"] = strided(rng, below, order)
+    gradient = below.copy()
+    below[is_stored], gradient[is_stored] = expected[is_stored], np.zeros(1, plain.dtype)
+    what = f"{kind} {what}"
+    same(UNPOOL[w.n](values, given, out=None if out is None else out.array, **keywords), below, what)
+    if out is not None:
+        out.check()
+    if kind == "onto" and out is None:
+        both = UNPOOL_BACKWARD[w.n](keywords.pop("onto"), given, onto=True, **keywords)
+        same(both[1], gradient, f"gradient {what}")
 
 
 def unpool_backward(rng, large: bool = False) -> None:
