@@ -40,10 +40,10 @@ array([[[0, 0, 0],
 `LayoutWarning`                              the warning if the channels seem to come last
 ============================================ ========================================================
 
-Arrays are (N, C, *spatial) or (C, *spatial). For other shapes, pass one of these views; no copy is needed:
+Arrays are (N, C, *spatial) or (C, *spatial). For other shapes, pass one of these; no copy is needed:
 
 - an image of H x W: ``image[None]``; from Pillow, xarray or a list: ``np.asarray(image)[None]``
-- an image of H x W x 3: ``np.moveaxis(image, -1, 0)``, and ``np.moveaxis(result, 0, -1)`` back
+- an image of H x W x 3: ``image``, with ``channel_axis=-1``
 - volumes of (x, y, z, t): ``np.moveaxis(volumes, -1, 0)[:, None]``, and ``np.moveaxis(result[:, 0], 0, -1)`` back
 
 Always pass ``output_size=x.shape`` when you unpool: inputs of different sizes can pool to the same size.
