@@ -258,13 +258,20 @@ def test_a_package_index_shows_how_to_install_the_wheel_and_nothing_of_a_checkou
     assert re.findall(r"^## .+", there, re.MULTILINE) == re.findall(r"^## .+", here, re.MULTILINE)
 
 
-def takes(module, arguments: str) -> bool:
+def takes(module, names: list[str]) -> bool:
     """Whether some of a front end's functions take these arguments, or it has these names."""
-    for name in re.findall(r"`(?:cunpool\.)?(\w+)`", arguments):
+    for name in names:
         signatures = [inspect.signature(call).parameters for call in vars(module).values() if inspect.isfunction(call)]
         if not (name in dir(module) or any(name in parameters for parameters in signatures)):
             return False
     return True
+
+
+def front_ends() -> list[tuple[list[str], dict[str, str]]]:
+    """The arguments or names of each row of the table of front ends, and its cells by the heads of their columns."""
+    text = (ROOT / "docs" / "filters.md").read_text("utf-8").partition("## Where each of these is")[2]
+    head, _, *rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in re.findall(r"^\|.*\|$", text, re.M)]
+    return [(re.findall(r"`(?:cunpool\.)?(\w+)`", row[0]), dict(zip(head, row, strict=True))) for row in rows]
 
 
 @of_the_repository
@@ -272,12 +279,18 @@ def takes(module, arguments: str) -> bool:
 def test_the_table_of_front_ends_is_what_they_have(front_end):
     pytest.importorskip(front_end)
     module = importlib.import_module(f"cunpool.{front_end}")
-    text = (ROOT / "docs" / "filters.md").read_text("utf-8").partition("## Where each of these is")[2]
-    head, _, *rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in re.findall(r"^\|.*\|$", text, re.M)]
-    column = head.index(f"`cunpool.{front_end}`")
-    assert len(rows) > 5
-    for row in rows[1:]:
-        assert row[column].partition(":")[0] == ("yes" if takes(module, row[0]) else "no"), row
+    assert len(front_ends()) > 6
+    for names, row in front_ends()[1:]:
+        assert row[f"`cunpool.{front_end}`"].partition(":")[0] == ("yes" if takes(module, names) else "no"), row
+
+
+@of_the_repository
+def test_the_table_of_front_ends_is_what_types_and_random_calls_have():
+    for column, file in (("types", "types/numpy_users.py"), ("random calls", "fuzzing/right.py")):
+        text = (ROOT / "tests" / file).read_text("utf-8")
+        for names, row in front_ends()[1:]:
+            given = [re.search(rf"\b{re.sub('2d', '[123n{}]+d', name)}\b", text) for name in names]
+            assert row[column] == ("yes" if all(given) else "no"), (column, row)
 
 
 @of_the_repository
