@@ -83,6 +83,14 @@ def test_gradients(n):
             assert not unpool(leaf, indices, onto=leaves[1]).requires_grad
 
 
+def test_modules():
+    y, indices, x = inputs(2, torch.float32)
+    for module in (ct.MaxUnpool2d(2), ct.AdaptiveMaxUnpool2d()):
+        assert torch.equal(module(y, indices, onto=x), expected(y, indices, x))
+        result = module(y, indices, x.shape, fill_value=7)
+        assert torch.equal(result, expected(y, indices, torch.full_like(x, 7)))
+
+
 def test_window_codes_and_dilation():
     x = torch.rand(1, 2, 9, 9)
     y, codes = ct.max_pool2d(x, 2, 1, 0, 2, return_indices=True, index_format="window")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, SupportsIndex
 import torch
 
 from cunpool import _calls, _geometry
+from cunpool._background import FillValue
 from cunpool._geometry import IndexFormat, OutputSize, Size
 from cunpool._overloads import Indices
-from cunpool.torch import _adaptive, _eager, _forwards
+from cunpool.torch import _adaptive, _eager, _forwards, _onto
 
 
 class _Formatted(torch.nn.Module):
@@ -65,7 +66,13 @@ class _Unpool(_Formatted):
     if TYPE_CHECKING:  # the types of results, which PyTorch's modules lack
 
         def __call__(
-            self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
+            self,
+            input: torch.Tensor,
+            indices: torch.Tensor,
+            output_size: Sequence[SupportsIndex] | None = None,
+            *,
+            fill_value: FillValue | None = None,
+            onto: torch.Tensor | None = None,
         ) -> torch.Tensor: ...
 
     def __init__(
@@ -100,10 +107,16 @@ def _pooling(n: int) -> Callable[..., Any]:
 
 def _unpooling(n: int) -> Callable[..., torch.Tensor]:
     def forward(
-        self: Any, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex] | None = None
+        self: Any,
+        input: torch.Tensor,
+        indices: torch.Tensor,
+        output_size: Sequence[SupportsIndex] | None = None,
+        *,
+        fill_value: FillValue | None = None,
+        onto: torch.Tensor | None = None,
     ) -> torch.Tensor:
         window = self.kernel_size, self.stride, self.padding, self.dilation
-        return _eager.max_unpool(n, input, indices, window, output_size, self.index_format)
+        return _onto.max_unpool(n, input, indices, window, output_size, self.index_format, fill_value, onto)
 
     _calls.told_if_missing(forward)
     return forward
@@ -129,7 +142,13 @@ class _AdaptiveUnpool(torch.nn.Module):
     if TYPE_CHECKING:
 
         def __call__(
-            self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+            self,
+            input: torch.Tensor,
+            indices: torch.Tensor,
+            output_size: Sequence[SupportsIndex] | None = None,
+            *,
+            fill_value: FillValue | None = None,
+            onto: torch.Tensor | None = None,
         ) -> torch.Tensor: ...
 
     def __prepare_scriptable__(self) -> NoReturn:
@@ -146,9 +165,15 @@ def _adaptive_pooling(n: int) -> Callable[..., Any]:
 
 def _adaptive_unpooling(n: int) -> Callable[..., torch.Tensor]:
     def forward(
-        self: Any, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[SupportsIndex]
+        self: Any,
+        input: torch.Tensor,
+        indices: torch.Tensor,
+        output_size: Sequence[SupportsIndex] | None = None,
+        *,
+        fill_value: FillValue | None = None,
+        onto: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        return _adaptive.adaptive_max_unpool(n, input, indices, output_size)
+        return _onto.adaptive_max_unpool(n, input, indices, output_size, fill_value, onto)
 
     return forward
 
