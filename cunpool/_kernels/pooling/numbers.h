@@ -26,11 +26,13 @@
             (into)[i_] = highest; \
     } while (0)
 #define CUNPOOL_BEST_2(is_minimum, into, a, b, count) CUNPOOL_RUNS(into, count, CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]))
-#define CUNPOOL_BEST_3(is_minimum, into, a, b, c, count) \
-    CUNPOOL_RUNS(into, count, CUNPOOL_BETTER(is_minimum, CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]), (c)[i_]))
-#define CUNPOOL_BEST_4(is_minimum, into, a, b, c, d, count) \
-    CUNPOOL_RUNS(into, count, \
-                 CUNPOOL_BETTER(is_minimum, CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]), CUNPOOL_BETTER(is_minimum, (c)[i_], (d)[i_])))
+/* `v` and `w` store the better of two: GCC 12 compiles nested conditions on floats to masks, not to VMAXPS. (speed) */
+#define CUNPOOL_BEST_3(is_minimum, into, v, a, b, c, count) \
+    CUNPOOL_RUNS(into, count, ((v) = CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]), \
+                               CUNPOOL_BETTER(is_minimum, v, (c)[i_])))
+#define CUNPOOL_BEST_4(is_minimum, into, v, w, a, b, c, d, count) \
+    CUNPOOL_RUNS(into, count, ((v) = CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]), \
+                               (w) = CUNPOOL_BETTER(is_minimum, (c)[i_], (d)[i_]), CUNPOOL_BETTER(is_minimum, v, w)))
 
 /* The highest of four or nine, of equals the first; and whether any may be a NaN, which is lost. The first of nine
    is not asked, for it would stay. `v` to `x` hold what has been read and compared. */

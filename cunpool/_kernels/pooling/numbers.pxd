@@ -46,6 +46,7 @@ cdef inline void_inline best_of(bint is_minimum, const char **runs, int count, p
     cdef const plain *second
     cdef const plain *third
     cdef const plain *fourth
+    cdef plain v = 0, w = 0
     cdef int i
     if count == 1:
         memcpy(into, first, cells * sizeof(plain))
@@ -56,9 +57,9 @@ cdef inline void_inline best_of(bint is_minimum, const char **runs, int count, p
         if count - i == 1:
             best_2(is_minimum, into, first, second, cells)
         elif count - i == 2:
-            best_3(is_minimum, into, first, second, third, cells)
+            best_3(is_minimum, into, v, first, second, third, cells)
         else:
-            best_4(is_minimum, into, first, second, third, fourth, cells)
+            best_4(is_minimum, into, v, w, first, second, third, fourth, cells)
         first = into
 
 
@@ -100,7 +101,7 @@ cdef inline void_inline highest_taps(int looks, const Taps *taps, Py_ssize_t ahe
         else:
             noted_9(into, cells, nan, v, w, x, run[0], run[1], run[2], run[3], run[4], run[5], run[6], run[7], run[8])
     elif plain is int1 or plain is item1 or plain is int4 or plain is item4:
-        best_4(False, into, run[0], run[1], run[2], run[3], cells)
+        best_4(False, into, v, w, run[0], run[1], run[2], run[3], cells)
 
 
 cdef inline void_wide highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
