@@ -56,7 +56,19 @@ def pool(rng, large: bool = False) -> None:
         same(result[0], values, f"values of pooling, window codes, {what}")
         same(np.where(right, result[1], codes.dtype.type(0)), codes, f"codes of pooling {what}")
     same(x, plain, f"pooling changed its input {what}")
+    if rng.random() < 0.2:
+        axis, moved = elsewhere(rng, w)
+        result = function(moved(x), *arguments, return_indices=True, channel_axis=axis, num_threads=threads(rng))
+        same(result[0], moved(values), f"values of pooling, channel_axis {axis}, {what}")
+        same(result[1], moved(indices), f"indices of pooling, channel_axis {axis}, {what}")
     pool_into(rng, w, x, arguments, values, indices, function)
+
+
+def elsewhere(rng, w: Window):
+    """An axis of the channels, and a function that moves them there."""
+    lead, axes = len(w.shape) - 1, len(w.shape) + w.n
+    axis = int(rng.integers(-axes, axes))
+    return axis, lambda array: np.moveaxis(array, lead, axis)
 
 
 def pool_turned(rng) -> None:
@@ -173,6 +185,13 @@ def unpool(rng, large: bool = False) -> None:
     else:
         hold(result is out.array, f"out was not returned: {what}")
         out.check()
+    if rng.random() < 0.2:
+        axis, moved = elsewhere(rng, w)
+        given = moved(strided(rng, plain, order)), moved(strided(rng, before, order))
+        keywords = {**w.keywords, "index_format": chosen, "channel_axis": axis, "num_threads": threads(rng)}
+        whole = moved(expected).shape if size is not None and rng.random() < 0.5 else size and w.full
+        result = UNPOOL[w.n](*given, output_size=whole, **keywords)
+        same(result, moved(expected), f"channel_axis {axis} {what}")
     if rng.random() < 0.4:
         given = strided(rng, before, order)
         keywords = {**w.keywords, "index_format": chosen}
