@@ -133,7 +133,7 @@ def peaks(
         return np.empty((0, given.ndim), np.int64)
     starts, ends, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
     at: dict[int, Array] = dict(zip(axes, _arrays.unravel(starts, _padded(turned.shape)), strict=True))
-    flat = np.ravel_multi_index([at[axis] for axis in range(given.ndim)], given.shape)
+    flat = np.ravel_multi_index(tuple(at[axis] for axis in range(given.ndim)), given.shape)
     order = np.argsort(flat, kind="stable")
     if one_per_plateau:
         plateaus = _plateaus(starts, ends, values, turned.shape)[order]
@@ -223,7 +223,7 @@ def _exceeds(block: Array, threshold: Any) -> npt.NDArray[np.bool_]:
 def _runs_of_block(
     image: Array, block: Bounds, reach: int, threshold: Any, merged: bool, num_threads: int | None
 ) -> tuple[Array, Array, Array]:
-    """The peaks in a block: the first and the last position, and the value, of each.
+    """The peaks in a block: the first and the last position, and the value, of each. The last one only with `merged`.
 
     Positions are flat in an array of the size `_padded`. With `merged`, peaks that are neighbours along the last axis
     and equal are one entry.
@@ -242,10 +242,12 @@ def _runs_of_block(
         is_peak &= inner == _maxima(read, reaches, pads, num_threads)
     flat = np.flatnonzero(is_peak)
     at = _arrays.unravel(flat, inner.shape)
-    positions = np.ravel_multi_index([a + first for a, (first, _) in zip(at, block, strict=True)], _padded(image.shape))
+    positions = np.ravel_multi_index(
+        tuple(a + first for a, (first, _) in zip(at, block, strict=True)), _padded(image.shape)
+    )
     values = inner[tuple(at)]
     if not merged:
-        return positions, positions, values
+        return positions, positions[:0], values
     is_first = np.ones(len(positions), bool)
     is_first[1:] = (np.diff(positions) != 1) | (values[1:] != values[:-1])
     is_last = np.ones(len(positions), bool)
