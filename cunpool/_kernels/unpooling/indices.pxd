@@ -160,8 +160,6 @@ cdef inline void lay_background(const Job *job, char *out, Py_ssize_t low, Py_ss
     their background."""
     cdef Py_ssize_t bytes = (high - low) * size * job.interleaved_planes
     cdef char *start = out + low * size * job.interleaved_planes
-    if low >= high:
-        return
     if job.raster_stride_bytes != size * job.interleaved_planes:
         zero_elements(job, out, low, high, size * job.interleaved_planes)
     elif job.background == NULL:
