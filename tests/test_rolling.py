@@ -1,4 +1,4 @@
-"""Rolling stripes: windows of 3 x 3 with indices, in contiguous planes, beside a plain implementation."""
+"""Rolling stripes: windows of 3 x 3 to 7 x 7 in contiguous planes, beside a plain implementation."""
 
 from __future__ import annotations
 
@@ -25,6 +25,16 @@ WINDOWS = [
     (3, 1, ((0, 2), (2, 1))),
     (3, 2, ((2, 1), (2, 2))),
 ]
+# The same for values alone; and how many windows of a row are over the edge where that matters.
+VALUES = [
+    *WINDOWS,
+    (5, 1, 2),
+    (7, 1, 3),
+    (5, 1),
+    (7, 1),
+    (5, 1, ((4, 0), (0, 4))),
+    (7, 1, ((0, 3), (3, 1))),
+]
 FORMS = [{}, {"index_dtype": np.int32}, {"index_format": "window"}]
 # Windows of a row around vectors of 4, 8, 16, 32 and 64 lanes.
 WIDTHS = [3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 34, 47, 63, 64, 65, 66, 67, 97, 127, 129, 130, 193, 259]
@@ -44,6 +54,11 @@ def check(x, window, **arguments):
     for form, arrays in expected(x, window):
         result = cu.max_pool2d(x, *window, return_indices=True, **form, **arguments)
         assert [*map(bits, result)] == [*map(bits, arrays)], (x.shape, form)
+
+
+def check_values(x, window, **arguments):
+    values = vectorised.max_pool(x, 2, *window)[0]
+    assert bits(cu.max_pool2d(x, *window, **arguments)) == bits(values), x.shape
 
 
 def is_float(dtype):
@@ -74,6 +89,30 @@ def test_any_width(rng, ways, dtype, window):
         ways.clear()
         check(x, window, num_threads=int(rng.integers(1, 4)))
         assert ways == [_pool.ROLLED] * len(FORMS) or width < 8
+
+
+@pytest.mark.parametrize("window", VALUES, ids=str)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_values_alone_of_any_width(rng, ways, dtype, window):
+    most = 16 // np.dtype(dtype).itemsize  # elements of the shortest vectors
+    for width in (width for width in WIDTHS if width >= window[0]):
+        shape = (1, 1, int(rng.integers(20, 40)), width)
+        x = np.concatenate([numbers(rng, dtype, shape, kind) for kind in ("ties", "zeros", "lowest", "nan")], 1)
+        ways.clear()
+        check_values(x, window, num_threads=int(rng.integers(1, 4)))
+        assert ways[0] & _pool.ROLLED or window[1] == 2 or width < 24 or most <= window[0]
+
+
+@pytest.mark.parametrize("window", VALUES[-6:], ids=str)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_no_value_is_read_or_written_beside_the_arrays(rng, dtype, window):
+    for width in (width for width in WIDTHS[:20] if width >= window[0]):
+        x = numbers(rng, dtype, (2, 2, int(rng.integers(7, 20)), width), "ties")
+        values = vectorised.max_pool(x, 2, *window)[0]
+        for moved in (at_the_end_of_memory, at_the_beginning_of_memory):
+            out = moved(np.full(values.shape, 1, values.dtype))
+            cu.max_pool2d(moved(x), *window, out=out)
+            assert bits(out) == bits(values), x.shape
 
 
 @pytest.mark.parametrize("window", WINDOWS[:4], ids=str)

@@ -30,7 +30,7 @@ enum {
     ROLLING_DECODED = 16        /* codes that become indices together */
 };
 #define ROLLING_UNROLL _Pragma("GCC unroll 8")
-enum { ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of indices */
+enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
 
 /* One array: bytes from plane to plane. */
 typedef struct {
@@ -160,7 +160,9 @@ static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunp
     block->values_pitch = row * plan->item_bytes;
     block->indices_pitch = row * plan->index_bytes;
     block->values = cunpool_rolling_plane(plan, &plan->pooled, plane) + line * block->values_pitch;
-    block->indices = cunpool_rolling_plane(plan, &plan->indices, plane) + line * block->indices_pitch;
+    block->indices = NULL;
+    if (plan->form != ROLLING_VALUES)
+        block->indices = cunpool_rolling_plane(plan, &plan->indices, plane) + line * block->indices_pitch;
     if (spills) {
         block->values = scratch + at->values;
         block->indices = scratch + at->indices;
@@ -235,6 +237,8 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
     if (block->values == scratch + at->values)
         memcpy(cunpool_rolling_plane(plan, &plan->pooled, plane) + line * values_bytes, block->values,
                (size_t) (block->count * values_bytes));
+    if (plan->form == ROLLING_VALUES)
+        return;
     to = cunpool_rolling_plane(plan, &plan->indices, plane) + line * index_row;
     if (!plan->tile_pitch && block->indices == scratch + at->indices)
         memcpy(to, block->indices, (size_t) (block->count * index_row));

@@ -1,8 +1,9 @@
-# Rolling stripes: windows of 3 x 3 with indices, in contiguous planes. `rolling.h` has the loop; here is which calls it
-# serves, and its plan.
+# Rolling stripes: windows of 3 x 3, and of 5 x 5 and 7 x 7 without indices, in contiguous planes. `rolling.h` has the
+# loop; here is which calls it serves, and its plan.
 from libc.stdint cimport int64_t, uintptr_t
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
+from cunpool._kernels.common.caches cimport CACHE_LINE
 from cunpool._kernels.common.geometry cimport element_count, Geometry, is_last_alone_over_end
 from cunpool._kernels.common.job cimport are_all_contiguous, Job
 from cunpool._kernels.common.tasks cimport Found
@@ -12,7 +13,7 @@ cdef extern from "_kernels/pooling/rolling.h":
     enum:
         HAS_VECTORS "CUNPOOL_HAS_VECTORS"
         VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
-        ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
+        ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
         ROLLING_MAX_BLOCK
     ctypedef struct cunpool_planes:
         char *data
@@ -48,6 +49,7 @@ cdef enum:
     LONG_ROW_BLOCK = 8
     LONGEST_ROW_BLOCK = 6
     AHEAD_BYTES = 1 << 10           # distance of prefetches in each row (speed)
+    MIN_VALUES_ROW_PART = 4         # the windows of a row fill at least this part of a vector, without indices (speed)
     # Windows of a plane: fewer are not worth its preparation. (speed: 1024 x 4 x 4; narrow elements 512 x 7 x 7)
     MIN_WINDOWS = 9
     MIN_NARROW_WINDOWS = 25
@@ -64,6 +66,11 @@ cdef inline Py_ssize_t rolling_stride(const Geometry *g) noexcept nogil:
     return g.stride[1] if g.pooled[2] == 1 or g.stride[1] == g.stride[2] else 0
 
 
+cdef inline Py_ssize_t windows_over_edge(const Geometry *g) noexcept nogil:
+    """How many windows of a row reach over its begin, or over its end if these are more, with a stride of 1."""
+    return max(g.padding[2], g.pooled[2] - 1 - g.padding[2] + g.kernel[2] - g.full[2])
+
+
 cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t item_size) noexcept nogil:
     """Why rolling stripes do not serve a call, or NULL where they do."""
     cdef const Geometry *g = &job.g
@@ -72,23 +79,26 @@ cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t ite
         return "the compiler has no vector types"
     if kind != FLOAT4_KIND and kind != ITEM1_KIND and kind != HALF_KIND and kind != BHALF_KIND:
         return "elements of a type without stripes"
-    if job.indices.data == NULL:
-        return "values alone"
     if job.code_size == 2:
         return "window codes of two bytes"
+    if job.indices.data == NULL and g.pooled[2] * MIN_VALUES_ROW_PART < VECTOR_BYTES // item_size:
+        return "values alone in rows of less than a quarter of a vector"
+    if job.indices.data == NULL and kind == FLOAT4_KIND and VECTOR_BYTES > 16 and stride == 2:
+        return "values alone of float32 with stride 2"  # filter takes 0.87 of the time (speed)
     if g.full[0] > 1 or g.kernel[0] > 1:
         return "three axes"
-    if g.kernel[1] != 3 or g.kernel[2] != 3:
-        return "a window that is not 3 x 3"
-    if stride != 1 and stride != 2:
-        return "strides other than 1 and 2, or that differ"
+    if g.kernel[1] != g.kernel[2] or g.kernel[2] != 3 and (job.indices.data != NULL
+                                                           or g.kernel[2] != 5 and g.kernel[2] != 7):
+        return "a window that is not 3 x 3, or without indices 5 x 5 or 7 x 7"
+    if stride != 1 and (stride != 2 or g.kernel[2] > 3):
+        return "strides other than 1, or 2 where windows are 3 x 3, or that differ"
     if g.dilation[1] > 1 or g.dilation[2] > 1:
         return "dilation"
-    if not is_last_alone_over_end(g, 2):
+    if not is_last_alone_over_end(g, 2) and (stride == 2 or windows_over_edge(g) > VECTOR_BYTES // item_size):
         return "rows with several windows over their end"
     if not (is_plane_contiguous(&job.full, g.full, item_size)
             and is_plane_contiguous(&job.pooled, g.pooled, item_size)
-            and is_plane_contiguous(&job.indices, g.pooled, job.index_size)):
+            and (job.indices.data == NULL or is_plane_contiguous(&job.indices, g.pooled, job.index_size))):
         return "planes that are not contiguous"
     if element_count(g.pooled) < (MIN_WINDOWS if item_size >= 4 else MIN_NARROW_WINDOWS):
         return "planes of few windows"
@@ -123,7 +133,8 @@ cdef inline void plan_rolling(const Job *job, int kind, Py_ssize_t item_size, Ro
     plan.kernel = <int> g.kernel[2]
     plan.stride = <int> rolling_stride(g)
     plan.item_bytes, plan.index_bytes = <int> item_size, job.index_size
-    plan.form = (ROLLING_CODES if job.code_size else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
+    plan.form = (ROLLING_VALUES if job.indices.data == NULL else ROLLING_CODES if job.code_size
+                 else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
     plan.is_wide = item_size >= 4
     plan.magnitude = 0x7FFF
     plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
@@ -133,7 +144,8 @@ cdef inline void plan_rolling(const Job *job, int kind, Py_ssize_t item_size, Ro
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)
     plan.prefetch_bytes = AHEAD_BYTES
     finish_rolling(plan)
-    plan.is_streamed = (job.nontemporal and plan.windows % plan.lanes == 0
+    # Vectors of less than a cache line would leave lines half written as a stripe goes down. (speed)
+    plan.is_streamed = (job.nontemporal and VECTOR_BYTES == CACHE_LINE and plan.windows % plan.lanes == 0
                         and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)
                         and (plan.form != ROLLING_INDICES8 or not plan.is_wide
                              or is_vector_aligned(&plan.indices, g.pooled[2] * job.index_size)))

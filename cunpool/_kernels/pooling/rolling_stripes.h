@@ -65,24 +65,28 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
 }
 
 /* Compare with something later in raster order. */
-static CUNPOOL_INLINE void OF(compare)(const cunpool_rolling *plan, int careful, vector *best, codes *code,
-                                       vector later, codes later_code) {
+static CUNPOOL_INLINE void OF(compare)(const cunpool_rolling *plan, int with_codes, int careful, vector *best,
+                                       codes *code, vector later, codes later_code) {
 #if ROLLING_HAS_ODD
     if (careful) {
         const OF(mask) beaten = (plan->omits_nan ? OF(beats_omitting) : OF(beats))(later, *best, plan->infinity);
         *best = OF(select)(beaten, *best, later);
-        *code = OF(select_codes)(beaten, *code, later_code);
+        if (with_codes)
+            *code = OF(select_codes)(beaten, *code, later_code);
         return;
     }
 #endif
     (void) plan, (void) careful;
-    OF(take)(best, code, later, later_code);
+    if (with_codes)
+        OF(take)(best, code, later, later_code);
+    else
+        *best = OF(max)(*best, later);
 }
 
 /* Reduce a row along the width. */
 static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const char *row, const OF(Stripe) *stripe,
-                                          const codes *code_of_tap, int kernel, int stride, int flips, int at_edge,
-                                          int careful, vector *best, codes *code, OF(odd) *odd) {
+                                          const codes *code_of_tap, int kernel, int stride, int with_codes, int flips,
+                                          int at_edge, int careful, vector *best, codes *code, OF(odd) *odd) {
     vector x[ROLLING_MAX_KERNEL];
     int tap;
     OF(load_taps)(plan, row, kernel, stride, at_edge, careful, flips ? stripe->flip : OF(broadcast_codes)(0), x,
@@ -105,12 +109,12 @@ static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const cha
     *best = x[0];
     *code = code_of_tap[0];
     ROLLING_UNROLL for (tap = 1; tap < kernel; tap++)
-        OF(compare)(plan, careful, best, code, x[tap], code_of_tap[tap]);
+        OF(compare)(plan, with_codes, careful, best, code, x[tap], code_of_tap[tap]);
 }
 
 /* Store one pooled row of a stripe. */
-static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int stride, int flips, vector best, codes code,
-                                          char *values, char *indices) {
+static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int stride, int with_codes, int flips,
+                                          vector best, codes code, char *values, char *indices) {
     if (stride > 1) {
         best = OF(in_order)(best);
         code = OF(in_order_codes)(code);
@@ -120,6 +124,8 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
         OF(stream)(values, best);
     else
         OF(store)(values, best);
+    if (!with_codes)
+        return;
 #if ROLLING_WIDE
     if (plan->form == ROLLING_INDICES8)
         OF(store_indices8)(indices, code, plan->is_streamed);
@@ -133,7 +139,8 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
 /* One stripe of a block, from `column` and from window `window` on. Returns whether there were odd elements. */
 static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                           const OF(Stripe) *stripe, ptrdiff_t column, ptrdiff_t window, char *kept,
-                                          int kernel, int stride, int flips, int at_edge, int careful) {
+                                          int kernel, int stride, int with_codes, int flips, int at_edge,
+                                          int careful) {
     const int shared = kernel > stride ? kernel - stride : 0;
     const ptrdiff_t offset = column * (ptrdiff_t) sizeof(ROLLING_ELEMENT);
     const char *const *row = block->row;
@@ -149,8 +156,8 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
         code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->form >= ROLLING_INDICES4 && ROLLING_WIDE ? column : 0));
 #define ROLLING_REDUCE(r) do { \
         cunpool_prefetch(row[r] + offset + plan->prefetch_bytes); \
-        OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, flips, at_edge, careful, &b[r], \
-                       &c[r], &odd); \
+        OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, flips, at_edge, \
+                       careful, &b[r], &c[r], &odd); \
         c[r] = OF(add_codes)(c[r], OF(broadcast_codes)(row_code[r])); \
     } while (0)
     if (block->has_kept)
@@ -167,9 +174,9 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
         best = b[0];
         code = c[0];
         ROLLING_UNROLL for (r = 1; r < kernel; r++)
-            OF(compare)(plan, careful, &best, &code, b[r], c[r]);
+            OF(compare)(plan, with_codes, careful, &best, &code, b[r], c[r]);
         code = OF(subtract_codes)(code, OF(broadcast_codes)(block->line_code[line]));
-        OF(store_line)(plan, stride, flips, best, code, values, indices);
+        OF(store_line)(plan, stride, with_codes, flips, best, code, values, indices);
         values += block->values_pitch;
         indices += block->indices_pitch;
         row += stride;
@@ -190,7 +197,8 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
 
 /* All stripes of a block. The last one overlaps the one before where windows do not fill it. */
 static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
-                                           const OF(Stripe) *stripes, int kernel, int stride, int flips, int careful) {
+                                           const OF(Stripe) *stripes, int kernel, int stride, int with_codes, int flips,
+                                           int careful) {
     char *kept = block->kept;
     ptrdiff_t window = 0, column;
     int odd = 0;
@@ -198,9 +206,9 @@ static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cu
         column = window * stride - plan->padding[1];
         if (careful || column < 0 || window + LANES >= plan->windows)
             odd |= OF(roll_stripe)(plan, block, &stripes[window + LANES < plan->windows ? window > 0 : window ? 2 : 0],
-                                   column, window, kept, kernel, stride, flips, 1, careful);
+                                   column, window, kept, kernel, stride, with_codes, flips, 1, careful);
         else
-            odd |= OF(roll_stripe)(plan, block, &stripes[1], column, window, kept, kernel, stride, flips, 0, 0);
+            odd |= OF(roll_stripe)(plan, block, &stripes[1], column, window, kept, kernel, stride, with_codes, flips, 0, 0);
         if (window + LANES >= plan->windows)
             return odd;
         window = window + 2 * LANES <= plan->windows ? window + LANES : plan->windows - LANES;
@@ -210,16 +218,24 @@ static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cu
 /* A block. Maxima have loops without the inversion of bits: with it they take 1.05 times as long. (speed) */
 static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                            const OF(Stripe) *stripes, int careful) {
-#define ROLLING_FOR(kernel_, stride_) do { \
+#define ROLLING_FOR(kernel_, stride_, with_codes) do { \
         if (ROLLING_HAS_ODD && careful) \
-            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, 1, 1); \
+            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 1, 1); \
         if (plan->flip) \
-            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, 1, 0); \
-        return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, 0, 0); \
+            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 1, 0); \
+        return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 0, 0); \
     } while (0)
+    if (plan->form == ROLLING_VALUES && plan->kernel == 7)
+        ROLLING_FOR(7, 1, 0);
+    if (plan->form == ROLLING_VALUES && plan->kernel == 5)
+        ROLLING_FOR(5, 1, 0);
+    if (plan->form == ROLLING_VALUES && plan->stride == 2)
+        ROLLING_FOR(3, 2, 0);
+    if (plan->form == ROLLING_VALUES)
+        ROLLING_FOR(3, 1, 0);
     if (plan->stride == 2)
-        ROLLING_FOR(3, 2);
-    ROLLING_FOR(3, 1);
+        ROLLING_FOR(3, 2, 1);
+    ROLLING_FOR(3, 1, 1);
 #undef ROLLING_FOR
 }
 
