@@ -149,7 +149,7 @@ def channels_last(n: int, shape: Shape, kernel: Shape) -> str:
     return (
         f"the last axis of input, of size {shape[-1]}, looks like channels, but input is "
         f"{'(N, C, *spatial)' if axis else '(C, *spatial)'}: if it has its channels last, pass "
-        f"numpy.moveaxis(input, -1, {axis})"
+        f"channel_axis=-1, or numpy.moveaxis(input, -1, {axis})"
     )
 
 

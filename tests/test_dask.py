@@ -770,7 +770,7 @@ def test_numpys_functions_refuse_what_they_would_compute_whole():
 
 def test_layouts_and_codes_are_told():
     image = da.zeros((34, 51, 3), np.uint8)
-    with pytest.warns(cu.LayoutWarning, match=r"pass numpy.moveaxis\(input, -1, 0\)$") as said:
+    with pytest.warns(cu.LayoutWarning, match=r"pass channel_axis=-1, or numpy.moveaxis\(input, -1, 0\)$") as said:
         lazy.max_pool2d(image, 2)
     assert [warning.filename for warning in said] == [__file__]
     assert isinstance(np.moveaxis(image, -1, 0), da.Array)
@@ -830,7 +830,7 @@ def test_an_image_is_told_how_to_move_its_channels():
         (da.from_array(image), "input"),
         (image.tolist(), r"dask\.array\.asarray\(input\)"),
     ):
-        remedy = rf"pass numpy\.moveaxis\({moved}, -1, 0\)$"
+        remedy = rf"pass channel_axis=-1, or numpy\.moveaxis\({moved}, -1, 0\)$"
         with pytest.warns(cu.LayoutWarning, match=remedy):
             lazy.max_pool2d(value, 2)
         assert re.search(remedy, refused(ValueError, lazy.max_pool2d, value, 5))

@@ -415,7 +415,9 @@ def test_channels_last_are_noticed_by_the_rule(n):
 def test_channels_last_are_told_each_time_and_how_to_move_them():
     image, batch = np.zeros((34, 51, 3), np.uint8), np.zeros((2, 34, 51, 3), np.uint8)
     for _ in range(2):
-        with pytest.warns(cu.LayoutWarning, match=r"\(C, \*spatial\): .* pass numpy.moveaxis\(input, -1, 0\)$"):
+        with pytest.warns(
+            cu.LayoutWarning, match=r"\(C, \*spatial\): .* pass channel_axis=-1, or numpy.moveaxis\(input, -1, 0\)$"
+        ):
             cu.max_pool2d(image, 2)
         with pytest.warns(
             cu.LayoutWarning, match=r"size 3, looks like channels, but input is \(N, C, .*\(input, -1, 1\)$"
@@ -427,15 +429,17 @@ def test_channels_last_are_told_each_time_and_how_to_move_them():
             assert cu.max_pool2d(x, 2).shape[-2:] == (17, 25)
     said = refused(ValueError, cu.max_pool2d, image, 5)
     assert said.startswith("the windows do not fit: pooling (51, 3) would give (10, 0)")
-    assert said.endswith("if it has its channels last, pass numpy.moveaxis(input, -1, 0)")
-    assert refused(ValueError, cu.max_pool2d, batch, 5).endswith("pass numpy.moveaxis(input, -1, 1)")
+    assert said.endswith("if it has its channels last, pass channel_axis=-1, or numpy.moveaxis(input, -1, 0)")
+    assert refused(ValueError, cu.max_pool2d, batch, 5).endswith(
+        "pass channel_axis=-1, or numpy.moveaxis(input, -1, 1)"
+    )
     assert "moveaxis" not in refused(ValueError, cu.max_pool2d, image[:4], 5)
 
 
 def test_images_and_labelled_arrays_are_told_how_to_become_arrays():
     image = np.random.default_rng(0).integers(0, 255, (34, 51, 3), np.uint8)
     expected = cu.max_pool2d(np.moveaxis(image, -1, 0), 2)
-    remedy = "pass numpy.moveaxis(numpy.asarray(input), -1, 0)"
+    remedy = "pass channel_axis=-1, or numpy.moveaxis(numpy.asarray(input), -1, 0)"
     kinds = [image.tolist()]
     for library, make in (("PIL.Image", "fromarray"), ("xarray", "DataArray")):
         if importlib.util.find_spec(library.partition(".")[0]):

@@ -73,8 +73,8 @@ def format_of(tensor: torch.Tensor) -> torch.memory_format:
 
 
 def reword(error: Exception) -> None:
-    """Replace NumPy's functions in an error message by PyTorch's methods."""
-    text = re.sub(r"numpy\.moveaxis\((\w+), ", r"\1.movedim(", str(error))
+    """Replace NumPy's functions in an error message by PyTorch's methods, and leave out `channel_axis`."""
+    text = re.sub(r"(channel_axis=-1, or )?numpy\.moveaxis\((\w+), ", r"\2.movedim(", str(error))
     error.args = (re.sub(r"; (a pair|pairs) .*", f"; {ONE_PADDING}", text),)
 
 
