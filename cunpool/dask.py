@@ -30,13 +30,13 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import pooling, taking, unpooling
+from cunpool import minima, pooling, taking, unpooling
 from cunpool._calls import explained
 from cunpool._dask import _graphs
 from cunpool._dask._graphs import Array, Lazy
 from cunpool._dask._overloads import typed_pool
 from cunpool._docstrings import shares
-from cunpool._geometry import IndexFormat, Padding, Size
+from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size
 
 __all__ = [
     "max_pool1d",
@@ -51,6 +51,15 @@ __all__ = [
     "max_unpool2d_backward",
     "max_unpool3d",
     "max_unpool3d_backward",
+    "min_pool1d",
+    "min_pool1d_backward",
+    "min_pool2d",
+    "min_pool2d_backward",
+    "min_pool3d",
+    "min_pool3d_backward",
+    "min_unpool1d",
+    "min_unpool2d",
+    "min_unpool3d",
     "take_at1d",
     "take_at2d",
     "take_at3d",
@@ -71,6 +80,7 @@ def max_pool1d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
     channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
@@ -88,9 +98,8 @@ def max_pool1d(
     if channel_axis is not None:
         return _graphs.with_channel_axis(max_pool1d, 1, locals())
     window = kernel_size, stride, padding, dilation
-    return _graphs.pool(
-        pooling.max_pool1d, 1, input, window, ceil_mode, return_indices, index_format, index_dtype, num_threads
-    )
+    choices = return_indices, index_format, index_dtype, nan_policy
+    return _graphs.pool(pooling.max_pool1d, 1, input, window, ceil_mode, choices, num_threads)
 
 
 @typed_pool
@@ -107,6 +116,7 @@ def max_pool2d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
     channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
@@ -132,6 +142,7 @@ def max_pool2d(
     {index_format}
     index_dtype : numpy.int64 or numpy.int32, optional
         The dtype of plane indices; the default is int64.
+    {nan_policy}
     {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
@@ -178,9 +189,8 @@ def max_pool2d(
     if channel_axis is not None:
         return _graphs.with_channel_axis(max_pool2d, 2, locals())
     window = kernel_size, stride, padding, dilation
-    return _graphs.pool(
-        pooling.max_pool2d, 2, input, window, ceil_mode, return_indices, index_format, index_dtype, num_threads
-    )
+    choices = return_indices, index_format, index_dtype, nan_policy
+    return _graphs.pool(pooling.max_pool2d, 2, input, window, ceil_mode, choices, num_threads)
 
 
 @typed_pool
@@ -197,6 +207,7 @@ def max_pool3d(
     *,
     index_format: IndexFormat = "plane",
     index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
     channel_axis: SupportsIndex | None = None,
     num_threads: int | None = 1,
 ) -> Array | tuple[Array, Array]:
@@ -215,9 +226,122 @@ def max_pool3d(
     if channel_axis is not None:
         return _graphs.with_channel_axis(max_pool3d, 3, locals())
     window = kernel_size, stride, padding, dilation
-    return _graphs.pool(
-        pooling.max_pool3d, 3, input, window, ceil_mode, return_indices, index_format, index_dtype, num_threads
-    )
+    choices = return_indices, index_format, index_dtype, nan_policy
+    return _graphs.pool(pooling.max_pool3d, 3, input, window, ceil_mode, choices, num_threads)
+
+
+@typed_pool
+@explained
+@shares
+def min_pool1d(
+    input: Lazy,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Padding = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+    *,
+    index_format: IndexFormat = "plane",
+    index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
+    num_threads: int | None = 1,
+) -> Array | tuple[Array, Array]:
+    """Return the minima of sliding windows over one axis of a Dask array, and their indices.
+
+    Arguments, results and errors are those of `max_pool1d`, and the minima those of `cunpool.min_pool1d`. Indices are
+    of the same kind, so that `max_unpool1d` puts minima back.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from cunpool.dask import min_pool1d
+    >>> min_pool1d(da.from_array([[[3, 1, 4, 1, 5, 9, 2, 6]]]), 2).compute()
+    array([[[1, 1, 5, 2]]])
+    """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(min_pool1d, 1, locals())
+    window = kernel_size, stride, padding, dilation
+    choices = return_indices, index_format, index_dtype, nan_policy
+    return _graphs.pool(minima.min_pool1d, 1, input, window, ceil_mode, choices, num_threads)
+
+
+@typed_pool
+@explained
+@shares
+def min_pool2d(
+    input: Lazy,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Padding = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+    *,
+    index_format: IndexFormat = "plane",
+    index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
+    num_threads: int | None = 1,
+) -> Array | tuple[Array, Array]:
+    """Return the minima of sliding windows over two axes of a Dask array, and their indices.
+
+    Arguments, results and errors are those of `max_pool2d`, and the minima those of `cunpool.min_pool2d`. Indices are
+    of the same kind, so that `max_unpool2d` puts minima back.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from cunpool.dask import min_pool2d
+    >>> x = da.random.default_rng(0).random((3, 100, 80), chunks=(3, 50, 80))
+    >>> values, indices = min_pool2d(x, 2, return_indices=True)
+    >>> values.shape, values.chunksize, indices.dtype
+    ((3, 50, 40), (3, 25, 40), dtype('int64'))
+    """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(min_pool2d, 2, locals())
+    window = kernel_size, stride, padding, dilation
+    choices = return_indices, index_format, index_dtype, nan_policy
+    return _graphs.pool(minima.min_pool2d, 2, input, window, ceil_mode, choices, num_threads)
+
+
+@typed_pool
+@explained
+@shares
+def min_pool3d(
+    input: Lazy,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Padding = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+    *,
+    index_format: IndexFormat = "plane",
+    index_dtype: npt.DTypeLike | None = None,
+    nan_policy: NanPolicy = "propagate",
+    channel_axis: SupportsIndex | None = None,
+    num_threads: int | None = 1,
+) -> Array | tuple[Array, Array]:
+    """Return the minima of sliding windows over three axes of a Dask array, and their indices.
+
+    Arguments, results and errors are those of `max_pool3d`, and the minima those of `cunpool.min_pool3d`. Indices are
+    of the same kind, so that `max_unpool3d` puts minima back.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from cunpool.dask import min_pool3d
+    >>> volume = da.arange(4096, chunks=512).reshape(16, 16, 16).rechunk(8)
+    >>> min_pool3d(volume[None], 2).numblocks
+    (1, 2, 2, 2)
+    """
+    if channel_axis is not None:
+        return _graphs.with_channel_axis(min_pool3d, 3, locals())
+    window = kernel_size, stride, padding, dilation
+    choices = return_indices, index_format, index_dtype, nan_policy
+    return _graphs.pool(minima.min_pool3d, 3, input, window, ceil_mode, choices, num_threads)
 
 
 @explained
@@ -757,3 +881,12 @@ def take_at3d(
     """
     window = kernel_size, stride, padding, dilation
     return _graphs.take_at(taking.take_at3d, 3, input, indices, window, index_format, num_threads)
+
+
+# Indices of minima are those of maxima.
+min_unpool1d, min_unpool2d, min_unpool3d = max_unpool1d, max_unpool2d, max_unpool3d
+min_pool1d_backward, min_pool2d_backward, min_pool3d_backward = (
+    max_pool1d_backward,
+    max_pool2d_backward,
+    max_pool3d_backward,
+)

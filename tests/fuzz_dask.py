@@ -13,6 +13,7 @@ import collections
 import sys
 import time
 import warnings
+from functools import partial
 
 import dask
 import dask.array as da
@@ -20,7 +21,7 @@ import numpy as np
 from cases import FLOATS, INTEGERS, MOVED, POOL, UNPOOL, layout, random_items, random_numbers
 from fuzzing.arrays import INDICES, one_of
 from fuzzing.judge import Difference, hold, same
-from fuzzing.right import POOL_BACKWARD, TAKE, UNPOOL_BACKWARD, take_arguments, unpool_arguments
+from fuzzing.right import MIN_POOL, POOL_BACKWARD, TAKE, UNPOOL_BACKWARD, take_arguments, unpool_arguments
 from fuzzing.sizes import Window
 
 import cunpool.dask as lazy
@@ -34,6 +35,9 @@ LAZY_POOL, LAZY_UNPOOL, LAZY_POOL_BACKWARD, LAZY_UNPOOL_BACKWARD, LAZY_TAKE = (
     {n: getattr(lazy, name.format(n)) for n in (1, 2, 3)}
     for name in ("max_pool{}d", "max_unpool{}d", "max_pool{}d_backward", "max_unpool{}d_backward", "take_at{}d")
 )
+
+
+LAZY_MIN_POOL = {n: getattr(lazy, f"min_pool{n}d") for n in (1, 2, 3)}
 
 
 def chunked(rng, array: np.ndarray) -> da.Array:
@@ -81,19 +85,22 @@ def pool(rng) -> None:
     plain = random_numbers(rng, dtype.newbyteorder("="), w.shape + w.full).astype(dtype)
     x = chunked(rng, plain)
     arguments = w.kernel, w.stride, w.padding, w.dilation, w.ceil
-    what = f"{w} {dtype} of chunks {x.chunks}"
-    values, indices = POOL[w.n](plain, *arguments, return_indices=True)
-    agree(LAZY_POOL[w.n](x, *arguments), values, f"max_pool {what}")
+    minimum, policy = rng.random() < 0.3, one_of(rng, ("propagate", "propagate", "omit"))
+    function = partial((MIN_POOL if minimum else POOL)[w.n], nan_policy=policy)
+    lazily = partial((LAZY_MIN_POOL if minimum else LAZY_POOL)[w.n], nan_policy=policy)
+    what = f"{'min' if minimum else 'max'}_pool {w} {dtype} {policy} of chunks {x.chunks}"
+    values, indices = function(plain, *arguments, return_indices=True)
+    agree(lazily(x, *arguments), values, what)
     dtype = one_of(rng, (None, np.int64, np.int32))
-    result = LAZY_POOL[w.n](x, *arguments, return_indices=True, index_dtype=dtype)
-    agree(result[0], values, f"values of max_pool {what}")
-    agree(result[1], indices.astype(dtype or np.int64), f"indices of max_pool {what}")
+    result = lazily(x, *arguments, return_indices=True, index_dtype=dtype)
+    agree(result[0], values, f"values of {what}")
+    agree(result[1], indices.astype(dtype or np.int64), f"indices of {what}")
     if w.taps > 1 << 16:  # more than there are codes for
         return
-    result = LAZY_POOL[w.n](x, *arguments, return_indices=True, index_format="window")
-    agree(result[0], values, f"values of max_pool, window codes, {what}")
-    codes = POOL[w.n](plain, *arguments, return_indices=True, index_format="window")[1]
-    agree(result[1], codes, f"codes of max_pool {what}")
+    result = lazily(x, *arguments, return_indices=True, index_format="window")
+    agree(result[0], values, f"values, window codes, of {what}")
+    codes = function(plain, *arguments, return_indices=True, index_format="window")[1]
+    agree(result[1], codes, f"codes of {what}")
 
 
 def some_indices(rng, places, codes):

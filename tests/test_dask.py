@@ -104,6 +104,29 @@ def test_padding_that_differs_at_the_two_ends(rng, padding, size):
         lazy.max_pool2d(chunked, 3, 2, "same", ceil_mode=True)
 
 
+def test_minima_and_nan_that_is_left_out(rng):
+    x = rng.choice([-1.0, 0, 2, np.nan], (2, 11, 12))
+    chunked = da.from_array(x, (1, 4, 5))
+    for name in ("max_pool2d", "min_pool2d"):
+        for policy in ("propagate", "omit"):
+            arguments = {"kernel_size": 3, "stride": 2, "padding": 1, "nan_policy": policy}
+            for axis, given, whole in ((None, chunked, x), (-1, da.moveaxis(chunked, 0, -1), np.moveaxis(x, 0, -1))):
+                results = getattr(lazy, name)(given, **arguments, return_indices=True, channel_axis=axis)
+                expected = getattr(cu, name)(whole, **arguments, return_indices=True, channel_axis=axis)
+                for result, right in zip(results, expected, strict=True):
+                    check(result, right)
+    for n in (1, 3):
+        given = rng.random((2, *(9, 8, 7)[:n]))
+        minima = getattr(lazy, f"min_pool{n}d")
+        y, indices = minima(da.from_array(given, 4), 2, return_indices=True, channel_axis=0)
+        check(y, getattr(cu, f"min_pool{n}d")(given, 2))
+        check(minima(da.from_array(given, 4), 2), y.compute())
+        back = getattr(lazy, f"min_unpool{n}d")(y, indices, 2, output_size=given.shape)
+        check(back, np.where(back.compute() == given, given, 0))
+    with pytest.raises(ValueError, match="nan_policy must be one of"):
+        lazy.max_pool2d(chunked, 2, nan_policy="ignore")
+
+
 @pytest.mark.parametrize("dtype", ["i1", ">i4", "u8", "f2", "f8", "bfloat16"])
 def test_dtypes(rng, dtype):
     import ml_dtypes

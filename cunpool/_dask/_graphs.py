@@ -165,12 +165,14 @@ def pool(
     input: Lazy,
     window: Window,
     ceil_mode: bool,
-    return_indices: bool,
-    index_format: str,
-    index_dtype: npt.DTypeLike | None,
+    choices: tuple[bool, str, npt.DTypeLike | None, str],
     num_threads: int | None,
 ) -> da.Array | tuple[da.Array, da.Array]:
-    """Pool by `function` over `n` spatial axes."""
+    """Pool by `function` over `n` spatial axes.
+
+    `choices` are `return_indices`, `index_format`, `index_dtype` and `nan_policy`.
+    """
+    return_indices, index_format, index_dtype, nan_policy = choices
     array = _known("input", input, n, MEMBER)
     _arrays.numbers(np.empty(0, array.dtype))
     ceil_mode = _geometry.flag("ceil_mode", ceil_mode)
@@ -186,7 +188,8 @@ def pool(
         _warn.warn(_remedies.for_other_kinds(layout, maker) if maker else layout, _warn.LayoutWarning)
     _threads.threads_for(0, num_threads)
     dtype = pooling.dtype_of_indices(index_dtype, None, codes, sizes, return_indices)
-    options = (("return_indices", return_indices),)
+    _geometry.omits_nan(nan_policy)
+    options = ("return_indices", return_indices), ("nan_policy", nan_policy)
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
     axes = _axes(n, sizes)
     plan = Plan(function, axes, lead, chunks, dtype, codes, num_threads, options)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, SupportsIndex, cast, overload
 import numpy.typing as npt
 
 from cunpool._dask._graphs import Array, Lazy
-from cunpool._geometry import IndexFormat, Padding, Size
+from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size
 
 
 class MaxPool(Protocol):
@@ -27,6 +27,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         channel_axis: SupportsIndex | None = None,
         num_threads: int | None = 1,
     ) -> Array: ...
@@ -43,6 +44,7 @@ class MaxPool(Protocol):
         return_indices: Literal[True],
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         channel_axis: SupportsIndex | None = None,
         num_threads: int | None = 1,
     ) -> tuple[Array, Array]: ...
@@ -59,6 +61,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         channel_axis: SupportsIndex | None = None,
         num_threads: int | None = 1,
     ) -> tuple[Array, Array]: ...
@@ -75,6 +78,7 @@ class MaxPool(Protocol):
         *,
         index_format: IndexFormat = "plane",
         index_dtype: npt.DTypeLike | None = None,
+        nan_policy: NanPolicy = "propagate",
         channel_axis: SupportsIndex | None = None,
         num_threads: int | None = 1,
     ) -> Any: ...
