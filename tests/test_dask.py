@@ -9,6 +9,7 @@ import pickle
 import re
 import subprocess
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -102,6 +103,13 @@ def test_padding_that_differs_at_the_two_ends(rng, padding, size):
         del window["index_format"]
     with pytest.raises(ValueError, match="ceil_mode must be False"):
         lazy.max_pool2d(chunked, 3, 2, "same", ceil_mode=True)
+
+
+def test_a_narrow_block_is_not_taken_for_channels_that_come_last():
+    x = da.ones((6, 8, 9), chunks=(6, 8, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lazy.max_pool2d(x, 3, 1).compute(scheduler="synchronous").shape == (6, 6, 7)
 
 
 def test_minima_and_nan_that_is_left_out(rng):
@@ -701,7 +709,7 @@ def test_arguments_of_other_libraries_are_told_what_there_is_instead():
         )
     assert refused(TypeError, lazy.max_pool1d, x, 2, axes=1) == (
         "cunpool.dask.max_pool1d takes no 'axes': it takes input, kernel_size, stride, padding, dilation, ceil_mode, "
-        "return_indices, index_format, index_dtype, channel_axis, num_threads"
+        "return_indices, index_format, index_dtype, nan_policy, channel_axis, num_threads"
     )
     assert "kernel_size" in inspect.signature(lazy.max_pool2d).parameters
     assert pickle.loads(pickle.dumps(lazy.max_pool2d)) is lazy.max_pool2d

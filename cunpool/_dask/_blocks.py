@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cunpool import _arrays, _diagnostics, _geometry, _padding
+from cunpool import _arrays, _diagnostics, _geometry, _padding, _warn
 from cunpool._arrays import Array
 from cunpool._dask import _chunks
 from cunpool._dask._chunks import Axis, Range, Runs
@@ -52,17 +52,21 @@ class Plan(NamedTuple):
         """Call `function` for a block."""
         bound_the_cache()
         _, _, kernel, stride, _, dilation = zip(*self.axes, strict=True)
-        return self.function(
-            *arrays,
-            kernel_size=kernel,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            index_format="window" if self.codes else "plane",
-            num_threads=self.num_threads,
-            **dict(self.options),
-            **more,
-        )
+        token = _warn.IS_LAYOUT_KNOWN.set(True)  # the sizes of a block say nothing of the order of axes
+        try:
+            return self.function(
+                *arrays,
+                kernel_size=kernel,
+                stride=stride,
+                padding=padding,
+                dilation=dilation,
+                index_format="window" if self.codes else "plane",
+                num_threads=self.num_threads,
+                **dict(self.options),
+                **more,
+            )
+        finally:
+            _warn.IS_LAYOUT_KNOWN.reset(token)
 
     def full(self) -> Shape:
         """Return the sizes of a plane."""
