@@ -116,6 +116,15 @@ def test_arrays_that_share_memory(rng):
         onto[...] = x
         assert cu.max_unpool2d(values, indices, 2, onto=onto, out=out) is out
         assert bits(out) == bits(reference.max_unpool(values, indices, 2, (8, 8), x))
+    for apart in (1, 40, -1, -40):  # contiguous arrays, of several planes
+        first = max(-apart, 0)
+        plain, rest = rng.random((6, 40, 40)), rng.random(9600 + 40)
+        onto, out = (rest[at : at + 9600].reshape(6, 40, 40) for at in (first, first + apart))
+        onto[...] = plain
+        given = rng.random((6, 20, 20)), rng.integers(0, 1600, (6, 20, 20))
+        assert bits(cu.max_unpool2d(*given, 2, onto=onto, out=out)) == bits(
+            reference.max_unpool(*given, 2, (40, 40), plain)
+        )
     memory[:, :8, :8] = x
     part = memory[:, :4, :4]  # the values lie in what they are stored onto
     expected = reference.max_unpool(part, indices, 2, (8, 8), x)
