@@ -56,7 +56,9 @@ def test_the_layers_import_downwards_alone():
         "_padding": {"_integers", "_remedies"},
         "_geometry": {"_integers", "_padding", "_remedies"},
         "_arrays": {"_kernels", "_remedies"},
+        "_background": {"_arrays", "_kernels", "_remedies"},
         "_calls": {"_remedies"},
+        "_channels": {"_arrays", "_calls", "_geometry", "_remedies", "_warn"},
         "_formats": {"_geometry", "_arrays"},
         "_cgroups": set(),
         "_warn": set(),
@@ -66,17 +68,18 @@ def test_the_layers_import_downwards_alone():
         "_simd": {"_kernels", "_remedies"},
         "memory": {"_geometry", "_kernels", "_cgroups", "_remedies"},
         "unpooling": {
-            "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_docstrings", "_overloads",
+            "_background", "_channels", "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels",
+            "_docstrings", "_overloads",
         },
         "taking": {
             "_diagnostics", "_geometry", "_arrays", "_warn", "_threads", "_kernels", "_docstrings", "_overloads",
         },
-        "_overloads": {"_geometry", "_arrays"},
+        "_overloads": {"_background", "_geometry", "_arrays"},
         "pooling": {
             "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_remedies", "_warn", "unpooling",
-            "_docstrings", "_overloads",
+            "_docstrings", "_overloads", "_channels",
         },
-        "indices": {"_diagnostics", "_formats", "_geometry", "_arrays", "_docstrings", "_remedies"},
+        "indices": {"_channels", "_diagnostics", "_formats", "_geometry", "_arrays", "_docstrings", "_remedies"},
     }  # fmt: skip
     for name, allowed in below.items():
         with open(sys.modules[f"cunpool.{name}"].__file__) as source:
