@@ -146,7 +146,7 @@ def max_pool2d(
     {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
+        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
 
     Returns
     -------
@@ -250,8 +250,8 @@ def min_pool1d(
 ) -> Array | tuple[Array, Array]:
     """Return the minima of sliding windows over one axis of a Dask array, and their indices.
 
-    Arguments, results and errors are those of `max_pool1d`, and the minima those of `cunpool.min_pool1d`. Indices are
-    of the same kind, so that `max_unpool1d` puts minima back.
+    Arguments, results and errors are as for `max_pool1d`. The result equals `cunpool.min_pool1d` of the whole array.
+    Indices are of the same kind, so that `max_unpool1d` puts minima back.
 
     Examples
     --------
@@ -287,8 +287,8 @@ def min_pool2d(
 ) -> Array | tuple[Array, Array]:
     """Return the minima of sliding windows over two axes of a Dask array, and their indices.
 
-    Arguments, results and errors are those of `max_pool2d`, and the minima those of `cunpool.min_pool2d`. Indices are
-    of the same kind, so that `max_unpool2d` puts minima back.
+    Arguments, results and errors are as for `max_pool2d`. The result equals `cunpool.min_pool2d` of the whole array.
+    Indices are of the same kind, so that `max_unpool2d` puts minima back.
 
     Examples
     --------
@@ -326,8 +326,8 @@ def min_pool3d(
 ) -> Array | tuple[Array, Array]:
     """Return the minima of sliding windows over three axes of a Dask array, and their indices.
 
-    Arguments, results and errors are those of `max_pool3d`, and the minima those of `cunpool.min_pool3d`. Indices are
-    of the same kind, so that `max_unpool3d` puts minima back.
+    Arguments, results and errors are as for `max_pool3d`. The result equals `cunpool.min_pool3d` of the whole array.
+    Indices are of the same kind, so that `max_unpool3d` puts minima back.
 
     Examples
     --------
@@ -413,7 +413,7 @@ def max_unpool2d(
     {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
+        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
 
     Returns
     -------
@@ -561,7 +561,7 @@ def max_pool2d_backward(
     {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
+        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
 
     Returns
     -------
@@ -688,7 +688,7 @@ def max_unpool2d_backward(
     {channel_axis}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
+        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
 
     Returns
     -------
@@ -813,7 +813,7 @@ def take_at2d(
     {index_format}
     num_threads : int, optional
         Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. None uses as many as the worker's process allows; see `cunpool.set_num_threads`.
+        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
 
     Returns
     -------
@@ -883,7 +883,7 @@ def take_at3d(
     return _graphs.take_at(taking.take_at3d, 3, input, indices, window, index_format, num_threads)
 
 
-# Indices of minima are those of maxima.
+# Indices of minima are of the same kind, so that the same functions take them.
 min_unpool1d, min_unpool2d, min_unpool3d = max_unpool1d, max_unpool2d, max_unpool3d
 min_pool1d_backward, min_pool2d_backward, min_pool3d_backward = (
     max_pool1d_backward,

@@ -12,6 +12,7 @@ def pooled(x: da.Array, labels: da.Array) -> da.Array:
     assert_type(lazy.max_pool3d(x, 2), da.Array)
     assert_type(lazy.max_pool3d(x, 3, 2, "same"), da.Array)
     assert_type(lazy.max_pool2d(x, 3, 2, ((0, 1), (1, 0))), da.Array)
+    assert_type(lazy.min_pool2d(x, 3, nan_policy="omit"), da.Array)
     values, codes = lazy.max_pool3d(x, 2, return_indices=True, index_format="window")
     assert_type(codes, da.Array)
     assert_type(lazy.max_unpool3d(values, codes, 2, index_format="window"), da.Array)
