@@ -27,17 +27,16 @@ float16 and bfloat16 are supported too. Arrays may have any number of axes, any 
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex, cast
+from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _geometry
 from cunpool._arrays import Array
-from cunpool._ndimage import _arguments, _filters
+from cunpool._ndimage import _arguments
 from cunpool._ndimage._arguments import Axes, Modes, Origins, Output, Sizes
+from cunpool._ndimage._calls import along, filtered, rule_of, twice
 from cunpool._ndimage._docstrings import shares
 from cunpool._ndimage._overloads import typed_filter, typed_filter1d, typed_morphology
-from cunpool._ndimage._pooled import Rule
 from cunpool._overloads import MaxPoolResult
 
 __all__ = [
@@ -50,73 +49,6 @@ __all__ = [
     "minimum_filter",
     "minimum_filter1d",
 ]
-
-
-def _along(
-    input: npt.ArrayLike,
-    size: SupportsIndex,
-    axis: SupportsIndex,
-    output: Output,
-    mode: str,
-    cval: float,
-    origin: SupportsIndex,
-    rule: Rule,
-) -> Array | MaxPoolResult:
-    """A filter along one axis."""
-    array = _filters.input_of(input)
-    windows = _arguments.along(array.ndim, _arguments.axis_of(axis, array), size, mode, origin)
-    return _filters.filtered(array, windows, output, cval, rule)
-
-
-def _filter(
-    function: str,
-    input: npt.ArrayLike,
-    size: Sizes | None,
-    footprint: npt.ArrayLike | None,
-    structure: npt.ArrayLike | None,
-    output: Output,
-    mode: Modes,
-    cval: float,
-    origin: Origins,
-    axes: Axes,
-    rule: Rule,
-) -> Array | MaxPoolResult:
-    """A filter over any axes; `function` is its name in SciPy."""
-    array = _filters.input_of(input)
-    if function.startswith("grey") and size is None and footprint is None and structure is None:
-        raise ValueError("size, footprint, or structure must be specified")
-    is_mirrored = function.startswith("grey") and not rule.is_minimum
-    if footprint is None and structure is None and size is not None:
-        windows = _arguments.of_a_size(array.ndim, *map(_arguments.frozen, (size, mode, origin, axes)), is_mirrored)
-        return _filters.filtered(array, windows, output, cval, rule)
-    if is_mirrored:
-        footprint, structure, origin = _arguments.mirrored(array.ndim, size, footprint, structure, origin, axes)
-    windows = _arguments.windows_of(function, array.ndim, footprint, structure, mode, origin, axes)
-    return _filters.filtered(array, windows, output, cval, rule)
-
-
-def _twice(
-    function: str,
-    input: npt.ArrayLike,
-    size: Sizes | None,
-    footprint: npt.ArrayLike | None,
-    structure: npt.ArrayLike | None,
-    output: Output,
-    mode: Modes,
-    cval: float,
-    origin: Origins,
-    axes: Axes,
-    rules: tuple[Rule, Rule],
-) -> Array:
-    """Two filters, one after the other. The first one's result has the dtype of `input`."""
-    result: Any = input
-    for rule, target in zip(rules, (None, output), strict=True):
-        result = _filter(function, result, size, footprint, structure, target, mode, cval, origin, axes, rule)
-    return cast(Array, result)
-
-
-def _rule(is_minimum: bool, return_indices: bool, num_threads: int | None) -> Rule:
-    return Rule(is_minimum, _geometry.flag("return_indices", return_indices), num_threads)
 
 
 @typed_filter
@@ -138,16 +70,7 @@ def maximum_filter(
 
     Parameters
     ----------
-    {input}
-    {size}
-    {footprint}
-    {output}
-    {mode}
-    {cval}
-    {origin}
-    {axes}
-    {return_indices}
-    {num_threads}
+    {parameters}
 
     {returns}
 
@@ -174,9 +97,9 @@ def maximum_filter(
     >>> np.array_equal(x.ravel()[indices], values)
     True
     """
-    rule = _rule(False, return_indices, num_threads)
+    rule = rule_of(False, return_indices, num_threads)
     _arguments.warn_of_a_footprint(size, footprint)
-    return _filter("maximum_filter", input, size, footprint, None, output, mode, cval, origin, axes, rule)
+    return filtered("maximum_filter", input, size, footprint, None, output, mode, cval, origin, axes, rule)
 
 
 @typed_filter
@@ -198,16 +121,7 @@ def minimum_filter(
 
     Parameters
     ----------
-    {input}
-    {size}
-    {footprint}
-    {output}
-    {mode}
-    {cval}
-    {origin}
-    {axes}
-    {return_indices}
-    {num_threads}
+    {parameters}
 
     {returns}
 
@@ -228,9 +142,9 @@ def minimum_filter(
            [4, 1, 2],
            [3, 2, 2]])
     """
-    rule = _rule(True, return_indices, num_threads)
+    rule = rule_of(True, return_indices, num_threads)
     _arguments.warn_of_a_footprint(size, footprint)
-    return _filter("minimum_filter", input, size, footprint, None, output, mode, cval, origin, axes, rule)
+    return filtered("minimum_filter", input, size, footprint, None, output, mode, cval, origin, axes, rule)
 
 
 @typed_filter1d
@@ -251,15 +165,7 @@ def maximum_filter1d(
 
     Parameters
     ----------
-    {input}
-    {size1d}
-    {axis}
-    {output}
-    {mode1d}
-    {cval}
-    {origin1d}
-    {return_indices}
-    {num_threads}
+    {parameters1d}
 
     {returns}
 
@@ -276,8 +182,8 @@ def maximum_filter1d(
     >>> ndimage.maximum_filter1d(np.array([3, 1, 4, 1, 5, 9, 2, 6]), 4, mode="constant", cval=8)
     array([8, 8, 4, 5, 9, 9, 9, 9])
     """
-    rule = _rule(False, return_indices, num_threads)
-    return _along(input, size, axis, output, mode, cval, origin, rule)
+    rule = rule_of(False, return_indices, num_threads)
+    return along(input, size, axis, output, mode, cval, origin, rule)
 
 
 @typed_filter1d
@@ -298,15 +204,7 @@ def minimum_filter1d(
 
     Parameters
     ----------
-    {input}
-    {size1d}
-    {axis}
-    {output}
-    {mode1d}
-    {cval}
-    {origin1d}
-    {return_indices}
-    {num_threads}
+    {parameters1d}
 
     {returns}
 
@@ -325,8 +223,8 @@ def minimum_filter1d(
            [1, 1, 4],
            [1, 5, 5]])
     """
-    rule = _rule(True, return_indices, num_threads)
-    return _along(input, size, axis, output, mode, cval, origin, rule)
+    rule = rule_of(True, return_indices, num_threads)
+    return along(input, size, axis, output, mode, cval, origin, rule)
 
 
 @typed_morphology
@@ -349,17 +247,7 @@ def grey_dilation(
 
     Parameters
     ----------
-    {input}
-    {size}
-    {footprint}
-    {structure}
-    {output}
-    {mode}
-    {cval}
-    {origin}
-    {axes}
-    {return_indices}
-    {num_threads}
+    {parameters_of_grey}
 
     {returns}
 
@@ -378,9 +266,9 @@ def grey_dilation(
     >>> ndimage.maximum_filter(np.array([0, 0, 7, 0, 0]), footprint=[1, 1, 0])
     array([0, 0, 7, 7, 0])
     """
-    rule = _rule(False, return_indices, num_threads)
+    rule = rule_of(False, return_indices, num_threads)
     _arguments.warn_of_a_footprint(size, footprint)
-    return _filter("grey_dilation", input, size, footprint, structure, output, mode, cval, origin, axes, rule)
+    return filtered("grey_dilation", input, size, footprint, structure, output, mode, cval, origin, axes, rule)
 
 
 @typed_morphology
@@ -403,17 +291,7 @@ def grey_erosion(
 
     Parameters
     ----------
-    {input}
-    {size}
-    {footprint}
-    {structure}
-    {output}
-    {mode}
-    {cval}
-    {origin}
-    {axes}
-    {return_indices}
-    {num_threads}
+    {parameters_of_grey}
 
     {returns}
 
@@ -430,9 +308,9 @@ def grey_erosion(
     >>> ndimage.grey_erosion(np.array([4, 5, 7, 6, 1]), size=3)
     array([4, 4, 5, 1, 1])
     """
-    rule = _rule(True, return_indices, num_threads)
+    rule = rule_of(True, return_indices, num_threads)
     _arguments.warn_of_a_footprint(size, footprint)
-    return _filter("grey_erosion", input, size, footprint, structure, output, mode, cval, origin, axes, rule)
+    return filtered("grey_erosion", input, size, footprint, structure, output, mode, cval, origin, axes, rule)
 
 
 @shares
@@ -453,16 +331,7 @@ def grey_opening(
 
     Parameters
     ----------
-    {input}
-    {size}
-    {footprint}
-    {structure}
-    {output}
-    {mode}
-    {cval}
-    {origin}
-    {axes}
-    {num_threads}
+    {parameters_of_two}
 
     {returns_one}
 
@@ -480,8 +349,8 @@ def grey_opening(
     array([1, 1, 1, 1, 5, 5, 5, 1])
     """
     _arguments.warn_of_a_footprint(size, footprint)
-    rules = _rule(True, False, num_threads), _rule(False, False, num_threads)
-    return _twice("grey_opening", input, size, footprint, structure, output, mode, cval, origin, axes, rules)
+    rules = rule_of(True, False, num_threads), rule_of(False, False, num_threads)
+    return twice("grey_opening", input, size, footprint, structure, output, mode, cval, origin, axes, rules)
 
 
 @shares
@@ -502,16 +371,7 @@ def grey_closing(
 
     Parameters
     ----------
-    {input}
-    {size}
-    {footprint}
-    {structure}
-    {output}
-    {mode}
-    {cval}
-    {origin}
-    {axes}
-    {num_threads}
+    {parameters_of_two}
 
     {returns_one}
 
@@ -529,5 +389,5 @@ def grey_closing(
     array([9, 9, 9, 9, 2, 2, 2, 9])
     """
     _arguments.warn_of_a_footprint(size, footprint)
-    rules = _rule(False, False, num_threads), _rule(True, False, num_threads)
-    return _twice("grey_closing", input, size, footprint, structure, output, mode, cval, origin, axes, rules)
+    rules = rule_of(False, False, num_threads), rule_of(True, False, num_threads)
+    return twice("grey_closing", input, size, footprint, structure, output, mode, cval, origin, axes, rules)

@@ -84,10 +84,20 @@ PARTS["mode1d"] = (
 )
 PARTS["origin1d"] = PARTS["origin"].replace(" or sequence of int", "")
 
+# The parameters of each kind of function, in order.
+LISTS = {
+    "parameters": "input size footprint output mode cval origin axes return_indices num_threads",
+    "parameters1d": "input size1d axis output mode1d cval origin1d return_indices num_threads",
+    "parameters_of_grey": "input size footprint structure output mode cval origin axes return_indices num_threads",
+    "parameters_of_two": "input size footprint structure output mode cval origin axes num_threads",
+}
+
 
 def shares(function: Documented) -> Documented:
     """Replace ``{names}`` in the docstring with the shared paragraphs, also with those of pooling."""
     text = inspect.cleandoc(function.__doc__ or "")  # python -OO strips it
+    for name, names in LISTS.items():
+        text = text.replace(f"{{{name}}}", "\n".join(PARTS.get(one, f"{{{one}}}") for one in names.split()))
     for name, part in PARTS.items():
         text = text.replace(f"{{{name}}}", part)
     function.__doc__ = text
