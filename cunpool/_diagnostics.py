@@ -149,7 +149,7 @@ def for_a_bad_index(indices: Array, n: int, sizes: Sizes, name: str, window: _ge
         return ""
     remedy = f"pass {name}, the shape of what was pooled"
     if name in ("grad_output", "onto"):
-        remedy = f"{name} must have the shape of what was pooled"
+        remedy = f"pass {name} the shape of what was pooled"
     return f"; the indices would be right in an output of {others}: {remedy}"
 
 
