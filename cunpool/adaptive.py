@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 # The kinds of numbers for which the kernel of unequal windows is compiled.
-_INSTANCES = ("i4", "i8", "f4", "f8")
+_INSTANCES = {"i8", "f4", "f8"}
 
 
 def _max_pool(
@@ -85,7 +85,7 @@ def _pool_converted(
     elif kind == "u8":
         plain, like = (cells ^ np.uint64(1 << 63)).view(np.int64), "i8"
     else:
-        like = {"f2": "f4", "u4": "i8"}.get(kind, "i4")
+        like = "f8" if cells.itemsize == 4 else "f4"  # exact: integers of 32 bits, and of 16 bits and half precision
         with np.errstate(invalid="ignore"):  # of NaN in half precision
             plain = cells.astype(like)
     if indices is None:

@@ -27,7 +27,7 @@ def load(module: str, name: str) -> ModuleType:
     full_name = f"cunpool._kernels.{module}"
     if name == _simd.IN_USE:
         return sys.modules[full_name]
-    spec = PathFinder.find_spec(full_name, [_simd.folder_of(name)])
+    spec = PathFinder.find_spec(full_name, _simd.folders_of(name))
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded

@@ -123,7 +123,7 @@ def test_blocks_and_their_edges(rng, ways, dtype, full, arguments, order):
     assert coded == (_pool.ACROSS if full[1] == 70 and order == "channels last" else _pool.SEPARATED)
 
 
-ROLLING = ("float32", "uint8", "float16", "bfloat16")
+ROLLING = ("float32", "int8", "uint8", "float16", "bfloat16")
 
 
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)

@@ -27,7 +27,7 @@ from cunpool._kernels.pooling.plan cimport (
     SEPARATED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
-    begin_separable, find_block, flip_bits, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
+    begin_separable, find_block, offsets_bytes, set_order, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
     separable_bytes, SeparableBlock, separate)
 from cunpool._kernels.pooling.twos cimport begin_rows, Block, pool_twos, twos_together
 from cunpool._kernels.pooling.write cimport LINE
@@ -89,7 +89,7 @@ cdef void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *f
     cdef char *room = next_part(&rest, max(filter_room(filter), separable_bytes(&filter.blocks)))
     cdef SeparableBlock block
     cdef Numbers numbers
-    numbers = numbers_of(job.flip != 0, full)
+    numbers = numbers_of(job.is_minimum, full)
     for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         find_block(&filter.blocks, number_of, &block)
         if branch_counted("something odd among a block's cells",
@@ -111,30 +111,28 @@ cdef void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_,
         separate(plan, &block, room)
 
 
+# By Job.order_kind. (size)
 cdef Kernel[12] ELEMENTS = [
-    <Kernel> pool_elements[int1], <Kernel> pool_elements[int2], <Kernel> pool_elements[int4],
-    <Kernel> pool_elements[int8], <Kernel> pool_elements[item1], <Kernel> pool_elements[item2],
-    <Kernel> pool_elements[item4], <Kernel> pool_elements[item8], <Kernel> pool_elements[half],
-    <Kernel> pool_elements[bhalf], <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
+    NULL, <Kernel> pool_elements[int2], <Kernel> pool_elements[int4], <Kernel> pool_elements[int8],
+    <Kernel> pool_elements[item1], NULL, NULL, NULL,
+    <Kernel> pool_elements[half], NULL, <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
 cdef Kernel[12] WINDOW2 = [
-    <Kernel> pool_window2[int1], <Kernel> pool_window2[int2], <Kernel> pool_window2[int4],
-    <Kernel> pool_window2[int8], <Kernel> pool_window2[item1], <Kernel> pool_window2[item2],
-    <Kernel> pool_window2[item4], <Kernel> pool_window2[item8], <Kernel> pool_window2[half],
-    <Kernel> pool_window2[bhalf], <Kernel> pool_window2[float4], <Kernel> pool_window2[float8]]
+    NULL, <Kernel> pool_window2[int2], <Kernel> pool_window2[int4], <Kernel> pool_window2[int8],
+    <Kernel> pool_window2[item1], NULL, NULL, NULL,
+    <Kernel> pool_window2[half], NULL, <Kernel> pool_window2[float4], <Kernel> pool_window2[float8]]
 cdef Kernel[12] CHANNELS = [
-    <Kernel> pool_channels[int1], <Kernel> pool_channels[int2], <Kernel> pool_channels[int4],
-    <Kernel> pool_channels[int8], <Kernel> pool_channels[item1], <Kernel> pool_channels[item2],
-    <Kernel> pool_channels[item4], <Kernel> pool_channels[item8], <Kernel> pool_channels[half],
-    <Kernel> pool_channels[bhalf], <Kernel> pool_channels[float4], <Kernel> pool_channels[float8]]
+    NULL, <Kernel> pool_channels[int2], <Kernel> pool_channels[int4], <Kernel> pool_channels[int8],
+    <Kernel> pool_channels[item1], NULL, NULL, NULL,
+    <Kernel> pool_channels[half], NULL, <Kernel> pool_channels[float4], <Kernel> pool_channels[float8]]
 cdef Kernel[12] FILTERED_BLOCKS = [
     <Kernel> pool_filtered[int1], <Kernel> pool_filtered[int2], <Kernel> pool_filtered[int4],
     <Kernel> pool_filtered[int8], <Kernel> pool_filtered[item1], <Kernel> pool_filtered[item2],
     <Kernel> pool_filtered[item4], <Kernel> pool_filtered[item8], <Kernel> pool_filtered[half],
     <Kernel> pool_filtered[bhalf], <Kernel> pool_filtered[float4], <Kernel> pool_filtered[float8]]
 
-# The front end converts the other kinds: 12 instances would add 20 KB to the wheel. (size)
+# The front end converts the other kinds, without loss: 12 instances would add 40 KB to the wheel. (size)
 cdef Kernel[12] ADAPTIVE = [
-    NULL, NULL, <Kernel> pool_adaptive[int4], <Kernel> pool_adaptive[int8], NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, <Kernel> pool_adaptive[int8], NULL, NULL, NULL, NULL, NULL, NULL,
     <Kernel> pool_adaptive[float4], <Kernel> pool_adaptive[float8]]
 
 
@@ -278,9 +276,9 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
         plan.kernel = <Kernel> pool_separable
     elif plan.ways & TWOS_TAKEN:
         plan.job.plan = &plan.together
-        plan.kernel = WINDOW2[job.kind]
+        plan.kernel = WINDOW2[job.order_kind]
     else:
-        plan.kernel = CHANNELS[job.kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.kind]
+        plan.kernel = CHANNELS[job.order_kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.order_kind]
     plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & SEPARATED_TAKEN)
 
 
@@ -370,7 +368,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         job.indices = view_of(indices, spatial)
     job.code_size = index_size if codes else 0
     job.kind = kind
-    job.flip = flip_bits(kind) if is_minimum else 0
+    job.is_minimum = is_minimum
+    set_order(&job)
     job.omits_nan = omits_nan and kind >= HALF
     job.threads = threads
     job.rows_per_plane = 0

@@ -8,7 +8,8 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport bhalf, float4, float8, half, index8, item4, item8, void_cold, void_noinline
+from cunpool._kernels.common.types cimport (
+    bhalf, float4, float8, half, index8, item1, item4, item8, void_cold, void_noinline)
 from cunpool._kernels.pooling.compare cimport (
     compare_large, compare_windows, end_of, ends_before, find_taps, flipped, inside, number, place_of, spans_far, TAPS,
     Taps, whole_vectors)
@@ -178,8 +179,9 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
     cdef bint large = (job.full.channel_bytes != sizeof(number)
                        or branch_counted("a window of many cells, across channels", element_count(g.kernel) > TAPS)
                        or spans_far(job))
+    cdef bint knows_flips = number is float4 or number is item1
     cdef bint values_alone = highest_known(job.indices.data == NULL and not job.omits_nan
-                                           and (number is float4 or not job.flip), element_count(g.kernel), full)
+                                           and (knows_flips or not job.flip), element_count(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
     cdef int careful = 0
     parts = (job.channels + LINE - 1) // LINE

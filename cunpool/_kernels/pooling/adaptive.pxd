@@ -12,7 +12,7 @@ from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport index8, void_wide
-from cunpool._kernels.pooling.compare cimport beats, either, number, whole_vectors
+from cunpool._kernels.pooling.compare cimport beats, either, maxima_alone, number, whole_vectors
 from cunpool._kernels.pooling.separable cimport gather
 from cunpool._kernels.pooling.write cimport LINE, Target, target_of, VECTOR, write_each, write_values
 
@@ -62,7 +62,7 @@ cdef inline void_wide compare_line(const number *cells, int32_t here, Py_ssize_t
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(cells[i], best[i], False)
+        better = beats(cells[i], best[i], maxima_alone())
         best[i] = either(better, cells[i], best[i])
         codes[i] = here if better else codes[i]
 
@@ -114,8 +114,8 @@ cdef inline void compare_columns(const number *column, const index8 *places, Py_
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(column[i], best[0], False)
-        if better == beats(best[0], column[i], False):  # both are NaN, or they are equal
+        better = beats(column[i], best[0], maxima_alone())
+        if better == beats(best[0], column[i], maxima_alone()):  # both are NaN, or they are equal
             better = (places[i] > place[0]) == better
         best[0] = either(better, column[i], best[0])
         place[0] = places[i] if better else place[0]

@@ -109,6 +109,19 @@ cdef inline void fill_lowest(number *into, Py_ssize_t count) noexcept nogil:
         into[i] = lowest(into)
 
 
+cdef struct Order:
+    # How numbers are compared: as `Job` says. Nothing is flipped, and NaN wins, by `maxima_alone`.
+    uint64_t flip
+    bint omits_nan
+    int32_t infinity        # of 16-bit floats, as bits
+
+
+cdef inline Order maxima_alone() noexcept nogil:
+    cdef Order order
+    order.flip, order.omits_nan, order.infinity = 0, False, 0
+    return order
+
+
 cdef inline int32_t order_of(int32_t bits, int32_t infinity, bint omits) noexcept nogil:
     """A half-precision number as an integer of the same order: both zeros are 0, every NaN is above infinity, or where
     it `omits` NaN below the lowest number."""
@@ -116,22 +129,19 @@ cdef inline int32_t order_of(int32_t bits, int32_t infinity, bint omits) noexcep
     return (size ^ negative) - negative & ~nan | (-0x8000 if omits else 0x8000) & nan
 
 
-cdef inline bint beats(number x, number best, bint omits) noexcept nogil:
+cdef inline bint beats(number x, number best, Order order) noexcept nogil:
     """Whether `x`, coming later, takes the place of `best`. The first maximum stays. A NaN beats all, NaN included, or
-    is beaten by every number where the comparison `omits` NaN.
+    is beaten by every number where it is omitted.
 
     The first rule is that of PyTorch's pooling kernels. Without branches, so that it vectorises.
     """
-    cdef int32_t order
-    if number is half:
-        order = order_of(x.bits, 0x7C00, omits)
-        return (order > order_of(best.bits, 0x7C00, omits)) | (order == 0x8000)
-    elif number is bhalf:
-        order = order_of(x.bits, 0x7F80, omits)
-        return (order > order_of(best.bits, 0x7F80, omits)) | (order == 0x8000)
+    cdef int32_t later
+    if number is half or number is bhalf:
+        later = order_of(x.bits, order.infinity, order.omits_nan)
+        return (later > order_of(best.bits, order.infinity, order.omits_nan)) | (later == 0x8000)
     elif number is float4 or number is float8:
-        # Loops have `omits` as a constant: a choice in each iteration would keep them from vectorising.
-        if omits:
+        # Loops have `omits_nan` as a constant: a choice in each iteration would keep them from vectorising.
+        if order.omits_nan:
             return (not x <= best) & (x == x)
         return (x > best) | (x != x)
     else:
@@ -147,35 +157,35 @@ cdef inline number either(bint first, number a, number b) noexcept nogil:
         return a if first else b
 
 
-cdef inline void_inline hold(number *highest, int32_t *there, number x, int32_t here, bint omits) noexcept nogil:
+cdef inline void_inline hold(number *highest, int32_t *there, number x, int32_t here, Order order) noexcept nogil:
     """Hold the best so far against one more cell."""
-    cdef bint better = beats(x, highest[0], omits)
+    cdef bint better = beats(x, highest[0], order)
     highest[0] = either(better, x, highest[0])
     there[0] = here if better else there[0]
 
 
 cdef inline void_noinline compare(number *best, index *place, const char *cells, Py_ssize_t step, Py_ssize_t count,
-                                  index here, uint64_t flip) noexcept nogil:
+                                  index here, Order order) noexcept nogil:
     """Hold the windows' best so far against one more cell each: the one at `here` in its window."""
     cdef Py_ssize_t i
     cdef number x
     cdef bint better
     for i in range(count):
-        x = flipped((<const number *> (cells + i * step))[0], flip)
-        better = beats(x, best[i], False)
+        x = flipped((<const number *> (cells + i * step))[0], order.flip)
+        better = beats(x, best[i], order)
         best[i] = either(better, x, best[i])
         place[i] = here if better else place[i]
 
 
 cdef inline void_noinline compare_omitting(number *best, index *place, bint *has_element, const char *cells,
                                            Py_ssize_t step, Py_ssize_t count, index here,
-                                           uint64_t flip) noexcept nogil:
+                                           Order order) noexcept nogil:
     """`compare` where NaN is less than every number. A window that `has_element` has been compared before."""
     cdef Py_ssize_t i
     cdef number x
     for i in range(count):
-        x = flipped((<const number *> (cells + i * step))[0], flip)
-        if not has_element[i] or beats(x, best[i], True):
+        x = flipped((<const number *> (cells + i * step))[0], order.flip)
+        if not has_element[i] or beats(x, best[i], order):
             best[i] = x
             place[i] = here
         has_element[i] = True
@@ -206,12 +216,6 @@ cdef inline bint spans_far(const Job *job) noexcept nogil:
     cdef const Geometry *g = &job.g
     return (job.index_size == sizeof(index8)
             and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) > 0x7FFFFFFF)
-
-
-cdef struct Order:
-    # How numbers are compared: as `Job` says.
-    uint64_t flip
-    bint omits_nan
 
 
 cdef struct Taps:
@@ -247,7 +251,7 @@ cdef inline void_inline compare_taps(bint begin, int looks, const Taps *taps, Or
         highest = flipped(cells[0][i] if begin else best[i], order.flip)
         there = places[0] if begin else place[i]
         for tap in range(1 if begin else 0, looks):
-            hold(&highest, &there, flipped(cells[tap][i], order.flip), places[tap], order.omits_nan)
+            hold(&highest, &there, flipped(cells[tap][i], order.flip), places[tap], order)
         best[i] = flipped(highest, order.flip)
         place[i] = there
 
@@ -323,9 +327,17 @@ cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limi
     return True
 
 
+cdef inline number lowest_by(Order order, number *of) noexcept nogil:
+    """`lowest`, of either 16-bit float."""
+    cdef number x = lowest(of)
+    if number is half or number is bhalf:
+        x.bits = <item2> (order.infinity | 0x8000)
+    return x
+
+
 cdef inline Order order_of_job(const Job *job) noexcept nogil:
     cdef Order order
-    order.flip, order.omits_nan = job.flip, job.omits_nan
+    order.flip, order.omits_nan, order.infinity = job.flip, job.omits_nan, 0x7C00 if job.kind == 8 else 0x7F80
     return order
 
 
@@ -364,7 +376,8 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
     cdef Py_ssize_t tap[3]
     cdef Py_ssize_t width = g.full[2], kd, kh, kw, low, high, i
     cdef const char *cells
-    cdef number nothing = lowest(best)
+    cdef Order order = order_of_job(job)
+    cdef number nothing = lowest_by(order, best)
     assert_in_block(lines <= LARGE_MOST)
     for i in range(3):
         first[i] = first_tap(start[i], g.dilation[i])
@@ -395,6 +408,6 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
                          + tap[2] * job.full.axis_bytes[2] + low * step)
                 if low < high and job.omits_nan:
                     compare_omitting(best + low, place + low, has_element + low, cells, step, high - low,
-                                     place_of(job, kd, kh, kw), job.flip)
+                                     place_of(job, kd, kh, kw), order)
                 elif low < high:
-                    compare(best + low, place + low, cells, step, high - low, place_of(job, kd, kh, kw), job.flip)
+                    compare(best + low, place + low, cells, step, high - low, place_of(job, kd, kh, kw), order)

@@ -75,10 +75,20 @@ cdef inline bint highest_known(bint values_alone, Py_ssize_t cells, number *_) n
     """Whether `highest_windows` knows the windows of so many cells."""
     if number is float4 or number is float8:
         return values_alone and cells <= MOST_LOOKS
-    elif number is int1 or number is item1 or number is int4 or number is item4:
+    elif number is item1 or number is int4:
         return values_alone and cells <= FEW_LOOKS
     else:  # wide integers are rare, and those of two bytes are filtered: loops of their own would make a larger wheel
         return False
+
+
+cdef inline void_inline best_signed_bytes(bint is_minimum, const int1 **run, int1 *into,
+                                          Py_ssize_t cells) noexcept nogil:
+    """The highest of four runs, or the lowest."""
+    cdef int1 v = 0, w = 0
+    if is_minimum:
+        best_4(True, into, v, w, run[0], run[1], run[2], run[3], cells)
+    else:
+        best_4(False, into, v, w, run[0], run[1], run[2], run[3], cells)
 
 
 cdef inline void_inline highest_taps(int looks, const Taps *taps, Py_ssize_t ahead, Py_ssize_t cells, plain *into,
@@ -100,7 +110,15 @@ cdef inline void_inline highest_taps(int looks, const Taps *taps, Py_ssize_t ahe
             noted_4(into, cells, nan, v, w, x, run[0], run[1], run[2], run[3])
         else:
             noted_9(into, cells, nan, v, w, x, run[0], run[1], run[2], run[3], run[4], run[5], run[6], run[7], run[8])
-    elif plain is int1 or plain is item1 or plain is int4 or plain is item4:
+    elif plain is item1:
+        # As the bits that are flipped say: the sign is flipped, if signed bytes or else minima are asked for.
+        if (taps.order.flip >> 7 & 1) != (taps.order.flip & 1):
+            best_signed_bytes(taps.order.flip & 1, <const int1 **> run, <int1 *> into, cells)
+        elif taps.order.flip:
+            best_4(True, into, v, w, run[0], run[1], run[2], run[3], cells)
+        else:
+            best_4(False, into, v, w, run[0], run[1], run[2], run[3], cells)
+    elif plain is int4:
         best_4(False, into, v, w, run[0], run[1], run[2], run[3], cells)
 
 

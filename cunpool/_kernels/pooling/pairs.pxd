@@ -23,7 +23,7 @@ cdef inline item2 higher_byte(item2 cells, item2 highest, int row) noexcept nogi
 cdef inline void_inline hold_bytes(int rows, const number *a, const number *b, const number *c, const number *d,
                                    Py_ssize_t count, Order order, number *best, item1 *code) noexcept nogil:
     """The maxima of windows of 2 that lie in these rows, and which of a window's cells each was."""
-    cdef item2 flip = <item2> ((0x8080 if number is int1 else 0) ^ order.flip), highest
+    cdef item2 flip = <item2> ((order.flip & 0xFF) * 0x101), highest
     cdef Py_ssize_t i
     for i in range(count):
         highest = higher_byte((<const item2 *> a)[i] ^ flip, 0, 0)
@@ -48,15 +48,15 @@ cdef inline void_inline hold_pairs(int rows, const number *a, const number *b, c
     for i in range(count):
         highest = flipped(a[2 * i], order.flip)
         there = in_a
-        hold(&highest, &there, flipped(a[2 * i + 1], order.flip), in_a + 1, order.omits_nan)
+        hold(&highest, &there, flipped(a[2 * i + 1], order.flip), in_a + 1, order)
         if rows > 1:
-            hold(&highest, &there, flipped(b[2 * i], order.flip), in_b, order.omits_nan)
-            hold(&highest, &there, flipped(b[2 * i + 1], order.flip), in_b + 1, order.omits_nan)
+            hold(&highest, &there, flipped(b[2 * i], order.flip), in_b, order)
+            hold(&highest, &there, flipped(b[2 * i + 1], order.flip), in_b + 1, order)
         if rows > 2:
-            hold(&highest, &there, flipped(c[2 * i], order.flip), in_c, order.omits_nan)
-            hold(&highest, &there, flipped(c[2 * i + 1], order.flip), in_c + 1, order.omits_nan)
-            hold(&highest, &there, flipped(d[2 * i], order.flip), in_d, order.omits_nan)
-            hold(&highest, &there, flipped(d[2 * i + 1], order.flip), in_d + 1, order.omits_nan)
+            hold(&highest, &there, flipped(c[2 * i], order.flip), in_c, order)
+            hold(&highest, &there, flipped(c[2 * i + 1], order.flip), in_c + 1, order)
+            hold(&highest, &there, flipped(d[2 * i], order.flip), in_d, order)
+            hold(&highest, &there, flipped(d[2 * i + 1], order.flip), in_d + 1, order)
         best[i] = flipped(highest, order.flip)
         place[i] = there
 
@@ -221,7 +221,7 @@ cdef inline void_wide compare_each_twos(int rows, const char **row, Py_ssize_t s
     elif number is float8 and order.omits_nan:
         order.omits_nan = True
         compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, order, best, place)
-    elif number is not int1 and number is not item1 and number is not int8 and number is not item8:
+    elif number is not item1 and number is not int8:
         if number is not half and number is not bhalf:
             order.omits_nan = False
         compare_by_rows(rows, row, step, places, count, lines, ahead, piece, limit, order, best, place)
@@ -232,7 +232,7 @@ cdef inline void_wide compare_bytes(int rows, const char **row, Py_ssize_t step,
                                     number *best, item1 *code) noexcept nogil:
     """`compare_rows` of bytes, which are faster in one piece if nothing is fetched."""
     cdef Py_ssize_t piece = PREFETCH_WINDOWS if ahead else max(count, vector_of(1))
-    if number is int1 or number is item1:
+    if number is item1:
         compare_by_rows(rows, row, step, NULL, count, lines, ahead, piece, limit, order, best, code)
 
 

@@ -191,7 +191,7 @@ cdef inline const char *places_why_not(const Job *job) noexcept nogil:
 
 cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows of 3 x 3 to 7 x 7 in contiguous planes."""
-    cdef const char *why = rolling_why_not(job, job.kind, job.item_size)
+    cdef const char *why = rolling_why_not(job, job.order_kind, job.item_size)
     if why == NULL:
         begin(job, 2, plan, ROLLED_TAKEN)
         plan_rolling(job, job.kind, job.item_size, &plan.rolling)

@@ -30,6 +30,11 @@ enum {
     ROLLING_DECODED = 16        /* codes that become indices together */
 };
 #define ROLLING_UNROLL _Pragma("GCC unroll 8")
+#if defined(__clang__)
+#define ROLLING_ONCE _Pragma("clang loop unroll(disable)")
+#else
+#define ROLLING_ONCE _Pragma("GCC unroll 1")
+#endif
 enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
 
 /* One array: bytes from plane to plane. */
@@ -173,6 +178,13 @@ static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunp
     }
 }
 
+/* Windows of 5 x 5 and 7 x 7: not in the portable set of a build for x86-64, which only old processors use. (size) */
+#if defined(__x86_64__) && !defined(__AVX2__)
+#define CUNPOOL_ROLLS_LARGE 0
+#else
+#define CUNPOOL_ROLLS_LARGE 1
+#endif
+
 #if CUNPOOL_HAS_VECTORS
 typedef uint16_t cunpool_chunk2 __attribute__((vector_size(2 * ROLLING_DECODED)));
 
@@ -265,6 +277,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
 #define ROLLING_LOWEST(plan) (-INFINITY)
 #define ROLLING_WIDE 1
 #define ROLLING_HAS_ODD 1
+#define ROLLING_HAS_LARGE CUNPOOL_ROLLS_LARGE
 #include "_kernels/pooling/rolling_stripes.h"
 
 #define ROLLING_TYPE item1
@@ -274,6 +287,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
 #define ROLLING_LOWEST(plan) 0
 #define ROLLING_WIDE 0
 #define ROLLING_HAS_ODD 0
+#define ROLLING_HAS_LARGE CUNPOOL_ROLLS_LARGE
 #include "_kernels/pooling/rolling_stripes.h"
 
 #define ROLLING_TYPE half   /* or bhalf: plan->infinity says which */
@@ -283,6 +297,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
 #define ROLLING_LOWEST(plan) (~(plan)->infinity)
 #define ROLLING_WIDE 0
 #define ROLLING_HAS_ODD 1
+#define ROLLING_HAS_LARGE 0  /* size */
 #include "_kernels/pooling/rolling_stripes.h"
 #else
 #define cunpool_roll_float4(plan, first, end, scratch) ((void) (plan), (void) (first), (void) (end), (void) (scratch))

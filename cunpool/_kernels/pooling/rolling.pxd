@@ -13,6 +13,7 @@ cdef extern from "_kernels/pooling/rolling.h":
     enum:
         HAS_VECTORS "CUNPOOL_HAS_VECTORS"
         VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
+        ROLLS_LARGE "CUNPOOL_ROLLS_LARGE"
         ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
         ROLLING_MAX_BLOCK
     ctypedef struct cunpool_planes:
@@ -39,7 +40,6 @@ cdef extern from "_kernels/pooling/rolling.h":
 cdef enum:  # kinds of elements, see KINDS
     ITEM1_KIND = 4
     HALF_KIND = 8
-    BHALF_KIND = 9
     FLOAT4_KIND = 10
 
 cdef enum:
@@ -77,7 +77,7 @@ cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t ite
     cdef Py_ssize_t stride = rolling_stride(g)
     if not HAS_VECTORS:
         return "the compiler has no vector types"
-    if kind != FLOAT4_KIND and kind != ITEM1_KIND and kind != HALF_KIND and kind != BHALF_KIND:
+    if kind != FLOAT4_KIND and kind != ITEM1_KIND and kind != HALF_KIND:
         return "elements of a type without stripes"
     if job.code_size == 2:
         return "window codes of two bytes"
@@ -90,6 +90,8 @@ cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t ite
     if g.kernel[1] != g.kernel[2] or g.kernel[2] != 3 and (job.indices.data != NULL
                                                            or g.kernel[2] != 5 and g.kernel[2] != 7):
         return "a window that is not 3 x 3, or without indices 5 x 5 or 7 x 7"
+    if g.kernel[2] > 3 and (item_size == 2 or not ROLLS_LARGE):
+        return "a window that is not 3 x 3, of 16-bit floats or in portable vectors"
     if stride != 1 and (stride != 2 or g.kernel[2] > 3):
         return "strides other than 1, or 2 where windows are 3 x 3, or that differ"
     if g.dilation[1] > 1 or g.dilation[2] > 1:

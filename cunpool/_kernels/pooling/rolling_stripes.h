@@ -124,7 +124,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
         OF(stream)(values, best);
     else
         OF(store)(values, best);
-    if (!with_codes)
+    if (!with_codes || plan->form == ROLLING_VALUES)
         return;
 #if ROLLING_WIDE
     if (plan->form == ROLLING_INDICES8)
@@ -154,23 +154,26 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     int r;
     ROLLING_UNROLL for (r = 0; r < kernel; r++)
         code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->form >= ROLLING_INDICES4 && ROLLING_WIDE ? column : 0));
-#define ROLLING_REDUCE(r) do { \
+#define ROLLING_REDUCE(r, best, code) do { \
         cunpool_prefetch(row[r] + offset + plan->prefetch_bytes); \
         OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, flips, at_edge, \
-                       careful, &b[r], &c[r], &odd); \
-        c[r] = OF(add_codes)(c[r], OF(broadcast_codes)(row_code[r])); \
+                       careful, &(best), &(code), &odd); \
+        code = OF(add_codes)(code, OF(broadcast_codes)(row_code[r])); \
     } while (0)
-    if (block->has_kept)
-        ROLLING_UNROLL for (r = 0; r < shared; r++) {
-            memcpy(&b[r], kept + 2 * r * sizeof(vector), sizeof(vector));
-            memcpy(&c[r], kept + (2 * r + 1) * sizeof(vector), sizeof(vector));
+    /* By way of memory: a loop that is not unrolled has a fraction of the code. (size) */
+    if (!block->has_kept)
+        ROLLING_ONCE for (r = 0; r < shared; r++) {
+            ROLLING_REDUCE(r, best, code);
+            memcpy(kept + 2 * r * sizeof(vector), &best, sizeof(vector));
+            memcpy(kept + (2 * r + 1) * sizeof(vector), &code, sizeof(vector));
         }
-    else
-        ROLLING_UNROLL for (r = 0; r < shared; r++)
-            ROLLING_REDUCE(r);
+    ROLLING_UNROLL for (r = 0; r < shared; r++) {
+        memcpy(&b[r], kept + 2 * r * sizeof(vector), sizeof(vector));
+        memcpy(&c[r], kept + (2 * r + 1) * sizeof(vector), sizeof(vector));
+    }
     for (line = 0; line < block->count; line++) {
         ROLLING_UNROLL for (r = shared; r < kernel; r++)
-            ROLLING_REDUCE(r);
+            ROLLING_REDUCE(r, b[r], c[r]);
         best = b[0];
         code = c[0];
         ROLLING_UNROLL for (r = 1; r < kernel; r++)
@@ -219,23 +222,34 @@ static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cu
 static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                            const OF(Stripe) *stripes, int careful) {
 #define ROLLING_FOR(kernel_, stride_, with_codes) do { \
-        if (ROLLING_HAS_ODD && careful) \
-            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 1, 1); \
         if (plan->flip) \
             return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 1, 0); \
         return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 0, 0); \
     } while (0)
-    if (plan->form == ROLLING_VALUES && plan->kernel == 7)
+#if ROLLING_HAS_ODD
+    if (careful && plan->kernel == 3)   /* with codes in any case; they are not stored where no one asks for them (size) */
+        return plan->stride == 2 ? OF(roll_stripes)(plan, block, stripes, 3, 2, 1, 1, 1)
+               : OF(roll_stripes)(plan, block, stripes, 3, 1, 1, 1, 1);
+#if ROLLING_HAS_LARGE
+    if (careful)
+        return plan->kernel == 7 ? OF(roll_stripes)(plan, block, stripes, 7, 1, 0, 1, 1)
+               : OF(roll_stripes)(plan, block, stripes, 5, 1, 0, 1, 1);
+#endif
+#endif
+    if (plan->form != ROLLING_VALUES) {
+        if (plan->stride == 2)
+            ROLLING_FOR(3, 2, 1);
+        ROLLING_FOR(3, 1, 1);
+    }
+#if ROLLING_HAS_LARGE
+    if (plan->kernel == 7)
         ROLLING_FOR(7, 1, 0);
-    if (plan->form == ROLLING_VALUES && plan->kernel == 5)
+    if (plan->kernel == 5)
         ROLLING_FOR(5, 1, 0);
-    if (plan->form == ROLLING_VALUES && plan->stride == 2)
-        ROLLING_FOR(3, 2, 0);
-    if (plan->form == ROLLING_VALUES)
-        ROLLING_FOR(3, 1, 0);
+#endif
     if (plan->stride == 2)
-        ROLLING_FOR(3, 2, 1);
-    ROLLING_FOR(3, 1, 1);
+        ROLLING_FOR(3, 2, 0);
+    ROLLING_FOR(3, 1, 0);
 #undef ROLLING_FOR
 }
 
@@ -299,3 +313,4 @@ static void OF(cunpool_roll)(const cunpool_rolling *plan, ptrdiff_t first, ptrdi
 #undef ROLLING_LOWEST
 #undef ROLLING_WIDE
 #undef ROLLING_HAS_ODD
+#undef ROLLING_HAS_LARGE

@@ -498,14 +498,6 @@ static CUNPOOL_INLINE void cunpool_separable_swap(cunpool_separable_block *block
 /* Each type with codes as wide: bytes with wide codes too, for windows of more than 256 elements. */
 #define LANE_IS_FLOAT 0
 #define LANE_IS_HALF 0
-#define LANE int8_t
-#define LANE_CODE item1
-#define LANE_NAME int1
-#include "_kernels/pooling/separable_lanes.h"
-#define LANE int8_t
-#define LANE_CODE item2
-#define LANE_NAME int1_wide
-#include "_kernels/pooling/separable_lanes.h"
 #define LANE item1
 #define LANE_CODE item1
 #define LANE_NAME item1
@@ -518,25 +510,13 @@ static CUNPOOL_INLINE void cunpool_separable_swap(cunpool_separable_block *block
 #define LANE_CODE item2
 #define LANE_NAME int2
 #include "_kernels/pooling/separable_lanes.h"
-#define LANE item2
-#define LANE_CODE item2
-#define LANE_NAME item2
-#include "_kernels/pooling/separable_lanes.h"
 #define LANE int32_t
 #define LANE_CODE item4
 #define LANE_NAME int4
 #include "_kernels/pooling/separable_lanes.h"
-#define LANE item4
-#define LANE_CODE item4
-#define LANE_NAME item4
-#include "_kernels/pooling/separable_lanes.h"
 #define LANE int64_t
 #define LANE_CODE item4
 #define LANE_NAME int8
-#include "_kernels/pooling/separable_lanes.h"
-#define LANE item8
-#define LANE_CODE item4
-#define LANE_NAME item8
 #include "_kernels/pooling/separable_lanes.h"
 #undef LANE_IS_HALF
 #define LANE_IS_HALF 1
@@ -558,10 +538,9 @@ static CUNPOOL_INLINE void cunpool_separable_swap(cunpool_separable_block *block
 #include "_kernels/pooling/separable_lanes.h"
 
 typedef void (*cunpool_reducer)(const cunpool_separable *, cunpool_separable_block *);
-static const cunpool_reducer cunpool_reducers[] = {     /* in the order of KINDS in pool.pyx */
-    cunpool_reduce_int1, cunpool_reduce_int2, cunpool_reduce_int4, cunpool_reduce_int8, cunpool_reduce_item1,
-    cunpool_reduce_item2, cunpool_reduce_item4, cunpool_reduce_item8, cunpool_reduce_half, cunpool_reduce_half,
-    cunpool_reduce_float4, cunpool_reduce_float8
+static const cunpool_reducer cunpool_reducers[] = {     /* by Job.order_kind */
+    NULL, cunpool_reduce_int2, cunpool_reduce_int4, cunpool_reduce_int8, cunpool_reduce_item1, NULL, NULL, NULL,
+    cunpool_reduce_half, NULL, cunpool_reduce_float4, cunpool_reduce_float8
 };
 
 /* Pool a block. With indices, `cunpool_separable_begin` has filled its part of the scratch memory before. */
@@ -569,7 +548,7 @@ static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_bl
     const cunpool_separable_scratch at = cunpool_separable_layout(plan);
     const int has_wide_codes = plan->item_bytes == 1 && plan->lane_code_bytes == 2;
     const cunpool_reducer reduce = !has_wide_codes ? cunpool_reducers[plan->kind]
-                                   : plan->kind == 0 ? cunpool_reduce_int1_wide : cunpool_reduce_item1_wide;
+                                   : cunpool_reduce_item1_wide;
     block->values = scratch + at.values[0], block->other_values = scratch + at.values[1];
     block->codes = scratch + at.codes[0], block->other_codes = scratch + at.codes[1];
     block->outside = plan->lowest;

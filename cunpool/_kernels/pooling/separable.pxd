@@ -238,6 +238,17 @@ cdef inline uint64_t flip_bits(int kind) noexcept nogil:
     return bits[kind - 8] if kind >= 8 else <uint64_t> -1
 
 
+cdef inline void set_order(Job *job) noexcept nogil:
+    """How numbers are compared. So that loops exist once, unsigned integers become signed ones, or bytes the other way
+    round; and both 16-bit floats are one kind."""
+    cdef int *order_kinds = [4, 1, 2, 3, 4, 1, 2, 3, 8, 8, 10, 11]
+    job.order_kind, job.flip = order_kinds[job.kind], 0
+    if job.kind == 0 or 5 <= job.kind <= 7:
+        job.flip = lowest_bits(job.kind % 4)
+    if job.is_minimum:
+        job.flip ^= flip_bits(job.kind)
+
+
 cdef inline uint64_t nan_bits(int kind) noexcept nogil:
     """The bits of a NaN, or 0 where the type has none."""
     cdef uint64_t *bits = [0, 0, 0, 0, 0, 0, 0, 0, 0x7E00, 0x7FC0, 0x7FC00000, <uint64_t> 0x7FF8 << 48]
@@ -253,11 +264,11 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     cdef Py_ssize_t least, length, windows, room = BLOCK_BYTES // job.item_size, elements = element_count(job.g.kernel)
     cdef int i, last
     set_axes(job, filtered > 1, plan)
-    plan.kind, plan.item_bytes, plan.index_bytes, plan.code_size = (job.kind, <int> job.item_size, job.index_size,
-                                                                   job.code_size)
+    plan.kind, plan.item_bytes = job.order_kind, <int> job.item_size
+    plan.index_bytes, plan.code_size = job.index_size, job.code_size
     plan.is_single = elements == 1
     plan.flip, plan.omits_nan = job.flip, job.omits_nan
-    plan.lowest, plan.magnitude = lowest_bits(job.kind), 0x7FFF
+    plan.lowest, plan.magnitude = lowest_bits(job.kind if job.kind >= 8 else job.order_kind), 0x7FFF
     plan.infinity = <int> plan.lowest & 0x7FFF  # of 16-bit floats
     plan.nan = nan_bits(job.kind)
     plan.lowest = (plan.lowest ^ job.flip) & <uint64_t> -1 >> 64 - 8 * job.item_size

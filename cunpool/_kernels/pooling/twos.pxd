@@ -138,7 +138,7 @@ cdef inline void_noinline pool_twos(const Job *job, Py_ssize_t plane, const Bloc
         ahead = prefetch_whole_rows(step)
     elif job.nontemporal and block.width < g.pooled[2]:  # a part of a long row
         ahead = PREFETCH_BYTES
-    if number is int1 or number is item1:
+    if number is item1:
         compare_bytes(rows, row, step, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)),
                       order_of_job(job), best, code)
     elif (number is float4 or number is float8) and follow and step <= PREFETCH_SHORT_ROWS_BYTES:
@@ -153,7 +153,7 @@ cdef inline void_noinline pool_twos(const Job *job, Py_ssize_t plane, const Bloc
         return
     if target.index_row != block.width * target.index_step:
         begin = NULL
-    if number is int1 or number is item1:
+    if number is item1:
         if target.code_size == 1:
             write_rows(target.indices, target.index_step, target.index_row, target.stream, block.rows, block.width,
                        code)
