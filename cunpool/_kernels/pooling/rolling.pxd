@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport CACHE_LINE
-from cunpool._kernels.common.geometry cimport element_count, Geometry, is_last_alone_over_end
+from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport are_all_contiguous, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
@@ -96,8 +96,8 @@ cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t ite
         return "strides other than 1, or 2 where windows are 3 x 3, or that differ"
     if g.dilation[1] > 1 or g.dilation[2] > 1:
         return "dilation"
-    if not is_last_alone_over_end(g, 2) and (stride == 2 or windows_over_edge(g) > VECTOR_BYTES // item_size):
-        return "rows with several windows over their end"
+    if stride == 1 and windows_over_edge(g) > VECTOR_BYTES // item_size:
+        return "more windows over an end of a row than a vector has"  # unreached: vectors of four, not on x86-64
     if not (is_plane_contiguous(&job.full, g.full, item_size)
             and is_plane_contiguous(&job.pooled, g.pooled, item_size)
             and (job.indices.data == NULL or is_plane_contiguous(&job.indices, g.pooled, job.index_size))):
