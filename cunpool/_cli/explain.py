@@ -15,6 +15,7 @@ from cunpool._cli.demo import Refusal
 FUNCTIONS = [
     f"max_{name}{n}d{gradient}" for name in ("pool", "unpool") for gradient in ("", "_backward") for n in (1, 2, 3)
 ]
+FUNCTIONS += ["min_pool1d", "min_pool2d", "min_pool3d"]  # the others of minima are the same functions
 LAYOUTS = ("C", "F", "last", "interleaved")
 
 
@@ -63,7 +64,7 @@ def call_of(chosen: argparse.Namespace) -> tuple[list[Any], dict[str, Any]]:
         raise ValueError(f"--shape needs {n + 1} or {n + 2} sizes for {chosen.function}, got {len(chosen.shape)}")
     window = chosen.kernel, chosen.stride, chosen.padding, chosen.dilation
     first = laid_out(chosen.shape, chosen.dtype, chosen.layout, n)
-    is_pooling = chosen.function.startswith("max_pool")
+    is_pooling = chosen.function.startswith(("max_pool", "min_pool"))
     is_gradient = chosen.function.endswith("backward")
     keywords: dict[str, Any] = {"dilation": chosen.dilation, "num_threads": chosen.threads}
     if is_pooling and not is_gradient:
