@@ -10,7 +10,7 @@ from cunpool._kernels.common.arrays cimport plane_address, view_of
 from cunpool._kernels.common.caches cimport NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry, geometry_of
-from cunpool._kernels.common.job cimport count_planes, is_dense, Job
+from cunpool._kernels.common.job cimport count_planes, HALF_KIND, is_dense, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
@@ -23,12 +23,12 @@ from cunpool._kernels.pooling.filter cimport Filter, filter_block, filter_room
 from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
-    FILTERED_TAKEN, HALF, JOINED_TAKEN, LARGE_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
+    FILTERED_TAKEN, JOINED_TAKEN, LARGE_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
     SEPARATED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
-    begin_separable, find_block, offsets_bytes, set_order, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
-    separable_bytes, SeparableBlock, separate)
+    begin_separable, find_block, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
+    separable_bytes, SeparableBlock, separate, set_order)
 from cunpool._kernels.pooling.twos cimport begin_rows, Block, pool_twos, twos_together
 from cunpool._kernels.pooling.write cimport LINE
 from cunpool._kernels.runtime cimport explaining
@@ -344,7 +344,7 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
         for axis, name in enumerate(("layers", "rows", "columns", "channels")):
             blocks[name + " of windows" * (axis < 3)] = blocks_of.axis[axis].most
     return described(plan.method, rejected, details, blocks, plan.job.tasks, scratch_bytes,
-                     job.threads, shares_of(&plan.job, job.threads), job.kind >= HALF)
+                     job.threads, shares_of(&plan.job, job.threads), job.kind >= HALF_KIND)
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
@@ -370,7 +370,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.kind = kind
     job.is_minimum = is_minimum
     set_order(&job)
-    job.omits_nan = omits_nan and kind >= HALF
+    job.omits_nan = omits_nan and kind >= HALF_KIND
     job.threads = threads
     job.rows_per_plane = 0
     job.index_size = index_size

@@ -6,6 +6,11 @@ from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
 
+cdef enum:  # element types of pooling, in the order of KINDS in pool.pyx; those with NaN begin with HALF_KIND
+    INT1_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, ITEM2_KIND, ITEM4_KIND, ITEM8_KIND
+    HALF_KIND, BHALF_KIND, FLOAT4_KIND, FLOAT8_KIND
+
+
 cdef struct Job:
     # One call. A kernel reads some of the three arrays and writes the others.
     # The first part is filled for every operation. The others belong to the operations that they name.

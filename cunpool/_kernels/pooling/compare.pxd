@@ -4,7 +4,7 @@ from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int6
 
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
-from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.job cimport HALF_KIND, Job
 from cunpool._kernels.common.types cimport (
     bhalf, float4, float8, half, index, index8, item1, item2, item4, item8, void_inline, void_noinline, void_wide)
 from cunpool._kernels.pooling.floats cimport done, held, hopeful, LOOKS
@@ -337,7 +337,8 @@ cdef inline number lowest_by(Order order, number *of) noexcept nogil:
 
 cdef inline Order order_of_job(const Job *job) noexcept nogil:
     cdef Order order
-    order.flip, order.omits_nan, order.infinity = job.flip, job.omits_nan, 0x7C00 if job.kind == 8 else 0x7F80
+    order.flip, order.omits_nan = job.flip, job.omits_nan
+    order.infinity = 0x7C00 if job.kind == HALF_KIND else 0x7F80
     return order
 
 

@@ -2,7 +2,8 @@
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
-from cunpool._kernels.common.job cimport are_all_contiguous, has_interleaved_channels, Job
+from cunpool._kernels.common.job cimport (
+    are_all_contiguous, BHALF_KIND, HALF_KIND, has_interleaved_channels, INT8_KIND, Job)
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.pooling.compare cimport spans_far, TAPS, vector_of
@@ -38,10 +39,6 @@ cdef enum:
     COPIED_ROW = 64         # cells of the longest row that is copied for nothing but the gap behind it
     COPIED_MOST = 1 << 18   # bytes of the largest plane that is copied,
     COPIED_LOT = 1 << 16    # and of small ones that are copied together
-    HALF = 8                # the kinds of numbers in half precision, see KINDS
-    BHALF = 9
-    WIDE = 3                # and integers of eight bytes, which are rare: loops of their own would make a larger wheel
-    WIDE_UNSIGNED = 7
 
 
 cdef struct Copied:
@@ -171,7 +168,7 @@ cdef inline void turn_to_channels(Job *job, Py_ssize_t item_size) noexcept nogil
 
 
 cdef inline bint is_half(const Job *job) noexcept nogil:
-    return job.kind == HALF or job.kind == BHALF
+    return job.kind == HALF_KIND or job.kind == BHALF_KIND
 
 
 cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept nogil:
@@ -191,10 +188,10 @@ cdef inline const char *places_why_not(const Job *job) noexcept nogil:
 
 cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows of 3 x 3 to 7 x 7 in contiguous planes."""
-    cdef const char *why = rolling_why_not(job, job.order_kind, job.item_size)
+    cdef const char *why = rolling_why_not(job)
     if why == NULL:
         begin(job, 2, plan, ROLLED_TAKEN)
-        plan_rolling(job, job.kind, job.item_size, &plan.rolling)
+        plan_rolling(job, &plan.rolling)
         plan.job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
         plan.job.nontemporal = plan.rolling.is_streamed
     return why
@@ -207,7 +204,7 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
         why = twos_why_not(job, job.item_size)
     if why != NULL:
         return why
-    if job.kind == WIDE or job.kind == WIDE_UNSIGNED:
+    if job.order_kind == INT8_KIND:  # rare: loops of their own would make a larger wheel
         return "integers of 8 bytes"
     begin(job, 2, plan, TWOS_TAKEN)
     if foldable(job, job.item_size, job.index_size):

@@ -55,7 +55,7 @@ typedef struct {
     int item_bytes, lanes;
     int is_wide;                    /* lanes of 32 bits and more hold indices; narrower ones window codes */
     int magnitude, infinity;        /* of 16-bit floats, as bits: all but the sign; infinity */
-    int64_t flip;                   /* bits that are inverted while elements are compared: for minima */
+    int64_t flip;                   /* bits that are inverted while elements are compared: for minima and int8 */
     int omits_nan;
     int full_is_contiguous;         /* all planes follow each other: what lies behind one may be read */
     int pooled_is_contiguous;       /* the same of both results: what lies behind a row may be overwritten */

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport CACHE_LINE
 from cunpool._kernels.common.geometry cimport element_count, Geometry
-from cunpool._kernels.common.job cimport are_all_contiguous, Job
+from cunpool._kernels.common.job cimport are_all_contiguous, FLOAT4_KIND, HALF_KIND, ITEM1_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
 
@@ -37,11 +37,6 @@ cdef extern from "_kernels/pooling/rolling.h":
     void roll_half "cunpool_roll_half"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end,
                                        char *scratch) noexcept nogil
 
-cdef enum:  # kinds of elements, see KINDS
-    ITEM1_KIND = 4
-    HALF_KIND = 8
-    FLOAT4_KIND = 10
-
 cdef enum:
     # Pooled rows that a stripe goes down: fewer where rows are long, so that the block stays in L1. (speed)
     LONG_ROW_BYTES = 1 << 10
@@ -71,10 +66,11 @@ cdef inline Py_ssize_t windows_over_edge(const Geometry *g) noexcept nogil:
     return max(g.padding[2], g.pooled[2] - 1 - g.padding[2] + g.kernel[2] - g.full[2])
 
 
-cdef inline const char *rolling_why_not(const Job *job, int kind, Py_ssize_t item_size) noexcept nogil:
+cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
     """Why rolling stripes do not serve a call, or NULL where they do."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t stride = rolling_stride(g)
+    cdef Py_ssize_t stride = rolling_stride(g), item_size = job.item_size
+    cdef int kind = job.order_kind
     if not HAS_VECTORS:
         return "the compiler has no vector types"
     if kind != FLOAT4_KIND and kind != ITEM1_KIND and kind != HALF_KIND:
@@ -121,10 +117,10 @@ cdef inline bint is_vector_aligned(const cunpool_planes *planes, Py_ssize_t row_
             | <uintptr_t> row_bytes) % VECTOR_BYTES == 0
 
 
-cdef inline void plan_rolling(const Job *job, int kind, Py_ssize_t item_size, Rolling *plan) noexcept nogil:
+cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     """The plan of a call that rolling stripes serve."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row_bytes = g.full[2] * item_size
+    cdef Py_ssize_t item_size = job.item_size, row_bytes = g.full[2] * item_size
     set_planes(&job.full, &plan.full)
     set_planes(&job.pooled, &plan.pooled)
     set_planes(&job.indices, &plan.indices)
@@ -140,7 +136,7 @@ cdef inline void plan_rolling(const Job *job, int kind, Py_ssize_t item_size, Ro
     plan.is_wide = item_size >= 4
     plan.magnitude = 0x7FFF
     plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
-    plan.infinity = 0x7C00 if kind == HALF_KIND else 0x7F80
+    plan.infinity = 0x7C00 if job.kind == HALF_KIND else 0x7F80
     plan.full_is_contiguous = plan.pooled_is_contiguous = are_all_contiguous(job, item_size, job.index_size)
     plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)

@@ -33,10 +33,10 @@ enum {
     SEPARABLE_VECTOR_BYTES = 64,    /* runs are multiples of this */
     SEPARABLE_SPARE_BYTES = 128     /* behind the last lattice: a run and its codes may be read beyond it */
 };
-/* Codes of a pass over two runs: none; both still 0; those of the second still 0; any. */
 /* How elements are compared: as numbers alone; NaN beats everything; NaN is beaten by every number. The last two treat
    zeros of 16 bits as equal. */
 enum { SEPARABLE_NUMBERS, SEPARABLE_PROPAGATE, SEPARABLE_OMIT };
+/* Codes of a pass over two runs: none; both still 0; those of the second still 0; any. */
 enum { SEPARABLE_VALUES, SEPARABLE_FIRST, SEPARABLE_FRESH, SEPARABLE_CODES };
 
 /* No iteration of the next loop reads what another one writes. */

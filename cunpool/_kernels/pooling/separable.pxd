@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
-from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.job cimport (
+    FLOAT4_KIND, FLOAT8_KIND, HALF_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, Job)
 from cunpool._kernels.pooling.compare cimport spans_far
 
 cdef extern from "_kernels/pooling/separable.h":
@@ -235,16 +236,17 @@ cdef inline uint64_t lowest_bits(int kind) noexcept nogil:
 cdef inline uint64_t flip_bits(int kind) noexcept nogil:
     """The bits that reverse the order of the numbers when they are inverted: a float's sign, all bits of an integer."""
     cdef uint64_t *bits = [0x8000, 0x8000, 0x80000000, <uint64_t> 1 << 63]
-    return bits[kind - 8] if kind >= 8 else <uint64_t> -1
+    return bits[kind - HALF_KIND] if kind >= HALF_KIND else <uint64_t> -1
 
 
 cdef inline void set_order(Job *job) noexcept nogil:
     """How numbers are compared. So that loops exist once, unsigned integers become signed ones, or bytes the other way
     round; and both 16-bit floats are one kind."""
-    cdef int *order_kinds = [4, 1, 2, 3, 4, 1, 2, 3, 8, 8, 10, 11]
+    cdef int *order_kinds = [ITEM1_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, INT2_KIND, INT4_KIND, INT8_KIND,
+                             HALF_KIND, HALF_KIND, FLOAT4_KIND, FLOAT8_KIND]
     job.order_kind, job.flip = order_kinds[job.kind], 0
-    if job.kind == 0 or 5 <= job.kind <= 7:
-        job.flip = lowest_bits(job.kind % 4)
+    if job.kind < HALF_KIND and job.order_kind != job.kind:
+        job.flip = lowest_bits(job.kind % 4)  # the sign
     if job.is_minimum:
         job.flip ^= flip_bits(job.kind)
 
@@ -268,7 +270,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     plan.index_bytes, plan.code_size = job.index_size, job.code_size
     plan.is_single = elements == 1
     plan.flip, plan.omits_nan = job.flip, job.omits_nan
-    plan.lowest, plan.magnitude = lowest_bits(job.kind if job.kind >= 8 else job.order_kind), 0x7FFF
+    plan.lowest, plan.magnitude = lowest_bits(job.kind if job.kind >= HALF_KIND else job.order_kind), 0x7FFF
     plan.infinity = <int> plan.lowest & 0x7FFF  # of 16-bit floats
     plan.nan = nan_bits(job.kind)
     plan.lowest = (plan.lowest ^ job.flip) & <uint64_t> -1 >> 64 - 8 * job.item_size
