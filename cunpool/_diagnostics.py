@@ -88,8 +88,9 @@ def _warn_of_codes(indices: Array, n: int, sizes: Sizes) -> bool:
 def strayed(given: Array, indices: Array, n: int, sizes: Sizes, is_size_free: bool) -> None:
     """Warn if indices outside their windows would be inside as codes, in another size, or in another format.
 
-    `given` are the caller's indices, and `indices` those that the kernel received. `is_size_free` tells
-    whether other output sizes are tried: it has the default one, and both ends of an axis have the same padding.
+    `given` are the caller's indices, and `indices` are the same as the kernel received them. `is_size_free` tells
+    whether other output sizes are tried. They are not if the caller chose the size, or pads the two ends of an axis
+    differently.
     """
     if _warn.SILENT.get():
         return
@@ -161,7 +162,7 @@ def counted_as(indices: Array, n: int, sizes: Sizes, count: int) -> _formats.For
 def _counted_as(
     indices: Array, n: int, sizes: Sizes, count: int, lead: Shape, corner: Shape
 ) -> Iterator[_formats.Format]:
-    """Yield each such format, for a block that begins at `corner` of indices whose N and C are `lead`."""
+    """Yield each such format for a block, which begins at `corner` of indices whose N and C are `lead`."""
     full, _, kernel, stride, padding, dilation = _axes(n, sizes)
     windows = list(zip(kernel, stride, padding, dilation, strict=True))
     values, within_block = _sample(indices, n, count, whole=True)

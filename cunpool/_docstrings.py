@@ -18,8 +18,8 @@ stride : int or sequence of int, optional
     Step from one window to the next, in elements; the default is `kernel_size`.
 padding : int, sequence of int, sequence of pairs of int, "same" or "same_lower"
     Elements of padding at both ends of each axis. Or a pair (before, after) for each axis, nested for a single axis
-    too: ``((1, 2),)``. Or ``"same"``, which gives ``ceil(size / stride)`` windows, with half of what they lack before
-    the axis, rounded down, and the rest behind; ``"same_lower"`` is the other way round.""",
+    too: ``((1, 2),)``. Or ``"same"``, which gives ``ceil(size / stride)`` windows. Half of the padding that they need,
+    rounded down, comes before the axis, and the rest behind it; ``"same_lower"`` is the other way round.""",
     "index_format": """\
 index_format : {"plane", "window"}
     The meaning of `indices`. "plane": positions in a plane of the larger array, which is pooling's input and
@@ -31,9 +31,8 @@ index_dtype : dtype, optional
     dtype of window codes cannot be chosen.""",
     "nan_policy": """\
 nan_policy : {"propagate", "omit"}
-    How NaN compares. "propagate": NaN is the result of each window that has one. "omit": the result is that of the
-    window's numbers, and NaN only where a window has no number; NaN then gives its first index. Without NaN in the
-    input, as with integers, both give the same.""",
+    How NaN compares. "propagate": NaN is the result of each window that has one. "omit": NaN is left out. A window of
+    NaN alone then gives NaN and its first index. Without NaN in the input, as with integers, both give the same.""",
     "dilation": """\
 dilation : int or sequence of int
     Step from one element of a window to the next. The default size and the meaning of window codes depend on it.""",

@@ -256,7 +256,7 @@ def unpooling(
 def _explicit(
     shape: Shape, legal: Sequence[range], rule: str, is_dilation_told: bool, output_size: Shape, name: str
 ) -> Shape:
-    """The caller's output size, each axis of which has to be `legal`, by that `rule`."""
+    """The caller's output size. Each axis has to be in its range of `legal`; errors state the `rule`."""
     n = len(legal)
     if len(output_size) not in (n, n + 2, len(shape)):
         whole = f"{len(shape)}, with {'C' if len(shape) == n + 1 else 'N and C'} in front"

@@ -49,13 +49,13 @@ def are_integers(value: object) -> TypeGuard[Shape]:
 
 
 def is_iterable(value: object) -> bool:
-    """Whether `value` has entries in an order of their own. An array without axes says so, and has none."""
+    """Whether `value` has entries in an order of their own. An array without axes is iterable by type, but has none."""
     refused = isinstance(value, (str, bytes, bytearray, memoryview, Set, Mapping))
     return isinstance(value, Iterable) and not refused and getattr(value, "ndim", 1) != 0
 
 
 def all_of(values: Any, name: str, rule: str, given: object = None) -> Shape:
-    """The entries of `values` as ints; messages show what was `given`, by default `values`."""
+    """The entries of `values` as ints; messages show `given`, by default `values`."""
     given = values if given is None else given
     return tuple([value if type(value) is int else index_of(value, name, rule, given) for value in values])
 
@@ -71,7 +71,7 @@ def index_of(value: object, name: str, rule: str, given: object) -> int:
 
 
 def per_axis(n: int, name: str, value: int | Shape, least: int, given: object = None) -> Shape:
-    """One integer of at least `least` for each of the `n` axes; messages show what was `given`, by default `value`."""
+    """One integer of at least `least` for each of the `n` axes; messages show `given`, by default `value`."""
     sizes = value if isinstance(value, tuple) else (value,) * n
     given = value if given is None else given
     if len(sizes) != n:

@@ -1,7 +1,7 @@
 """Padding: how many elements are added before each axis, and how many behind it. The standard library alone.
 
-A padding is kept as it was given, for the caches: an integer, a tuple of integers, a tuple of pairs, or a name. It
-becomes two tuples of integers where the sizes of the array are known, on which "same" depends.
+A padding is kept as it was given, so that caches can hold it: an integer, a tuple of integers, a tuple of pairs, or a
+name. It becomes two tuples of integers once the sizes of the array are known, because "same" depends on them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def checked(n: int, padding: Fixed) -> Shape | Pairs | Name:
 
 
 def ends(n: int, padding: Fixed, full: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> tuple[Shape, Shape]:
-    """The padding before each axis of a plane of the size `full`, and that behind."""
+    """The padding before each axis of a plane of the size `full`, and the padding behind it."""
     padding = checked(n, padding)
     reach = tuple(d * (k - 1) for k, d in zip(kernel, dilation, strict=True))
     if isinstance(padding, str):

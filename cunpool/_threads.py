@@ -22,7 +22,7 @@ SLEEPING_GRAINS = 16
 AWAKE_SECONDS = 40e-6  # after a region, the team waits awake for about this long
 CALLS_IN_A_ROW = 4  # this many calls, less than AWAKE_SECONDS apart, are worth waking the team for
 
-# Where others hold the processors, a parallel region can take longer than one thread would have taken. Calls then use
+# If others hold the processors, a parallel region can take longer than one thread would have taken. Calls then use
 # one thread for REPAID times the time lost. If the next region loses too, that factor doubles, at most MAX_DOUBLINGS
 # times, until all has gone well for GOOD_SECONDS. So busy processors cost about 1 % in the end, and a single delay
 # costs little.
@@ -81,8 +81,8 @@ def set_num_threads(n: int | None) -> None:
     Parameters
     ----------
     n : int or None
-        At least 1. Calls use at most 256 threads, and at most twice as many as there are processors (or 8, if that is
-        more). With None each call takes at most what OpenMP (``OMP_NUM_THREADS``, threadpoolctl), processor affinity
+        At least 1. Calls use at most 256 threads, and at most twice the number of processors (or 8, if that is more).
+        With None each call takes at most what OpenMP (``OMP_NUM_THREADS``, threadpoolctl), processor affinity
         (taskset) and the container's CPU limit (control groups, rounded up) allow at that time.
 
     Raises
@@ -204,7 +204,7 @@ def _because(cause: str, threads: int) -> int:
 
 
 def cause_of(function: Callable[[], object]) -> str:
-    """Run `function`, which makes one call of the package, and say what its number of threads comes from."""
+    """Run `function`, which makes one call of the package, and return the cause of its number of threads."""
     _own.cause = LITTLE
     function()
     return str(_own.cause)

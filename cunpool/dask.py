@@ -6,7 +6,7 @@ Arrays may be chunked along any axes. Only the elements that a window needs from
 windows side by side in one chunk   nothing moves: each chunk is pooled, or unpooled, on its own
 overlapping windows                 ``kernel_size - stride`` elements along each axis, cut out of the next chunks. In
                                     unpooling, the windows of earlier chunks that reach into a chunk
-a chunk that ends inside a window   the rest of the window, which belongs to the chunk in which it begins
+a chunk that ends inside a window   the rest of the window, for the chunk where the window begins
 indices from elsewhere              whole planes, which the caller rechunks to one chunk each; see `max_unpool2d`
 =================================== ===================================================================================
 
@@ -402,9 +402,9 @@ def max_unpool2d(
         The pooled values, of shape (N, C, H, W) or (C, H, W), as for `cunpool.max_unpool2d`, in any chunks.
     indices : dask.array.Array of integers
         The index of each value in its whole plane of the output, in raster order, or its window code (see
-        `index_format`). The shape is that of `input`, and chunks are changed to those of `input`. If a plane has
-        several chunks, each index must lie between the first and the last element of its window, as pooling's indices
-        do. If each plane is one chunk, it may lie anywhere in the plane.
+        `index_format`). They have the shape of `input`, and receive its chunks. If a plane has several chunks, each
+        index must lie between the first and the last element of its window, as pooling's indices do. If each plane is
+        one chunk, it may lie anywhere in the plane.
     {window}
     output_size : sequence of int, optional
         The spatial sizes of the result, or its whole shape, as for `cunpool.max_unpool2d`.
@@ -423,7 +423,7 @@ def max_unpool2d(
     Raises
     ------
     IndexError
-        When the result is computed, if an index is negative or past the end of its plane, or a window code names no
+        When the result is computed: if an index is negative or past the end of its plane, or a window code names no
         element of the plane. In planes of several chunks, also if an index lies outside its window. The message names
         the first one of its block, by its position in the whole array.
     TypeError
@@ -798,7 +798,7 @@ def take_at2d(
         The source array, of shape (N, C, H, W) or (C, H, W), as for `cunpool.take_at2d`, in any chunks.
     indices : dask.array.Array of integers
         The index of each element to take in its whole plane of `input`, in raster order, or its window code (see
-        `index_format`). N and C must be those of `input`; the spatial sizes are free.
+        `index_format`). N and C must be the same as in `input`; the spatial sizes are free.
     kernel_size : int or sequence of int, optional
         Size of the windows that the indices come from. Window codes need it. It is also needed if planes of both
         `input` and `indices` have several chunks. Each index must then lie between the first and the last element of
@@ -823,9 +823,9 @@ def take_at2d(
     Raises
     ------
     IndexError
-        When the result is computed, if an index is outside its plane, or outside its window where it must lie inside,
-        or a window code names no element of the plane. The message names the first one of its block, by its position in
-        the whole array.
+        When the result is computed: if an index is outside its plane, or outside its window where it must lie inside.
+        Also if a window code names no element of the plane. The message names the first one of its block, by its
+        position in the whole array.
     TypeError
         If the dtype of `input` or `indices` is of the wrong kind, or `kernel_size` is missing for window codes.
     ValueError

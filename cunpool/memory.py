@@ -96,11 +96,10 @@ def set_cache_limit(nbytes: int) -> None:
     Parameters
     ----------
     nbytes : int
-        Bytes, for the whole process. Kept memory beyond that is freed at once, and 0 turns recycling off. The default
-        is the smallest of 256 MiB and a sixteenth of the memory of the machine, of the container (control groups) and
-        of the process's addresses (``ulimit -v``) when cunpool is imported. The environment variable
-        ``CUNPOOL_CACHE_LIMIT`` sets another default: a number of bytes, or of units of 1024, 1024**2 or 1024**3 bytes
-        with K, M or G behind it.
+        Bytes in the whole process. Kept memory beyond that is freed at once, and 0 turns recycling off. The default is
+        256 MiB, but at most a sixteenth of the memory that the machine, the container (control groups) and ``ulimit
+        -v`` allow when cunpool is imported. The environment variable ``CUNPOOL_CACHE_LIMIT`` sets another default: a
+        number of bytes, or of units of 1024, 1024**2 or 1024**3 bytes with K, M or G behind it.
 
     Raises
     ------
@@ -156,9 +155,9 @@ def cache_info() -> CacheInfo:
     Returns
     -------
     CacheInfo
-        A named tuple. `kept` is the number of bytes that are kept now, and `limit` the most that may be. `hits` counts
-        the blocks that reused kept memory since the import of cunpool, and `misses` those that needed new memory. A
-        block is a result of 64 KiB or more, or a call's scratch memory. Memory in use is not counted as kept.
+        A named tuple. `kept` is the number of bytes that are kept now, and `limit` the most that may be. Since the
+        import of cunpool, `hits` blocks reused kept memory, and `misses` blocks needed new memory. A block is a result
+        of 64 KiB or more, or a call's scratch memory. Memory in use is not counted as kept.
 
     Examples
     --------

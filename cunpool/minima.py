@@ -142,8 +142,8 @@ def min_pool2d(
     values : numpy.ndarray
         The minima, with the dtype and the memory layout of `input`, or the array given in `out`.
     indices : numpy.ndarray of int64, int32, uint8 or uint16
-        Only with `return_indices`: the index of each minimum, as `max_pool2d` returns that of a maximum. Equal minima
-        give the first index. NaN is less than every number here, and several NaN give the last index, unless
+        Only with `return_indices`: the index of each minimum, in the format of `max_pool2d`. Equal minima give the
+        first index. NaN is less than every number here, and several NaN give the last index, unless
         `nan_policy` is "omit". The pair is a named tuple with the fields `values` and `indices`.
 
     Raises

@@ -137,7 +137,7 @@ def take_at2d(
         8 or 16 bytes, and are neither objects nor strings.
     indices : array_like of integers
         The index of each element to take in its plane of `input`, in raster order, or its window code (see
-        `index_format`). N and C must be those of `input`; the spatial sizes are free. Duplicates are allowed.
+        `index_format`). N and C must be the same as in `input`; the spatial sizes are free. Duplicates are allowed.
     kernel_size : int or sequence of int, optional
         Size of the windows that the indices come from. Window codes need it. For plane indices, this and the next three
         arguments are checked, but not used.

@@ -220,10 +220,10 @@ def max_unpool2d(
         4, 8 or 16 bytes, and are neither objects nor strings.
     indices : array_like of integers
         The index of each value in its plane of the output, in raster order, or its window code (see `index_format`).
-        The shape is that of `input`. Of duplicates, the last in raster order wins.
+        They have the shape of `input`. If an index occurs twice, the last value in raster order wins.
     {window}
     output_size : sequence of int, optional
-        The spatial sizes of the result, or its whole shape, of which N and C are ignored. Always pass the shape of the
+        The spatial sizes of the result, or its whole shape, whose N and C are ignored. Always pass the shape of the
         pooling's input, ``x.shape``, because inputs of different sizes can pool to the same size. On each axis, the
         size must lie strictly within one `stride` of the default,
         ``(size - 1) * stride - before - after + dilation * (kernel_size - 1) + 1``, with the padding before and after.
@@ -259,9 +259,8 @@ def max_unpool2d(
     Warns
     -----
     UserWarning
-        If indices were found outside their windows in the default size, but would lie inside them in another legal
-        `output_size`, as window codes, or in another format of `convert_indices`. Also if their dtype is too small for
-        the last window.
+        If some indices lie outside their windows, but all would lie inside them in another legal `output_size`, as
+        window codes, or in another format of `convert_indices`. Also if their dtype is too small for the last window.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""Random calls of `cunpool.dask` over random chunks, held against NumPy's functions on the whole array.
+"""Random calls of `cunpool.dask` over random chunks, compared with NumPy's functions on the whole array.
 
     python tests/fuzz_dask.py --cases 1000 --seed 7       # the first difference ends it
     python tests/fuzz_dask.py --seed 7 --case 1234        # that one again

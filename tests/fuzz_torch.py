@@ -1,4 +1,4 @@
-"""Random calls of `cunpool.torch`, held against PyTorch: sizes on both sides of every size that picks a way there.
+"""Random calls of `cunpool.torch`, compared with PyTorch: sizes on both sides of every size that picks a method there.
 
     python tests/fuzz_torch.py --cases 300 --seed 7       # so many cases; the first difference ends it
     python tests/fuzz_torch.py --seed 7 --case 123        # that one again

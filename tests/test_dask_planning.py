@@ -1,4 +1,4 @@
-"""The plan for a volume larger than any machine here, held against graphs that are small."""
+"""The plan for a volume larger than any machine here, compared with small graphs."""
 
 from __future__ import annotations
 

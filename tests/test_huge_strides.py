@@ -39,7 +39,7 @@ CASES = [
     # Rows of more than 2**31 elements, and channels that are neighbours.
     ("u1", (1, 2, 2**31 + 5), (0, 1, 0), (2, (1, 2**30)), SEPARATED, SEPARATED),
     ("i2", (40, 2, 2**31 + 9), (1, 80, 0), ((2, 3), (1, 2**30)), SEPARATED, ACROSS | STREAMED),
-    # Contiguous rows: windows of two, and such as are dealt out.
+    # Contiguous rows: windows of two, and windows that are deinterleaved.
     ("f4", (1, 2, 2**16, 2**15 + 1), (0, 2**15, 0, 1), ((2, 1, 2), (2, 2**16, 2)), SEPARATED, TWOS | STREAMED),
     ("f4", (1, 513, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (1, 512, 100), 0, (512, 1, 1)), SEPARATED, SEPARATED),
     # Cells so far apart that no block has room for what lies between, in one channel and in neighbours.
@@ -48,7 +48,7 @@ CASES = [
     ("u1", (3, 2**33), (1, 0), (2, 2**33, 1, 2**33), SEPARATED, SEPARATED),
     ("e", (20, 16383, 4096, 128), (1, 20, 20, 20), ((2, 2, 3), (1, 3000, 50), 1, (16382, 2047, 63)),
      LARGE | ACROSS | STREAMED, LARGE | ACROSS | STREAMED),
-    # Windows of neighbours, as far from where their plane begins: of two, dealt out, and across channels.
+    # Windows of neighbours, as far from where their plane begins: of two, deinterleaved, and across channels.
     ("f4", (1, 2**26 + 3, 64), (0, 0, 1), (2, (2**25 + 1, 2)), TWOS | STREAMED, TWOS | STREAMED),
     ("f4", (1, 1025, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (512, 512, 100)), SEPARATED, SEPARATED),
     ("f4", (20, 2**26 + 3, 64), (1, 0, 20), (3, (2**25 + 1, 20)), ACROSS | STREAMED, ACROSS | STREAMED),

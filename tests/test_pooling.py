@@ -320,7 +320,7 @@ def test_several_layers_of_windows_over_one_of_cells(rng):
         ("f4", (9, 9, 60), ((3, 3, 1), (1, 2, 2), (1, 1, 0))),
     ],
 )
-def test_rows_over_an_edge_where_whole_rows_are_dealt_out_together(rng, dtype, full, arguments):
+def test_rows_over_an_edge_that_are_deinterleaved_together(rng, dtype, full, arguments):
     # Rows inside the plane are as far apart in the buffers as in memory; those over its edge have no room for that.
     agree(random_numbers(rng, np.dtype(dtype), (2, *full)), len(full), arguments)
 

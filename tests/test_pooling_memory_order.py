@@ -1,4 +1,4 @@
-"""Pooling with indices of rows along any axis, or of interleaved channels: dealt out like rows in C order."""
+"""Pooling with indices in any memory order: other orders and interleaved channels give the results of C order."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import cunpool as cu
 
 
 def in_order(x, *order):
-    """The same cells, with the axes in this order in memory, slowest first."""
+    """The same elements, with the axes in this order in memory, slowest first."""
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
 def every_result(x, *arguments, threads=None):
-    """Values with places of both widths, and with codes, and values alone."""
+    """Values with indices of both widths, and with codes, and values alone."""
     pool = POOL[x.ndim - 2]
     results = [*pool(x, *arguments, return_indices=True, num_threads=threads)]
     results += pool(x, *arguments, return_indices=True, index_dtype=np.int32, num_threads=threads)
@@ -26,8 +26,8 @@ def every_result(x, *arguments, threads=None):
     return [bits(result) for result in (*results, pool(x, *arguments, num_threads=threads))]
 
 
-# Windows side by side and overlapping, over edges, dilated, and apart; rows longer than a block, and so short that they
-# are dealt out whole, or joined.
+# Windows side by side and overlapping, over edges, dilated, and apart; rows longer than a block, and so short that
+# several are handled together.
 CALLS = [
     ((2, 3, 24, 26), (2,)),
     ((2, 3, 25, 27), (2, 2, 1)),

@@ -50,14 +50,14 @@ cdef enum:
     STAGGERS = 7            # multiples of STAGGER_BYTES that are used in turn
     MAX_BLOCKS = 256        # blocks that are kept: twice the arrays of a network of 64 layers (speed)
 
-# From so many bytes on, results lie in recycled memory (speed: benchmarks/default_calls.py). Below, the C library
-# recycles well enough: glibc gives memory back to the system where 128 KiB and more are free at the end of the heap.
+# From this many bytes on, results lie in recycled memory (speed: benchmarks/default_calls.py). Below, the C library
+# recycles well enough: glibc gives memory back to the system if 128 KiB or more are free at the end of the heap.
 RECYCLED = 1 << 16
 
 cdef struct KeptBlock:      # in front of the array's memory
     void *start             # from the C library
     size_t capacity         # bytes for an array
-    KeptBlock *next         # the next of those that are freed together
+    KeptBlock *next         # the next one in a list that is freed together
 
 cdef cython.pymutex lock    # guards all that follows; no function that holds it calls another that takes it
 cdef KeptBlock *kept[MAX_BLOCKS]    # the oldest first
@@ -125,7 +125,7 @@ cdef void shrink(size_t size) noexcept:
 
 
 cdef KeptBlock *find_kept(size_t size) noexcept:
-    """The smallest kept block for `size` bytes that is at most a quarter larger, or NULL. Of equal ones it is the
+    """The smallest kept block for `size` bytes that is at most a quarter larger, or NULL. Equal sizes give the
     latest, which may still be in a cache."""
     global hits, misses
     cdef int best = -1, i
@@ -205,7 +205,7 @@ cdef void recycle(void *_, void *data, size_t size) noexcept:
     cdef KeptBlock *old
     cdef bint wanted
     if data == NULL:
-        return  # unreached: NumPy gives back what it got
+        return  # unreached: NumPy frees no null pointer
     block = block_of(data)
     block.next = NULL
     if unpadded:

@@ -1,7 +1,7 @@
-"""Pooling: the maximum of each window and its place. Valid input is assumed.
+"""Pooling: the maximum of each window and its index. Valid input is assumed.
 
 `METHODS` is the table of methods, in the order in which they are tried, with their conditions in `pooling/plan.pxd`.
-`plan_call` says which planes are copied to C order before.
+Before that, `plan_call` decides whether planes are copied to C order.
 """
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 cimport numpy as cnp
@@ -69,7 +69,7 @@ cdef void pool_window2(const Job *job, Py_ssize_t task, Found *found, number *fu
 cdef void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
     """One task: some pooled rows of all planes, element by element."""
     cdef const Geometry *g = &job.g
-    # Windows that share no element of a row are looked at one by one, or the walk would count what lies between.
+    # Windows that share no element of a row are handled one by one: the elements between them belong to no window.
     cdef Py_ssize_t width = LINE if branch_counted("windows that share cells of a row",
                                                    g.stride[2] < g.full[2]) else 1
     cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
@@ -136,14 +136,14 @@ cdef Kernel[12] ADAPTIVE = [
     <Kernel> pool_adaptive[float4], <Kernel> pool_adaptive[float8]]
 
 
-# What `explain` tells of a plan beside its method.
+# Details of a plan that `explain` prints beside the method.
 cdef dict WAYS = {
     JOINED_TAKEN: "planes are stacked: their rows follow each other as those of one plane",
     TURNED_TAKEN: "another axis is taken for the width, along which memory runs",
     STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
 }
 
-# The ways that a call can take, for the tests: what `pool` returns is a sum of these.
+# The ways that a call can take. `pool` returns a sum of these, for the tests.
 JOINED = JOINED_TAKEN
 ACROSS = ACROSS_TAKEN
 STREAMED = STREAMED_TAKEN
@@ -162,7 +162,7 @@ cdef Py_ssize_t places_bytes(const Plan *plan) noexcept nogil:
 
 
 cdef void plan_places(Plan *plan, char **rest) noexcept nogil:
-    """How codes become indices, if the method asks for that, with a table from what is left of scratch memory."""
+    """Plan how codes become indices, if the method leaves that to the end. A table takes scratch memory at `rest`."""
     cdef Py_ssize_t size = places_bytes(plan)
     if plan.ways & SEPARATED_TAKEN and not plan.ways & FILTERED_TAKEN:
         plan_indices(&plan.job, &plan.separable, <int64_t *> next_part(rest, size) if size else NULL)
@@ -231,7 +231,7 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
 
 
 cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Whether the cells of a plane, or of all channels where these are neighbours, fill the memory that they lie in."""
+    """Whether the elements of a plane, or of all channels if these are neighbours, fill their memory without gaps."""
     cdef bint neighbours = job.channels > 1 and job.full.channel_bytes == item_size
     cdef Py_ssize_t *count = [job.channels if neighbours else 1, job.g.full[0], job.g.full[1], job.g.full[2]]
     cdef Py_ssize_t *step = [job.full.channel_bytes, job.full.axis_bytes[0], job.full.axis_bytes[1],
@@ -283,7 +283,7 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
 
 
 cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
-    """The plan of a call whose small planes are copied first, for they are not contiguous; and why they are not."""
+    """Plan a call that copies small planes first, because they are not contiguous. Returns why it does not, or NULL."""
     cdef Plan last
     cdef Py_ssize_t some, planes = job.batch * job.channels
     cdef const char *why = copied_why_not(job, &some)
@@ -377,7 +377,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     width = job.g.full[2]
     job.raster_axes = [0, 1, 2]
     job.raster_steps = [job.g.full[1] * width, width, 1]
-    # Unsigned, for a dilation by which all cells but one miss the array may be large enough to wrap.
+    # Unsigned: if all elements of a window but one miss the array, the dilation may be so large that products wrap.
     for axis in range(3):
         job.index_steps[axis] = <Py_ssize_t> (<size_t> job.g.dilation[axis] * <size_t> job.raster_steps[axis])
     if codes:
@@ -389,7 +389,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
                                      * (item_size + index_size) >= NONTEMPORAL_MIN_BYTES)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
     plan_call(&job, &plan)
-    # One block for the table of places and all threads' shares: nobody has to wait for a lock in between, or to fail.
+    # One block for the table of indices and all threads' shares: no task has to wait for a lock, or to fail.
     size = places_bytes(&plan)
     size = (part_bytes(size) if size else 0) + shares_of(&plan.job, threads) * plan.job.scratch_bytes
     if explaining():
@@ -413,14 +413,14 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
 
 
 def named(type pair not None, values, indices):
-    """A `pair` of these, which is a named tuple: in a third of the time that Python takes to make one."""
+    """A `pair` of these, which is a named tuple. Made 3 times faster than in Python (speed: "smallest calls")."""
     return cunpool_pair(pair, values, indices)
 
 
 def conditions():
-    """How often each condition of a way did not hold, and did: counted by a checked build alone."""
+    """How often each condition was false, and true. Only a checked build counts."""
     return conditions_met()
 
 
-# The kinds of numbers: their names are what `pool` takes, and their order is that of the tables.
+# The kinds of numbers, by the names that `pool` takes, in the order of the tables.
 KINDS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "bf2", "f4", "f8")

@@ -110,8 +110,8 @@ def openmp_threads():
 def available(int most):
     """The threads of a parallel region opened now that would have a processor each, up to `most`.
 
-    The processors are those that the calling thread may run on. Where OpenMP binds threads (OMP_PROC_BIND, OMP_PLACES,
-    GOMP_CPU_AFFINITY), they are all of OpenMP's, because the calling thread has one place of several."""
+    Only processors that the calling thread may run on count. If OpenMP binds threads (OMP_PROC_BIND, OMP_PLACES,
+    GOMP_CPU_AFFINITY), all of OpenMP's count, because the calling thread has one place of several."""
     return min(most, omp_get_max_threads(), omp_get_num_procs() if CUNPOOL_IS_BOUND else cunpool_allowed())
 
 

@@ -208,7 +208,7 @@ SCATTER_LOOPS = [
 
 cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
     """Plan how many first bytes of the result are cached, and the distance of prefetches. The bytes behind them are
-    written by non-temporal stores: those that exceed L3, and as many that would displace others."""
+    written by non-temporal stores: all that exceed L3, and the same number again, which would displace others."""
     # CACHED_RESULT_BYTES are not for one thread, which would wait for them, nor for indices, which fill the caches.
     job.cached_bytes = max(2 * UNPOOL_NONTEMPORAL_MIN_BYTES - results - inputs,
                            CACHED_RESULT_BYTES if job.code_size and threads > 1 else 0)
@@ -218,7 +218,7 @@ cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int thre
 
 
 cdef struct Plan:
-    # The method of a call, and what it needs.
+    # The method of a call, with its own plan.
     Job job                 # the call as the method receives it
     const Method *method
     int ways
@@ -329,7 +329,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
 
 
 cdef Found run_scatter(Job *job) noexcept nogil:
-    """Scatter. Planes that share cache lines, as those of interleaved channels, are zeroed together before (speed)."""
+    """Scatter. Planes that share cache lines, such as interleaved channels, are zeroed together before (speed)."""
     job.zeroed = (not job.in_place and job.raster_stride_bytes != job.interleaved_planes * job.item_size
                   and not is_gapless(job, job.interleaved_planes * job.item_size, 1, 1)
                   and branch_counted("planes that share their cache lines",
@@ -341,7 +341,7 @@ cdef Found run_scatter(Job *job) noexcept nogil:
 
 
 cdef Found unpool_job(Job *job, int ways) noexcept nogil:
-    """Run the method. Where fill, or a split plane, meets an index outside its window, scatter the call."""
+    """Run the method. If fill, or a split plane, meets an index outside its window, scatter the whole call."""
     cdef Found found
     if ways & FILLED_TAKEN:
         found = run_tasks(<Kernel> fill_task, job, job.threads)

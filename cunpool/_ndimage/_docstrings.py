@@ -94,7 +94,7 @@ LISTS = {
 
 
 def shares(function: Documented) -> Documented:
-    """Replace ``{names}`` in the docstring with the shared paragraphs, also with those of pooling."""
+    """Replace ``{names}`` in the docstring with the shared paragraphs, here and of pooling."""
     text = inspect.cleandoc(function.__doc__ or "")  # python -OO strips it
     for name, names in LISTS.items():
         text = text.replace(f"{{{name}}}", "\n".join(PARTS.get(one, f"{{{one}}}") for one in names.split()))

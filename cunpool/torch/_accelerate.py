@@ -37,11 +37,11 @@ def accelerate(
     index_format : {"plane", "window"}
         With ``"window"``, indices take one byte each instead of eight, or two in windows of more than 256 elements.
         Such indices are no tensors: they can only go from the network's pooling modules straight to its unpooling
-        modules. Any other use is an error. The unpooling must have the windows and the size of the pooling. Pass
-        ``output_size``, the shape of the pooling's input, where sizes are not multiples of the stride.
+        modules. Any other use is an error. The unpooling must have the windows and the size of the pooling. If sizes
+        are no multiples of the stride, pass ``output_size``, the shape of the pooling's input.
     functional : bool
-        Whether cunpool also serves the calls of ``torch.nn.functional`` inside the ``forward`` of `model`. The same
-        functions as in `patched` are served, for the thread that calls the network, until the call returns.
+        Whether cunpool also serves the calls of ``torch.nn.functional`` inside the ``forward`` of `model`. It serves
+        the functions of `patched` until the call of the network returns, in the thread that calls it.
     verbose : bool
         Whether to print which modules were replaced, and why others were not.
 

@@ -7,7 +7,7 @@
 
 #include "_kernels/common/types.h"
 
-/* Where a part of `size` bytes begins in a block that has `*bytes` so far: at a multiple of a cache line. */
+/* Add a part of `size` bytes to a block of `*bytes`. Returns where it begins: each part takes whole cache lines. */
 static inline ptrdiff_t cunpool_part(ptrdiff_t *bytes, ptrdiff_t size) {
     ptrdiff_t begin = *bytes;
     *bytes += (size + 63) / 64 * 64;

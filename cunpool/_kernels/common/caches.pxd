@@ -1,4 +1,4 @@
-# Copies, prefetches and non-temporal stores: what is done for the processor's caches and changes no result.
+# Copies, prefetches and non-temporal stores. They serve the processor's caches, and change no result.
 from libc.stdint cimport uintptr_t
 
 cdef extern from "_kernels/common/caches.h":
@@ -12,7 +12,7 @@ cdef extern from "_kernels/common/caches.h":
 cdef enum:
     CACHE_LINE = 64
     # Thresholds for speed. None changes a result.
-    PREFETCH_BYTES = 1 << 12                # distance of prefetches in arrays that are larger than L3
+    PREFETCH_BYTES = 1 << 12                # distance of prefetches, in arrays larger than L3
     PREFETCH_WINDOWS = 64                   # windows between two prefetches along a row
     PREFETCH_SHORT_ROWS_BYTES = 1 << 11     # shorter rows are prefetched several at a time, up to this size
     PREFETCH_MAX_ROW_BYTES = 1 << 18        # longer rows are not prefetched a row ahead: L2 would not keep them

@@ -4,7 +4,7 @@ from cunpool._kernels.common.geometry cimport absolute
 from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8, void_cold, void_noinline
 
 cdef enum:
-    STRIP_ELEMENTS = 16     # the cache lines of so many elements of either array stay in L1 (speed)
+    STRIP_ELEMENTS = 16     # elements of a strip: their cache lines, of both arrays, stay in L1 (speed)
 
 
 cdef inline int densest_axis(const Py_ssize_t *bytes, const Py_ssize_t *count) noexcept nogil:

@@ -36,7 +36,7 @@ cdef inline bint is_last_alone_over_end(const Geometry *g, int axis) noexcept no
 
 
 cdef inline Py_ssize_t absolute(Py_ssize_t step) noexcept nogil:
-    """Of a step, which is negative in reversed arrays."""
+    """The absolute value of a step, which is negative in reversed arrays."""
     return step if step > 0 else -step
 
 
@@ -49,5 +49,5 @@ cdef inline Py_ssize_t element_count(const Py_ssize_t *shape) noexcept nogil:
 
 
 cdef inline Py_ssize_t span_of(const Geometry *g, int axis, Py_ssize_t windows) noexcept nogil:
-    """Elements from the first to the last one of so many neighbouring windows along an axis."""
+    """Elements from the first to the last one of `windows` neighbouring windows along an axis."""
     return (windows - 1) * g.stride[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1

@@ -27,7 +27,7 @@ cdef struct Job:
     int index_size                  # bytes of an index or code
     int code_size                   # bytes of a window code, 0 where indices are flat in their plane
     bint nontemporal                # results are larger than L3 and are written by non-temporal stores
-    const void *plan                # what the chosen method adds, in a structure of its own
+    const void *plan                # the chosen method's own structure
     char *scratch                   # memory for tasks to work in; share number i starts at i * scratch_bytes
     Py_ssize_t scratch_bytes
 
@@ -36,7 +36,7 @@ cdef struct Job:
     uint64_t flip                   # XORed with an element's bits: minima become maxima, unsigned integers signed ones
     bint is_minimum
     bint omits_nan                  # NaN is less than every number, not greater
-    Py_ssize_t index_steps[3]       # per axis, what an index grows by from one element of a window to the next
+    Py_ssize_t index_steps[3]       # per axis, added to an index from one element of a window to the next
     Py_ssize_t raster_steps[3]      # per axis, elements in raster order from one element of the plane to the next
     int raster_axes[3]              # which axis of the caller's array each axis is; others than 0, 1, 2 where turned
     Py_ssize_t rows_per_plane       # where all planes are stacked to a tall one, the rows of each; else 0
@@ -48,8 +48,8 @@ cdef struct Job:
     Py_ssize_t raster_stride_bytes  # `raster_stride` of the full array
     double inv_width                # 1 divided by the row's elements; 0 where a plane has too many for exact quotients
     double inv_height               # 1 divided by a layer's rows
-    Py_ssize_t cached_bytes         # the first bytes of a result that are written through the caches all the same
-    const char *background          # what lies under the stored elements, of the same strides as `full`; NULL for zeros
+    Py_ssize_t cached_bytes         # the first bytes of a non-temporal result that are cached all the same
+    const char *background          # stored where no index points, with the strides of `full`; NULL for zeros
     bint is_background_one          # `background` is one element, and lies everywhere
     bint in_place                   # `full` has its background before the call begins
     bint zeroed                     # the whole result is zero, or has its background, before tasks begin
@@ -61,8 +61,8 @@ cdef struct Job:
 
 
 cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
-    """Set `batch` and `channels`. Where the elements of N are neighbours in memory, as in Fortran order, N and C change
-    places, for planes have no order."""
+    """Set `batch` and `channels`. N and C change places if the elements of N are neighbours in memory, as in Fortran
+    order. Planes have no order, so the results are the same."""
     cdef View **views = [&job.full, &job.pooled, &job.indices]
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
     cdef int count = 3 if job.indices.data != NULL else 2, lead = cnp.PyArray_NDIM(full) - spatial, k
@@ -89,7 +89,7 @@ cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
 
 
 cdef inline bint has_interleaved_channels(const Job *job, const View *view, Py_ssize_t size) noexcept nogil:
-    """Whether an element's channels are neighbours in memory, followed by those of the next column."""
+    """Whether channels are interleaved: neighbours in memory, followed by the channels of the next column."""
     return view.channel_bytes == size and view.axis_bytes[2] == job.channels * size
 
 

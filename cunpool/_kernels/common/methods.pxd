@@ -1,9 +1,9 @@
 # The methods of a module: a table in the order in which they are tried. The first whose condition holds runs.
 from cunpool._kernels.common.job cimport Job
 
-# Why a method does not serve a call, in plain English and with the limit that was missed, or NULL where it does. The
-# last argument is the module's plan. Where the method serves, the condition puts there what the method needs. The job
-# stays as it is.
+# Why a method does not serve a call, in plain English and with the limit that was missed, or NULL if it does. The last
+# argument is the module's plan. If the method serves the call, the condition fills the plan for it. The job stays as it
+# is.
 ctypedef const char *(*Condition)(const Job *, void *) noexcept nogil
 
 cdef struct Method:

@@ -14,7 +14,7 @@ cdef enum:
     MAX_THREADS = 256       # correctness: at least `_threads.MOST`
 
 cdef struct Found:
-    # What a share's tasks counted. The front end raises the errors after the parallel region.
+    # The errors that a share's tasks counted. The front end raises them after the parallel region.
     Py_ssize_t out_of_plane     # indices outside their planes
     Py_ssize_t out_of_window    # indices outside their windows, where the method requires indices within
     char *scratch               # the share's own part of the job's scratch memory
@@ -40,7 +40,7 @@ cdef inline int shares_of(const Job *job, int threads) noexcept nogil:
 
 
 cdef inline Found run_tasks(Kernel kernel, const Job *job, int threads) noexcept nogil:
-    """Run all tasks of a job and return the sums of what they counted."""
+    """Run all tasks of a job and return the sums of their counts."""
     cdef Next[MAX_THREADS] next
     cdef Found found
     cdef int share, shares = shares_of(job, threads)
@@ -72,8 +72,8 @@ cdef inline Found run_together(Kernel kernel, const Job *job, int threads, Next 
     found.out_of_window = out_of_window
     elapsed = seconds_now() - start
     # The estimate for one thread: all tasks at the speed of the calling thread's own. A team of n threads gains a
-    # factor n at most. Without a task of its own, the calling thread lost its processor to a woken thread. Then half of
-    # the time counts as lost.
+    # factor n at most. Without a task of its own, the calling thread lost its processor to a woken thread. Then half
+    # the elapsed time counts as lost.
     alone = (own.end - own.begin) * job.tasks / own.tasks if own.tasks else elapsed / 2
     end_region(elapsed - min(alone, elapsed * threads))
     return found

@@ -52,18 +52,19 @@ enum {
     LARGE_WINDOW_TAPS = 27,
     WINDOW2_ROW_WINDOWS = CUNPOOL_SPEED(32, 16),
 
-    /* Planes in another order than C are turned to C order in lots of about so many bytes, which stay in L2, and of
-       TURNED_MAX_BYTES at most; not where the plane has more elements for each window ("in other orders"). */
+    /* Planes in another order than C are turned to C order in lots of about TURNED_LOT_BYTES, which stay in L2, and of
+       TURNED_MAX_BYTES at most. Planes with more than TURNED_MAX_TAPS elements for each window are not turned ("in
+       other orders"). */
     TURNED_LOT_BYTES = CUNPOOL_SPEED(1 << 18, 1 << 10),
     TURNED_MAX_BYTES = 1 << 25,
     TURNED_MAX_TAPS = 2,
 
-    /* Gather prefetches layers of so many bytes, and so many bytes at a time ("unpool gradient"). */
+    /* Gather prefetches layers of at least the first size, in bursts of the second ("unpool gradient"). */
     PREFETCH_MIN_LAYER_BYTES = CUNPOOL_SPEED(1 << 11, 1 << 6),
     PREFETCH_BURST_BYTES = CUNPOOL_SPEED(512, 64),
 
-    /* The pages of a kept block are offered to the system from this size on: that takes some hundredths of the time of
-       filling them, and more for smaller blocks. */
+    /* The pages of a kept block are offered to the system from this size on. Offering takes some hundredths of the
+       time that filling takes, and a larger share for smaller blocks. */
     OFFER_MIN_BYTES = CUNPOOL_SPEED(1 << 24, 1 << 13),
     /* Scratch memory up to this size is rounded up to a power of two, so that calls of many sizes share blocks. */
     ROUNDED_SCRATCH_MAX_BYTES = CUNPOOL_SPEED(1 << 20, 1 << 12)

@@ -1,4 +1,4 @@
-# Thresholds that were chosen for speed. `thresholds.h` says which cases each one serves.
+# Thresholds that were chosen for speed. `thresholds.h` names the cases that each one serves.
 cdef extern from "_kernels/common/thresholds.h":
     enum:
         ACROSS_MIN_CHANNELS

@@ -32,7 +32,7 @@ ctypedef fused item:
     item8
     item16
 
-# What is put into a plane: an item, which takes the place of what was there, or a number, which is added.
+# An element on its way into a plane: an item replaces the element there, and a number is added to it.
 ctypedef fused element:
     item1
     item2

@@ -186,7 +186,7 @@ cdef inline bint contiguous_codes(const Job *job, const FillPlan *plan, const Fi
 
 
 cdef inline void_noinline find_relative_positions(const FillPlan *plan, uint32_t *relative) noexcept nogil:
-    """The first index of each window of a block, relative to that of the block's first window.
+    """The first index of each window of a block, relative to the first index of the block's first window.
 
     `relative` has FILL_MAX_BLOCK_ITEMS entries of 4 bytes. The highest one written, and read, is before most_rows *
     most_windows * most_unit."""

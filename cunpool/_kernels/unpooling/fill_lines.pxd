@@ -1,4 +1,4 @@
-# Lines of the output, selected in whole vectors from their windows' values and codes. `fill.pxd` says what a line is.
+# Lines of the output, selected in whole vectors from their windows' values and codes. `fill.pxd` defines a line.
 from libc.stdint cimport uint8_t
 
 from cunpool._kernels.common.caches cimport cunpool_copy

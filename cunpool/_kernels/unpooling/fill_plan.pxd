@@ -34,8 +34,8 @@ cdef enum:
     SPATIAL_AXES = 3
     FILL_AXES = 5           # the spatial axes, channels and batch
     FILL_MAX_LINES = 255    # lines and elements of a window: codes of one byte leave one for no element (correctness)
-    # A block has at most these bytes of values, of indices, and of codes as wide as the values, so that all stay in L1
-    # (speed), and at most as many windows as with items of FILL_MIN_ITEM_BYTES: more blocks are left to share (speed).
+    # A block has at most FILL_BLOCK_BYTES of values, the same of indices, and of codes as wide as the values, so that
+    # all stay in L1 (speed). Smaller items count as FILL_MIN_ITEM_BYTES: more blocks are left to share (speed).
     FILL_BLOCK_BYTES = 1 << 13
     FILL_MIN_ITEM_BYTES = 2
     FILL_MAX_BLOCK_ITEMS = FILL_BLOCK_BYTES >> 2    # indices of a block, which have 4 bytes at least
@@ -54,7 +54,7 @@ cdef struct Axis:
 
 
 cdef struct FillPlan:
-    # What tasks need beside the job. The axes are in the order of the output's memory.
+    # The plan that tasks read beside the job. The axes are in the order of the output's memory.
     Axis outer[FILL_AXES]
     int outer_axes
     Axis row                # the axis next to the innermost
@@ -76,7 +76,7 @@ cdef struct FillPlan:
     bint adjacent           # whether the lines of a block of rows follow each other in memory
     int lines               # lines of a window
     Py_ssize_t line_offset[FILL_MAX_LINES]   # bytes from a block's first line to each line of its first row of windows,
-    item4 line_code[FILL_MAX_LINES]          # and the code of a window's first cell there
+    item4 line_code[FILL_MAX_LINES]          # and the code of a window's first element there
     # The indices of a window, as its lines in C order: the lines, the distance of each from the first, and the elements
     # of a line.
     int line_count
@@ -94,8 +94,8 @@ cdef struct FillBlock:
     const char *values
     const char *values_end          # end of the run of values: bytes before it may be read
     const char *indices
-    uint32_t position                  # of the first window's first cell
-    Py_ssize_t taps[FILL_AXES]    # cells along the outer axes
+    uint32_t position                  # of the first window's first element
+    Py_ssize_t taps[FILL_AXES]    # elements along the outer axes
     bint empty                      # whether these lie behind the last windows
 
 
@@ -356,7 +356,7 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     size_blocks(job, plan)
     find_run(plan)
     find_direct_indices(&job.g, plan)
-    # Where planes are small and do not follow each other a block is soon done, and scattering needs no division.
+    # A block of a small plane that no other follows is soon done, and scattering needs no division.
     if (branch_counted("blocks of few cells", plan.most_rows * plan.row.taps * plan.most_windows * plan.line.taps
                        * plan.most_unit < FILL_MIN_BLOCK_ELEMENTS)
             and branch_counted("cells that follow each other", job.raster_stride_bytes == item_size

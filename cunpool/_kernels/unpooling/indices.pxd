@@ -129,7 +129,8 @@ cdef inline void_wide repeat_element(char *out, Py_ssize_t bytes, const char *el
 
 
 cdef inline void copy_in_parts(char *to, const char *source, Py_ssize_t bytes) noexcept nogil:
-    """Copy memory to where elements are stored next. The C library would write long runs past the caches (speed)."""
+    """Copy memory to where elements are stored next, in short parts. The C library bypasses the caches for long ones
+    (speed)."""
     cdef Py_ssize_t done = 0, part
     while done < bytes:
         part = min(bytes - done, <Py_ssize_t> COPIED_BYTES)
@@ -172,7 +173,7 @@ cdef inline void lay_background(const Job *job, char *out, Py_ssize_t low, Py_ss
 
 cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
                          Py_ssize_t *band) noexcept nogil:
-    """The range of indices in which the windows of a pooled row lie, or in 1d those of a part of the row."""
+    """The range of indices in which the windows of a pooled row lie, or in 1d the windows of a part of the row."""
     cdef Py_ssize_t first[3]
     cdef Py_ssize_t last[3]
     cdef Py_ssize_t *low = [d, h, w]

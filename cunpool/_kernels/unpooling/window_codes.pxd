@@ -26,8 +26,8 @@ cdef struct Decoder:
     bint is_wide                # whether indices, or positions in the padding, need 64 bits
     uint32_t row_reciprocal        # reciprocals, shifted by QUOTIENT_SHIFT
     uint32_t layer_reciprocal
-    # The begin of each code's window relative to that of the block's first one, along each axis and as an index from
-    # the first plane on. Interleaved channels repeat each entry.
+    # The begin of each code's window, relative to the block's first window: along each axis, and as an index from the
+    # first plane on. Interleaved channels repeat each entry.
     int32_t d[DECODE_MAX_CODES]
     int32_t h[DECODE_MAX_CODES]
     int32_t w[DECODE_MAX_CODES]
@@ -269,7 +269,7 @@ cdef inline void_wide decode_32_bits(const Geometry *g, const Decoder *codes, co
 
 cdef inline void decode_64_bits(const Job *job, const char *packed, const CodeBlock *block,
                                 index8 *positions) noexcept nogil:
-    """`decode` one code at a time, for the rare windows that need 64 bits."""
+    """Do the same as `decode`, one code at a time, where windows need 64 bits, which is rare."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t count = code_count(block), i, code, window, d, h, w
     for i in range(count):
