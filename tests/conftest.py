@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(PassedTests(file))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    cases: Counter[str] = Counter()
+    for item in items:
+        if item.get_closest_marker("mostly_slow"):
+            function = item.nodeid.partition("[")[0]
+            if cases[function] % 7:  # a prime: the quick cases have different values of each parameter
+                item.add_marker("slow")
+            cases[function] += 1
     file = config.getoption("--skip-passed")
     if file and file.exists():
         passed = set(file.read_text().splitlines())

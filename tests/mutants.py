@@ -22,6 +22,7 @@ needs Python 3.11.
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import random
 import re
@@ -127,6 +128,18 @@ def blank_quotes(text: str) -> str:
     return f"   {text}   "
 
 
+def types_alone(text: str) -> list[tuple[int, int]]:
+    """Where Python has no behaviour, only types: overloads and annotations. First and last position of each."""
+    begins = [0, *(match.end() for match in re.finditer("\n", text))]
+    nodes: list[ast.AST | None] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and "overload" in map(ast.unparse, node.decorator_list):
+            nodes.append(node)
+        nodes += [getattr(node, name, None) for name in ("annotation", "returns")]
+    return [(begins[node.lineno - 1] + node.col_offset, begins[node.end_lineno - 1] + node.end_col_offset)
+            for node in nodes if node]  # fmt: skip
+
+
 def is_python(text: str) -> bool:
     try:
         compile(text, "", "exec", dont_inherit=True)
@@ -138,6 +151,8 @@ def is_python(text: str) -> bool:
 def changes(path: Path) -> dict[int, list[Change]]:
     """All changes of a file, by line."""
     text, is_c = code(path)
+    source = path.read_text()
+    typed = types_alone(source) if path.suffix == ".py" else []
     found: dict[int, list[Change]] = {}
     begin = 0
     for number, line in enumerate(text.split("\n")):
@@ -164,8 +179,9 @@ def changes(path: Path) -> dict[int, list[Change]]:
             ):
                 new = ";" if is_c[number] else "return 0" if body.startswith("return ") else "pass"
                 here.append((first, body, new))
-        source = path.read_text()
         for place, old, new in here:
+            if any(first <= place < last for first, last in typed):
+                continue
             change = Change(str(path.relative_to(ROOT)), place, source[place : place + len(old)], new)
             if path.suffix != ".py" or is_python(source[:place] + new + source[place + len(old) :]):
                 found.setdefault(number, []).append(change)

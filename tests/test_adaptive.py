@@ -17,6 +17,7 @@ POOL, UNPOOL, POOL_BACKWARD, UNPOOL_BACKWARD = (
 )
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("seed", range(8))
 def test_random_calls(seed):
     rng = np.random.default_rng(seed)

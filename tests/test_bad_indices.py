@@ -31,6 +31,7 @@ def steps(full):
     return sorted({sign * far * width for width in widths for far in (1, 2, 3) for sign in (1, -1)} | {2**31, -(2**31)})
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     ("pooled", "full", "window"),
@@ -109,6 +110,7 @@ def test_an_index_near_its_window_in_a_large_gradient(kind):
             indices[0, 0, at] = 2 * at
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("channels", [8, 9, 17, 300])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_an_index_just_past_the_end_in_any_channel(channels, dtype):

@@ -242,6 +242,7 @@ def test_the_words_that_a_process_is_given(monkeypatch, tmp_path):
         thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plot", ["none/chart.png", "chart.unknown"])
 def test_a_chart_that_cannot_be_written(few, capsys, plot, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -276,6 +276,7 @@ def test_short_rows_are_spread_together(rng, ways, monkeypatch, dtype, n, kernel
             UNPOOL[n](values, codes, kernel, output_size=full, index_format="window")
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("full", [(2, 3, 6, 100), (1, 1, 300, 300), (1, 2, 4, 6, 90)])
 def test_a_stray_is_scattered_after_all(rng, ways, full, threads):
@@ -747,6 +748,7 @@ def test_windows_deeper_than_a_large_array_are_not_fetched_beyond_it(ways):
     assert ways == [1 | _backward.FETCHED]
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", ["u1", "e", "f4", "f8", "D"])
 @pytest.mark.parametrize(

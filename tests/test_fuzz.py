@@ -77,6 +77,7 @@ def planted(tmp_path, plants: dict[int, str], limit: float = 60) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_each_failure_is_named_and_the_other_cases_follow(tmp_path, capsys):
     plants = {
         2: "raise Difference('this is wrong')",
@@ -98,6 +99,7 @@ def test_each_failure_is_named_and_the_other_cases_follow(tmp_path, capsys):
     assert "5 cases failed: [2, 4, 7, 8, 11]\n" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pause")
 def test_what_never_ends_is_named(tmp_path, capsys):
     run = planted(tmp_path, {19: "ctypes.PyDLL(None).pause()"}, limit=1)  # with the GIL, as a kernel may have it
@@ -105,6 +107,7 @@ def test_what_never_ends_is_named(tmp_path, capsys):
     assert "case 19: no end after 1 s\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_builds_with_other_results_have_other_digests(tmp_path):
     plants = {number: f"judge._results.update(b'{number}')" for number in range(20)}
     lines = [planted(tmp_path, plants).digest(), planted(tmp_path, {**plants, 7: "pass"}).digest()]
@@ -113,6 +116,7 @@ def test_builds_with_other_results_have_other_digests(tmp_path):
     assert planted(tmp_path, plants).digest() == lines[0]
 
 
+@pytest.mark.slow
 def test_the_digest_takes_one_line():
     command = [sys.executable, "-m", "fuzzing", "--seed", "5", "--count", "6", "--digest", "--threads", "1"]
     said = [

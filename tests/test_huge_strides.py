@@ -55,6 +55,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("rising", [False, True])
 @pytest.mark.parametrize(("dtype", "shape", "apart", "arguments", "by_places", "by_codes"), CASES)
 def test_windows_of_cells_far_apart(rng, ways, dtype, shape, apart, arguments, by_places, by_codes, rising):
@@ -148,6 +149,7 @@ def test_how_far_a_window_may_span():
     assert cu.max_pool2d(x, **window, dilation=(2**31, 1), return_indices=True, index_format="window")[1].sum() == 0
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize(
     ("shape", "apart", "arguments"),
     [

@@ -412,6 +412,7 @@ def test_planes_of_more_than_32_bits_of_cells(channels):
         assert np.array_equal(result, expected)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("shape", [(5, 49), (64, 31), (1, 97), (101, 1), (3, 5, 11), (5, 1, 7), (2, 64, 9)], ids=str)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_every_cell_of_planes_in_any_order(rng, shape, dtype):

@@ -78,6 +78,7 @@ def test_what_is_magnified_is_where_numbers_differ_most():
     assert np.array_equal(_demo.cropped(colours, (16, 32), 8), cells[16:24, 32:40] + 1)
 
 
+@pytest.mark.slow
 def test_demo_with_any_image(tmp_path, capsys, hurried):
     from PIL import Image
 
@@ -177,6 +178,7 @@ def hurried(monkeypatch):
     monkeypatch.setattr(_demo, "SECONDS", 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(1000, 4), (4000, 4), (4, 4000)], ids=str)
 def test_the_figure_of_a_narrow_image_has_a_largest_size(tmp_path, hurried, capsys, size):
     from PIL import Image
@@ -355,6 +357,7 @@ def test_a_closed_pipe_and_a_full_disk():
     assert (run.returncode, run.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_picture_on_a_full_disk(tmp_path, capsys, hurried):
     if not os.path.exists("/dev/full"):

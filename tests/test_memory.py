@@ -483,6 +483,7 @@ def resident() -> int:
     return pages * 4096
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 def test_the_process_does_not_grow(pooled):
     def work(_):

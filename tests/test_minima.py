@@ -73,6 +73,7 @@ def test_every_instruction_set_has_the_same_minima(dtype, name, monkeypatch):
         check(n, some_numbers(dtype, shape, nan=0.05), window, True, bool(omit), layout)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("minimum", [False, True])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ml_dtypes.bfloat16], ids=str)

@@ -47,6 +47,7 @@ def check(x, footprint, modes, cval, origins, is_minimum, found, indices):
     assert indices.dtype == np.int64
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("is_minimum", [False, True], ids=["max", "min"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [*range(1, 8), 15, 16, 31])
@@ -68,6 +69,7 @@ def random_call(rng, dtype):
     return x, sizes, origins, float(rng.integers(0, 5))
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("is_minimum", [False, True], ids=["max", "min"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_rectangles(rng, dtype, is_minimum):
@@ -82,6 +84,7 @@ def test_random_rectangles(rng, dtype, is_minimum):
         np.testing.assert_array_equal(FILTERS[is_minimum](x, **options), values)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("is_minimum", [False, True], ids=["max", "min"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_footprints(rng, dtype, is_minimum):
@@ -111,6 +114,7 @@ def test_every_size_over_two_axes(rng, mode, is_minimum):
             np.testing.assert_array_equal(FILTERS[is_minimum](x, **options), values)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("is_minimum", [False, True], ids=["max", "min"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "bfloat16"])
 @pytest.mark.parametrize("has_footprint", [False, True], ids=["rectangle", "footprint"])

@@ -27,6 +27,7 @@ def windows(n: int):
             yield kernel, stride, given, dilation
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("ceil_mode", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_every_function_does_what_the_definitions_say(rng, n, ceil_mode):
@@ -63,6 +64,7 @@ def test_every_function_does_what_the_definitions_say(rng, n, ceil_mode):
                 assert bits(taken) == bits(TAKE[n](grad, indices))
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("forms", [{}, {"index_dtype": np.int32}, {"index_format": "window"}], ids=str)
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("kernel", [2, 3, 5])

@@ -24,6 +24,7 @@ def block(request, monkeypatch):
     monkeypatch.setattr(_peaks, "BLOCK_ELEMENTS", request.param)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 @pytest.mark.usefixtures("block")
 def test_peaks_are_those_of_the_definition(rng, n):

@@ -87,6 +87,7 @@ WINDOWS = [
 ]
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("dtype", ["f4", "u1", "f8", "e"])
 @pytest.mark.parametrize("arguments", WINDOWS, ids=str)
 def test_rows_of_as_many_windows_as_the_buffers_hold(rng, arguments, dtype):
@@ -97,6 +98,7 @@ def test_rows_of_as_many_windows_as_the_buffers_hold(rng, arguments, dtype):
         agree_at_once(random_numbers(rng, np.dtype(dtype), (1, windows * stride + kernel)), 1, arguments)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("dtype", ["f4", "u1"])
 @pytest.mark.parametrize(
     "arguments",

@@ -28,6 +28,7 @@ def in_c_order(x, window):
     return cu.max_pool2d(x, *window, return_indices=True)[0]
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("channels", CHANNELS)
@@ -41,6 +42,7 @@ def test_maxima_across_channels(rng, ways, channels, window, threads):
             assert ways == [_pool.ACROSS]
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 3, 2, 1), (2, 3, 0, 1), (3, 0, 2, 1)], ids=str)
 @pytest.mark.parametrize("window", [(2,), ((2, 3), (1, 2), (1, 1)), ((3, 2), (2, 3), 1, (1, 2)), ((5, 6), 2)], ids=str)
 @pytest.mark.parametrize("channels", [16, 17, 40, 300, 600])

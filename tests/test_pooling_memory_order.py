@@ -47,6 +47,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
 @pytest.mark.parametrize(("full", "arguments"), CALLS, ids=str)
 def test_rows_along_any_axis(rng, full, arguments, dtype):
@@ -110,6 +111,7 @@ def test_ties_fall_as_in_raster_order(order, odd):
         assert [*map(bits, result)] == [*map(bits, expected)]
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f", "d"])
 @pytest.mark.parametrize("channels", [1, 2, 3, 5, 8])

@@ -23,6 +23,7 @@ def results(shape=(2, 2, 2), values="f4", indices="i8"):
     return np.full(shape, 7, values), np.full(shape, 7, indices)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_given_arrays_get_what_new_ones_would(rng, n, dtype):

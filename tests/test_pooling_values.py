@@ -274,6 +274,7 @@ def test_nothing_is_looked_at_behind_the_channels(rng, dtype, channels):
             assert bits(result[1]) == bits(indices)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by a call of Linux")
 @pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f", "d"])
 @pytest.mark.parametrize("width", [8, 14, 33, 62, 65, 130, 700])

@@ -82,6 +82,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_rows_that_end_at_a_page(case):
     code = "\ndef same(a, b):\n    assert a.tobytes() == b.tobytes()\n\n"
@@ -89,6 +90,7 @@ def test_rows_that_end_at_a_page(case):
     assert (run.returncode, run.stdout) == (0, "end\n"), run.stderr
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("at_end", [True, False])
 @pytest.mark.parametrize("written", [True, False])
 def test_the_pages_are_protected(at_end, written):

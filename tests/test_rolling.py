@@ -80,6 +80,7 @@ def numbers(rng, dtype, shape, kind):
     return x
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_any_width(rng, ways, dtype, window):
@@ -91,6 +92,7 @@ def test_any_width(rng, ways, dtype, window):
         assert ways == [_pool.ROLLED] * len(FORMS) or width < 8
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("window", VALUES, ids=str)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_values_alone_of_any_width(rng, ways, dtype, window):
@@ -104,6 +106,7 @@ def test_values_alone_of_any_width(rng, ways, dtype, window):
         assert ways[0] & _pool.ROLLED or other
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("window", VALUES[-6:], ids=str)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_no_value_is_read_or_written_beside_the_arrays(rng, dtype, window):
@@ -116,6 +119,7 @@ def test_no_value_is_read_or_written_beside_the_arrays(rng, dtype, window):
             assert bits(out) == bits(values), x.shape
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("window", WINDOWS[:4], ids=str)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_nothing_beside_the_arrays_is_touched(rng, dtype, window):

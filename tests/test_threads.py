@@ -413,6 +413,7 @@ def test_the_module_that_sets_how_long_threads_wait_is_the_first_kernel():
     assert python(code).split()[0] == "cunpool._kernels.runtime"
 
 
+@pytest.mark.slow
 @openmp
 @pytest.mark.skipif(sys.platform != "linux" or "GCC" not in _runtime.compiler(), reason="GNU OpenMP's own settings")
 @pytest.mark.parametrize("theirs", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "passive"}], ids=str)

@@ -206,6 +206,7 @@ def test_a_fork_while_another_thread_works_in_memory_of_its_own(threads):
     assert python(code) == "0"
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_fork_in_the_middle_of_another_threads_call(threads):
@@ -263,6 +264,7 @@ def test_an_interrupt_leaves_things_usable():
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_readers_while_indices_change(rng):
     """Another thread that writes the indices during calls can spoil the result, and nothing else."""
     values = np.ones((1, 200, 200), np.float32)

@@ -379,6 +379,7 @@ def test_the_first_bad_index_in_raster_order_is_named(rng):
             cu.max_unpool2d(np.ones(indices.shape), places, 2)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("bad", BAD)
 def test_a_bad_index_in_a_split_plane(rng, bad):
     indices = rng.integers(0, 10**6, (1, 500, 500))

@@ -74,6 +74,7 @@ def some_order(rng, axes):
     return rng.permutation(axes).tolist()
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "D"])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_every_order_of_the_axes(rng, ways, n, dtype):
@@ -189,6 +190,7 @@ def test_gaps_beside_units_of_any_number(rng, ways, channels, kind):
     assert {way & ~_unpool.STREAMED for way in ways} == {_unpool.FILLED}
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("channels", range(2, 18))
 @pytest.mark.parametrize("kind", ["i8", "u1"])
 def test_bytes_of_few_interleaved_channels(rng, ways, channels, kind):
@@ -221,6 +223,7 @@ def test_gradients_are_what_adding_to_zero_gives(rng, ways, order, kind):
     assert {way & ~ALSO for way in ways} == {_unpool.FILLED}
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0]])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_index_out_of_its_window_is_scattered_after_all(rng, ways, order, threads):

@@ -74,6 +74,7 @@ def test_a_value_below_the_maxima(rng, n, dtype):
         assert bits(out) == expected
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("kernel", [2, 3])
 @pytest.mark.parametrize("order", ["C", "F", "last", "sliced"])
 @pytest.mark.parametrize("shape", [(2, 20, 40, 52), (1, 1, 300, 500), (3, 2, 90, 110)])

@@ -82,6 +82,7 @@ def test_a_nan_anywhere(rng, window):
             assert bits(cu.max_pool2d(with_nan, *window)) == bits(expected(with_nan, 2, window)), cell
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_nothing_beside_the_array_is_touched(rng, window):
     for width in WIDTHS:
