@@ -72,12 +72,11 @@ def answers(every: list[Entry], threads: int) -> Iterator[tuple[str, float, Foun
     yield from within(every, threads)
 
 
-def main() -> None:
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("results.json")
-    results = json.loads(path.read_text())
+def lines(results: dict[str, Any]) -> Iterator[str]:
+    """The table, line by line."""
     counts = threads_of(results)
-    print("| | aim |", *(f"{t} thread{'s' * (t > 1)}: mean, least, below 1 |" for t in counts))
-    print("|---|---:|" + "---|" * len(counts))
+    yield "| | aim |" + "".join(f" {t} thread{'s' * (t > 1)}: mean, least, below 1 |" for t in counts)
+    yield "|---|---:|" + "---|" * len(counts)
     for rows in zip(*(answers(results["cells"], threads) for threads in counts), strict=True):
         title, aim, _ = rows[0]
         if all(found for *_, found in rows):
@@ -85,7 +84,12 @@ def main() -> None:
             said = [
                 f"{bench.geometric_mean(v):.2f}, {min(v):.2f}, {sum(x < 1 for x in v)} of {len(v)} |" for v in values
             ]
-            print(f"| {title} | {aim:g} |", *said)
+            yield " ".join([f"| {title} | {aim:g} |", *said])
+
+
+def main() -> None:
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("results.json")
+    print(*lines(json.loads(path.read_text())), sep="\n")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,8 @@ def versions() -> dict[str, str]:
     return {name: found[name] for name in PACKAGES if name in found}
 
 
-def main() -> None:
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The options of a command line, of this process's own by default."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="measure the cells whose name or group has this in it")
     parser.add_argument("--seed", type=int, default=1, help="of the order in which contestants take turns")
@@ -85,8 +86,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20, help="of a cell, in equal shares (%(default)s)")
     parser.add_argument("--output", type=Path, default=Path("benchmark"), help="of files .json, .svg and -lanes.svg")
     parser.add_argument("--draw", type=Path, help="measure nothing: report what this JSON file holds")
-    options = parser.parse_args()
-    random.seed(options.seed)
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    options = parsed()
     if options.draw:
         results = json.loads(options.draw.read_text())
     else:
@@ -98,6 +102,7 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
+    random.seed(options.seed)
     results: dict[str, Any] = {"machine": machine(), "versions": versions(), "rounds": options.rounds, "cells": []}
     names = [name for name in CONTESTANTS if name not in options.without]
     wanted = [(name, partial(bench.Contestant, name, t, COMMAND)) for name in names for t in options.threads]

@@ -308,7 +308,12 @@ def test_the_readmes_figures_and_the_charts_are_those_of_the_results(monkeypatch
         assert f"| {title} | {means['PyTorch']} | {means['ONNX Runtime']} |" in home
         text = (ROOT / "benchmarks/chart.svg").read_text("utf-8")  # a comment before each text's outlines has the text
         assert all(f"<!-- {name} -->" in text and f"<!-- {mean}{times} -->" in text for name, mean in means.items())
-    for name in ("report", "shared"):
+    figures = importlib.import_module("figures")
+    texts = [page.read_text("utf-8") for page in figures.PAGES]
+    assert texts == [figures.written(text, results) for text in texts]
+    assert figures.written("<!-- figures: short -->\nx\n\n<!-- end of figures -->", results).count("|") == 16
+    assert {name for text in texts for name in re.findall("<!-- figures: (.+) -->", text)} == {*figures.FIGURES}
+    for name in ("report", "shared", "aims", "figures"):
         del sys.modules[name]
 
 
