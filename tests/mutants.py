@@ -9,10 +9,10 @@
 
 A mutant is a random line of `cunpool/` with one operator, number, condition or statement changed. It is planted in a
 copy of the checkout. There setup.py builds the modules that depend on it, with -O1 and for one instruction set. These
-run until one fails: CI's first random calls, for kernels; the tests that killed other mutants of that folder; all tests
-that are not marked slow, those about the changed file first; more random calls; the slow tests about the changed file
-(--slow: all slow tests). A test that fails is repeated, with the change and without it. A mutant that does not compile,
-or compiles to the same machine code, is replaced by another.
+run until one fails: CI's first random calls, except for optional front ends; the tests that killed other mutants of
+that folder; all tests that are not marked slow, those about the changed file first; more random calls, for kernels; the
+slow tests about the changed file (--slow: all slow tests). A test that fails is repeated, with the change and without
+it. A mutant that does not compile, or compiles to the same machine code, is replaced by another.
 
 A survivor is a test that is missing, or a change without effect (of a threshold chosen for speed, for example). Explain
 which of the two in the commit, and write the test. It needs Linux, GCC or Clang and the suite's libraries; planted.toml
@@ -345,8 +345,8 @@ def attempt(change: Change, killers: Killers, slow: bool) -> str | None:
                 return "does not build"
             if machine_code(folder) == machine_code(built):
                 return "same machine code"
-            if killer := fuzzer(folder, FIRST):
-                return killer
+        if not front_end(change.file) and (killer := fuzzer(folder, FIRST)):
+            return killer
         tests = related(change, built)
         quick = ["-m", "not slow"]
         few, many = tests[:RELATED], tests[RELATED:]
