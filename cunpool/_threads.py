@@ -90,9 +90,17 @@ def set_num_threads(n: int | None) -> None:
     TypeError, ValueError
         If `n` is not an integer, or less than 1.
 
-    Notes ----- A call with `num_threads` uses that number. A call without it uses fewer threads where more would not
-    pay: for small arrays, while other Python threads are calling, and for a while after other threads or processes held
-    the processors.
+    Notes
+    -----
+    A call with `num_threads` uses that number, but no more threads than it has tasks. A call without it uses the number
+    that is likely to be fastest:
+
+    - Each thread needs 128 KiB of data if the threads are awake after a recent call, and otherwise 2 MiB. Waking them
+      takes tens of microseconds. Unpooling counts the bytes of its output, and pooling counts its input twice.
+    - Python threads that are in calls at the same time share the processors.
+    - After a parallel call that was slower than one thread would have been, calls use one thread for four times the
+      time lost. If the next parallel call loses too, it is eight times, and so on, but at most ten seconds. This is how
+      cunpool notices other processes, and other libraries' threads.
 
     OpenMP's own number of threads is read and never changed. When the import of cunpool loads OpenMP's library, its
     threads are set to wait awake for tens of microseconds after a call, unless ``GOMP_SPINCOUNT`` or
