@@ -138,7 +138,9 @@ def pooling(
             f"{_remedies.for_much_padding(before, kernel, dilations)}"
         )
     if ceil_mode and isinstance(padding, str):
-        raise ValueError(f"ceil_mode must be False with padding={padding!r}, which leaves no window over; leave it out")
+        raise ValueError(
+            f"ceil_mode must be False with padding={padding!r}, whose windows reach the end of each axis; leave it out"
+        )
     pooled = tuple(map(_pooled_size, full, kernel, strides, before, after, dilations, (ceil_mode,) * n))
     if min(pooled) < 1 or min(full) < 1:
         raise ValueError(

@@ -234,7 +234,7 @@ def test_a_side_beyond_2_to_the_60_is_refused():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_leaves_no_window_for_ceil_mode(name):
-    with pytest.raises(ValueError, match=f"ceil_mode must be False with padding='{name}', which leaves no window over"):
+    with pytest.raises(ValueError, match=f"ceil_mode must be False with padding='{name}', whose windows reach the end"):
         cu.max_pool1d(np.zeros((1, 6)), 3, 2, name, ceil_mode=True)
 
 
