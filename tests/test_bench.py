@@ -220,8 +220,11 @@ def test_more_threads_than_processors_are_remarked(few, capsys, monkeypatch):
     monkeypatch.setattr(command, "PEERS", {name: bench.PEERS[name] for name in ("cunpool", "numpy")})
     monkeypatch.setattr(command, "processors", lambda: 0)
     monkeypatch.setattr(command, "SECONDS", 0.0)
+    cu.set_num_threads(2)
     assert main.main(["bench", "--threads", "1"]) == 0
-    assert capsys.readouterr().out.startswith("1 thread on 0 processors: threads wait")
+    out = capsys.readouterr().out
+    assert out.startswith("1 thread on 0 processors: threads wait")
+    assert f"cunpool {cu.__version__}, 1 thread, float32" in out
 
 
 def test_processors_are_those_that_this_process_may_use(monkeypatch):
