@@ -50,10 +50,7 @@ Always pass ``output_size=x.shape`` when you unpool: inputs of different sizes c
 
 `cunpool.torch` is for PyTorch's tensors, `cunpool.dask` for Dask's arrays, and `cunpool.ndimage` has SciPy's filters
 of maxima and minima. Import them by name.
-
-How it is built:
-
-================================ ============================================================"""
+"""
 
 from cunpool import _find_build
 

@@ -78,7 +78,7 @@ def pair_of(out: Array | tuple[Array | None, Array | None] | None, onto: bool) -
     return out
 
 
-def gradient_into(out: Array | None, full: Array, indices: Array, beside: Array | None) -> Array:
+def gradient_into(out: Array | None, full: Array, indices: npt.ArrayLike, beside: Array | None) -> Array:
     """Return the array for the gradient of `onto`: `out`, or a new one. `beside` is the array for the other."""
     if out is None:
         return _arrays.new(full, full.shape, full.dtype)

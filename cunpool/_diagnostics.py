@@ -1,4 +1,4 @@
-"""Hints and warnings for indices that suit another size, window or format than the call's."""
+"""Errors for indices outside their planes; hints and warnings for those of another size, window or format."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
 from cunpool import _arrays, _formats, _geometry, _padding, _remedies, _warn
 from cunpool._arrays import Array
@@ -290,3 +291,82 @@ def _within(indices: Array, at: Sequence[Array], trailing: Shape, windows: Seque
         if between.any() or (taps < 0).any() or (taps >= k).any():
             return False
     return True
+
+
+def bad_code(
+    codes: npt.ArrayLike,
+    n: int,
+    sizes: Sizes,
+    corner: tuple[int, ...] | None = None,
+    where: str = "the output",
+) -> IndexError:
+    """Return the error for the first window code, in raster order, that names no element.
+
+    `corner` is the position of the first code in the whole array. `where` names the array that has the planes.
+    """
+    array = _arrays.array_of(codes, "indices")
+    full, pooled, kernel, stride, padding, dilation = _axes(n, sizes)
+    elements = math.prod(kernel)
+    beyond = (array < 0) | (array >= elements)
+    taps = _arrays.unravel(np.where(beyond, 0, array).astype(np.int64), kernel)
+    outside = np.zeros(array.shape, bool)
+    for axis in range(n):
+        start = np.arange(pooled[axis]) * stride[axis] - padding[axis]
+        positions = start.reshape((-1,) + (1,) * (n - 1 - axis)) + taps[axis] * dilation[axis]
+        outside |= (positions < 0) | (positions >= full[axis])
+    window = " x ".join(map(str, kernel))
+    if not (beyond | outside).any():
+        return IndexError(
+            f"indices were changed while they were read; they must be codes of windows of {window} elements"
+        )
+    at = tuple(map(int, np.unravel_index(int(np.argmax(beyond | outside)), array.shape)))
+    reason = (
+        f"a window of {window} has the codes 0 to {elements - 1}"
+        if beyond[at]
+        else f"it lies in the padding or past {where} of {' x '.join(map(str, full))}"
+    )
+    return IndexError(f"window code {array[at]} at position {position(at, corner)} names no element: {reason}")
+
+
+def position(at: tuple[int, ...], corner: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return the position in the whole array of a position in a block that begins at `corner`."""
+    return at if corner is None else tuple(a + b for a, b in zip(corner, at, strict=True))
+
+
+def bad_index(
+    indices: npt.ArrayLike,
+    full: tuple[int, ...],
+    hint: str = "",
+    corner: tuple[int, ...] | None = None,
+    where: str = "the output",
+) -> IndexError:
+    """Return the error for the first index, in raster order, outside a plane of size `full`, with a hint.
+
+    `corner` is the position of the first index in the whole array. `where` names the array that has the planes.
+    """
+    array = _arrays.array_of(indices, "indices")
+    elements = int(np.prod(full, dtype=object))
+    wrong = (array < 0) | (array >= elements)
+    size = " x ".join(map(str, full))
+    if not wrong.any():
+        return IndexError(f"indices were changed while they were read; they must lie in planes of {size} elements")
+    at = tuple(map(int, np.unravel_index(int(np.argmax(wrong)), array.shape)))
+    if not hint and looks_like_onnx(array, len(full), full):
+        hint = (
+            "; all of them would be valid as ONNX indices, which count through the whole tensor: "
+            "see cunpool.convert_indices(indices, 'onnx', 'plane', ...), or 'onnx_column_major' for storage_order=1"
+        )
+    return IndexError(
+        f"index {array[at]} at position {position(at, corner)} is outside {where}: "
+        f"a plane of {size} has {f'the indices 0 to {elements - 1}' if elements else 'no elements'}{hint}"
+    )
+
+
+def looks_like_onnx(indices: Array, n: int, full: tuple[int, ...]) -> bool:
+    """Return whether `indices` count through the whole tensor, with some outside their planes of size `full`."""
+    elements, planes = math.prod(full), math.prod(indices.shape[:-n])
+    if planes < 2 or not indices.size:
+        return False
+    flat = indices.astype(_arrays.INT64).reshape(planes, -1)  # a uint64 beyond int64 turns negative
+    within = flat - elements * np.arange(planes)[:, None]
+    return bool(((flat < 0) | (flat >= elements)).any() and ((within >= 0) & (within < elements)).all())

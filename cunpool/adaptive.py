@@ -9,7 +9,7 @@ from typing import SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _background, _channels, _geometry, _threads
+from cunpool import _arrays, _background, _channels, _diagnostics, _geometry, _results, _threads
 from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
@@ -25,8 +25,8 @@ from cunpool._overloads import (
     typed_adaptive_unpool,
     typed_adaptive_unpool_backward,
 )
-from cunpool.pooling import ADDED, KINDS, arrays_into, dtype_of_indices, pair_of
-from cunpool.unpooling import ITEM_KINDS
+from cunpool._results import ITEM_KINDS
+from cunpool.pooling import KINDS
 
 __all__ = [
     "adaptive_max_pool1d",
@@ -46,6 +46,8 @@ __all__ = [
 # The kinds of numbers for which the kernel of unequal windows is compiled.
 _INSTANCES = {"i8", "f4", "f8"}
 
+_WRONG_SIZE = "; {} has to be the shape of what was pooled"
+
 
 def _max_pool(
     n: int,
@@ -62,18 +64,15 @@ def _max_pool(
     return_indices = _geometry.flag("return_indices", return_indices)
     size = _geometry.hashable_output(output_size)
     shape, count, sizes = _geometry.adaptive_pooling(n, cells.shape, size)
-    pair = (None, None) if out is None else pair_of(out, return_indices)
-    dtype = dtype_of_indices(index_dtype, pair[1], False, sizes, return_indices)
-    values, indices = arrays_into(pair, given, cells, shape, dtype if return_indices else None)
+    pair = (None, None) if out is None else _results.pair_of(out, return_indices)
+    dtype = _results.dtype_of_indices(index_dtype, pair[1], False, sizes, return_indices)
+    values, indices = _results.arrays_into(pair, given, cells, shape, dtype if return_indices else None)
     threads = _threads.threads_for(2 * max(cells.nbytes, values.nbytes), num_threads)  # see `pooling`
     if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
         _pool_converted(n, cells, values, indices, sizes, kind, threads)
     elif count:
         _pool.pool(cells, values, indices, sizes, n, KINDS[kind], False, threads)
-    if given is not cells:  # in another byte order
-        values = values.astype(given.dtype)
-    values = _arrays.delivered(values, pair[0])
-    return values if indices is None else MaxPoolResult(values, _arrays.delivered(indices, pair[1]))
+    return _results.pooled(given, cells, values, indices, pair)
 
 
 def _pool_converted(
@@ -93,30 +92,6 @@ def _pool_converted(
     _pool.pool(plain, _arrays.new(values, values.shape, plain.dtype), indices, sizes, n, KINDS[like], False, threads)
     fixed = _geometry.adaptive_sizes(n, cells.shape[-n:], values.shape[-n:])
     _backward.unpool_backward(cells, indices, values, fixed, n, ITEM_KINDS[cells.itemsize], False, threads)
-
-
-def _scattered(
-    n: int,
-    values: Array,
-    indices: npt.ArrayLike,
-    shape: _geometry.Shape,
-    kind: int,
-    names: tuple[str, str],
-    out: Array | None,
-    num_threads: int | None,
-    background: Array | None = None,
-) -> Array:
-    """The `background`, or zeros, of `shape`, with `values` stored, or added, at the indices.
-
-    Errors use `names` for `values` and the size.
-    """
-    sizes = _geometry.adaptive_sizes(n, shape[-n:], values.shape[-n:])
-    places = _places_of(indices, values, names[0])
-    result = _background.result_for(out, background, values, shape, indices)
-    threads = _threads.threads_for(math.prod(shape) * values.itemsize, num_threads)
-    if not _unpool.unpool(values, places, result, sizes, n, kind, False, threads, background):
-        raise _arrays.bad_index(indices, shape[-n:], f"; {names[1]} has to be the shape of what was pooled")
-    return result
 
 
 def _places_of(indices: npt.ArrayLike, values: Array, name: str) -> Array:
@@ -142,12 +117,11 @@ def _max_pool_backward(
     given = _arrays.array_of(grad_output, "grad_output", n)
     values, kind = _arrays.reals(given, "grad_output")
     shape = _geometry.adaptive_full(n, values.shape, _geometry.entries("input_size", input_size), "input_size")
-    swapped = given is not values  # in another byte order
-    if swapped and out is not None:
-        _arrays.check_out(out, shape, given.dtype)
-    into = None if swapped else out
-    result = _scattered(n, values, indices, shape, ADDED[kind], ("grad_output", "input_size"), into, num_threads)
-    return _arrays.delivered(result.astype(given.dtype) if swapped else result, out)
+    sizes = _geometry.adaptive_sizes(n, shape[-n:], values.shape[-n:])
+    indexed = _results.Indexed(n, indices, _places_of(indices, values, "grad_output"), sizes)
+    return _results.added(
+        given, values, kind, indexed, shape, out, num_threads, lambda: _WRONG_SIZE.format("input_size")
+    )
 
 
 def _max_unpool(
@@ -173,8 +147,14 @@ def _max_unpool(
     else:
         shape = _geometry.adaptive_full(n, values.shape, _geometry.entries("output_size", output_size), "output_size")
         background = None if fill_value is None else _background.filled(fill_value, values.dtype)
-    kind, names = ITEM_KINDS[values.itemsize], ("input", name)
-    return _arrays.delivered(_scattered(n, values, indices, shape, kind, names, out, num_threads, background), out)
+    sizes = _geometry.adaptive_sizes(n, shape[-n:], values.shape[-n:])
+    places = _places_of(indices, values, "input")
+    result = _background.result_for(out, background, values, shape, indices)
+    threads = _threads.threads_for(math.prod(shape) * values.itemsize, num_threads)
+    kind = ITEM_KINDS[values.itemsize]
+    if not _unpool.unpool(values, places, result, sizes, n, kind, False, threads, background):
+        raise _diagnostics.bad_index(indices, shape[-n:], _WRONG_SIZE.format(name))
+    return _arrays.delivered(result, out)
 
 
 def _max_unpool_backward(
@@ -187,21 +167,13 @@ def _max_unpool_backward(
 ) -> Array | tuple[Array, Array]:
     """The gradient of adaptive unpooling over `n` spatial axes, and with `onto` that for the array unpooled onto."""
     full = _arrays.items(grad_output, "grad_output", n)
-    into, beside = _background.pair_of(out, _geometry.flag("onto", onto))
+    pair = _background.pair_of(out, _geometry.flag("onto", onto))
     given = _arrays.array_of(indices, "indices")
     _geometry.check_lead(n, given.shape, full.shape)
     places = _places_of(given, given, "indices")
     sizes = _geometry.adaptive_sizes(n, full.shape[-n:], given.shape[-n:])
-    result = _arrays.result_for(into, full, given.shape, full.dtype, full, given)
-    rest = _background.gradient_into(beside, full, given, into) if onto else None
-    threads = _threads.threads_for(full.nbytes, num_threads)
-    kind = ITEM_KINDS[full.itemsize]
-    if not _backward.unpool_backward(full, places, result, sizes, n, kind, False, threads):
-        raise _arrays.bad_index(given, full.shape[-n:], "", where="grad_output")
-    if rest is None:
-        return _arrays.delivered(result, into)
-    _background.zero_at(places, full, rest, sizes, n, kind, False, threads)
-    return _arrays.delivered(result, into), _arrays.delivered(rest, beside)
+    indexed = _results.Indexed(n, given, places, sizes)
+    return _results.gathered(full, indexed, onto, pair, num_threads, lambda: "", "grad_output")
 
 
 @typed_adaptive_pool

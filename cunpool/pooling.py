@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
@@ -10,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _arrays, _calls, _channels, _diagnostics, _geometry, _remedies, _threads, _warn, unpooling
+from cunpool import _arrays, _calls, _channels, _diagnostics, _geometry, _remedies, _results, _threads, _warn, unpooling
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size, Window
 from cunpool._kernels import pool as _pool
-from cunpool._kernels import unpool as _unpool
 from cunpool._overloads import MaxPoolResult, Pair, typed_pool, typed_pool_backward
 
 __all__ = [
@@ -28,7 +26,6 @@ __all__ = [
 ]
 
 KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
-ADDED = {name: number for number, name in enumerate(_unpool.KINDS)}
 
 
 def _max_pool(
@@ -70,10 +67,10 @@ def _max_pool(
     if layout and is_layout_told:
         told = layout if isinstance(input, np.ndarray) else _remedies.for_other_kinds(layout, "numpy.asarray")
         _warn.warn(told, _warn.LayoutWarning)
-    pair = (None, None) if out is None else pair_of(out, return_indices)
+    pair = (None, None) if out is None else _results.pair_of(out, return_indices)
     dtype: np.dtype[Any] | None = _arrays.INT64
     if index_dtype is not None or out is not None:
-        dtype = dtype_of_indices(index_dtype, pair[1], codes, sizes, return_indices)
+        dtype = _results.dtype_of_indices(index_dtype, pair[1], codes, sizes, return_indices)
     elif codes:  # a short cut for small calls
         dtype = _arrays.CODES[_geometry.code_bytes(sizes[6:9])]
     if not return_indices:
@@ -82,87 +79,15 @@ def _max_pool(
         values = _arrays.new(cells, shape, cells.dtype)
         indices = None if dtype is None else _arrays.new(cells, shape, dtype)
     else:
-        values, indices = arrays_into(pair, given, cells, shape, dtype)
+        values, indices = _results.arrays_into(pair, given, cells, shape, dtype)
     threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
         _pool.pool(cells, values, indices, sizes, n, KINDS[kind], codes, threads, minimum, omits_nan)
         if minimum and cells.dtype.kind == "b":
             values.view(np.uint8).__iand__(1)  # a window of nothing but padding has the largest byte
-    if given is not cells:  # in another byte order
-        values = values.astype(given.dtype)
-    if out is not None:
-        values = _arrays.delivered(values, pair[0])
-    if indices is None:
-        return values
-    return _pool.named(MaxPoolResult, values, indices if out is None else _arrays.delivered(indices, pair[1]))
-
-
-def pair_of(out: object, return_indices: bool) -> Pair:
-    """The arrays for values and indices. Either may be None. Their shapes are not checked here."""
-    if not return_indices:
-        if isinstance(out, tuple):
-            raise ValueError("out must be one array without return_indices, got a tuple")
-        return out, None  # type: ignore[return-value]
-    if not isinstance(out, tuple):
-        raise TypeError(
-            "out must be a tuple with return_indices, of an array or None for the values and one for the indices, "
-            f"got {type(out).__name__}"
-        )
-    if len(out) != 2:
-        raise ValueError(f"out must have two entries with return_indices, values and indices, got {len(out)}")
-    values, indices = (entry.dtype if isinstance(entry, np.ndarray) else None for entry in out)
-    if values is not None and indices is not None and values.kind in "iu" and _is_of_reals(indices):
-        raise TypeError(
-            f"out must be the array for the values and that for the indices, got {values} and {indices}: the two look "
-            "swapped"
-        )
-    return out
-
-
-def _is_of_reals(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is of real numbers, so that an array for indices is really one for values."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
-
-
-def dtype_of_indices(
-    asked: npt.DTypeLike | None, given: Array | None, codes: bool, sizes: _geometry.Sizes, return_indices: bool
-) -> np.dtype[Any]:
-    """The dtype of indices: the `asked` one, or the dtype of a `given` array."""
-    stored = given.dtype if isinstance(given, np.ndarray) else None
-    if codes:
-        if asked is not None:
-            raise TypeError(_arrays.NO_CHOICE)
-        size = _geometry.code_bytes(sizes[6:9])
-        return _arrays.CODES[2 if stored is not None and stored == _arrays.CODES[2] else size]  # None is a dtype too
-    cells = math.prod(sizes[:3]) if return_indices else 0
-    if asked is None and stored is not None:
-        return _arrays.index_dtype(stored, cells, "the dtype of out[1]")
-    return _arrays.index_dtype(asked, cells)
-
-
-def arrays_into(
-    pair: Pair, given: Array, cells: Array, shape: _geometry.Shape, dtype: np.dtype[Any] | None
-) -> tuple[Array, Array | None]:
-    """Arrays for values and, unless their `dtype` is None, for indices: the ones in `pair`, or new ones."""
-    into, beside = pair
-    name = "out" if dtype is None else "out[0]"
-    if given is not cells and into is not None:
-        _arrays.check_out(into, shape, given.dtype, name)
-        values = _arrays.new(cells, shape, cells.dtype)
-    else:
-        values = _arrays.result_for(into, cells, shape, cells.dtype, cells, name=name)
-    if dtype is None:
-        return values, None
-    indices = _arrays.result_for(beside, cells, shape, dtype, cells, name="out[1]")
-    if into is not None and beside is not None and _overlap(into, beside):
-        raise ValueError("out[0] and out[1] must not overlap in memory")
-    return values, indices
-
-
-def _overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays share a byte. They may be interleaved, like the fields of a structured array."""
-    a, b = np.asarray(a), np.asarray(b)  # a subclass may override NumPy's functions
-    return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_arrays.SEARCHED)  # type: ignore[arg-type]
+    if out is None and given is cells:  # a short cut for small calls
+        return values if indices is None else _pool.named(MaxPoolResult, values, indices)
+    return _results.pooled(given, cells, values, indices, pair)
 
 
 def _max_pool_backward(
@@ -181,7 +106,7 @@ def _max_pool_backward(
         values, kind = _arrays.reals(given, "grad_output")
     except TypeError as error:
         beside = _arrays.array_of(indices, "indices").dtype
-        if given.dtype.kind not in "iu" or not _is_of_reals(beside):
+        if given.dtype.kind not in "iu" or not _results.is_of_reals(beside):
             raise
         raise TypeError(f"{error}, and indices of {beside}: the two look swapped") from None
     codes = _geometry.is_window(index_format)
@@ -198,21 +123,16 @@ def _max_pool_backward(
         if better is error:
             raise
         raise better from None
-    count = math.prod(shape)
-    swapped = given is not values  # in another byte order
-    if swapped and out is not None:
-        _arrays.check_out(out, shape, given.dtype)
-    result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, values, indices)
-    threads = _threads.threads_for(count * values.itemsize, num_threads)
-    if not _unpool.unpool(values, places, result, sizes, n, ADDED[kind], codes, threads):
-        if codes:
-            raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(
-            indices, shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "input_size", window)
-        )
-    if swapped:
-        result = result.astype(given.dtype)
-    return _arrays.delivered(result, out)
+    return _results.added(
+        given,
+        values,
+        kind,
+        _results.Indexed(n, indices, places, sizes, codes),
+        shape,
+        out,
+        num_threads,
+        lambda: _diagnostics.for_a_bad_index(places, n, sizes, "input_size", window),
+    )
 
 
 @typed_pool

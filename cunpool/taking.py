@@ -66,12 +66,12 @@ def _take_at(
         or not _backward.unpool_backward(values, positions, result, sizes, n, _KINDS[values.itemsize], codes, threads)
     ):
         if codes:
-            raise _arrays.bad_code(given, n, sizes, where=_WHERE)
+            raise _diagnostics.bad_code(given, n, sizes, where=_WHERE)
         if kernel_size is not None:
             with suppress(OverflowError):  # windows that large are not needed here
                 sizes, _ = _geometry.taking(n, values.shape, given.shape, fixed, True)
         hint = _diagnostics.for_a_format(given, n, sizes, given.shape[:-n], (0,) * given.ndim, True)
-        raise _arrays.bad_index(given, full, hint, where=_WHERE)
+        raise _diagnostics.bad_index(given, full, hint, where=_WHERE)
     return _arrays.delivered(result, out)
 
 

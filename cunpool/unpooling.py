@@ -8,14 +8,14 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _arrays, _background, _calls, _channels, _diagnostics, _geometry, _threads
+from cunpool import _arrays, _background, _calls, _channels, _diagnostics, _geometry, _results, _threads
 from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, Padding, Size, Window
-from cunpool._kernels import backward as _backward
 from cunpool._kernels import unpool as _unpool
 from cunpool._overloads import Pair, typed_unpool, typed_unpool_backward
+from cunpool._results import ITEM_KINDS
 
 __all__ = [
     "max_unpool1d",
@@ -26,7 +26,6 @@ __all__ = [
     "max_unpool3d_backward",
 ]
 
-ITEM_KINDS = {size: _unpool.KINDS.index(str(size)) for size in _arrays.ITEM_SIZES}
 _STRAYED = _unpool.STRAYED
 
 
@@ -74,12 +73,9 @@ def _max_unpool(
     threads = 1 if small else _threads.threads_for(work, num_threads)
     ways = _unpool.unpool(values, places, result, sizes, n, ITEM_KINDS[item_size], codes, threads, background)
     if not ways:
-        if codes:
-            raise _arrays.bad_code(indices, n, sizes)
-        raise _arrays.bad_index(
-            indices,
-            shape[-n:],
-            _diagnostics.for_a_bad_index(places, n, sizes, "output_size" if onto is None else "onto", window),
+        at_fault = "output_size" if onto is None else "onto"
+        raise _results.Indexed(n, indices, places, sizes, codes).error(
+            lambda: _diagnostics.for_a_bad_index(places, n, sizes, at_fault, window)
         )
     if ways & _STRAYED and not codes:
         is_size_free = asked is None and _diagnostics.has_even_padding(window)
@@ -110,7 +106,7 @@ def places_of(
     if codes:
         small = _arrays.codes(indices, shape, _geometry.code_bytes(sizes[6:9]), name)
         if small is None:
-            raise _arrays.bad_code(indices, n, sizes)
+            raise _diagnostics.bad_code(indices, n, sizes)
         return small
     places = _arrays.integers(indices, shape, name)
     # A converted dtype may have too few bits. The kernels read int32, too small above 2**31 elements.
@@ -134,25 +130,18 @@ def _max_unpool_backward(
         raise _calls.without_kernel_size(f"max_unpool{n}d_backward", grad_output, indices)
     full = _arrays.items(grad_output, "grad_output", n)
     codes = _geometry.is_window(index_format)
-    into, beside = _background.pair_of(out, _geometry.flag("onto", onto))
+    pair = _background.pair_of(out, _geometry.flag("onto", onto))
     given = _arrays.array_of(indices, "indices")
-    shape = given.shape
-    _, _, sizes = _geometry.unpooled_to(n, shape, full.shape, _geometry.window(*window))
-    places = places_of(given, shape, codes, n, sizes, "indices")
-    result = _arrays.result_for(into, full, shape, full.dtype, full, given)
-    rest = _background.gradient_into(beside, full, given, into) if onto else None
-    threads = _threads.threads_for(full.nbytes, num_threads)
-    kind = ITEM_KINDS[full.itemsize]
-    if not _backward.unpool_backward(full, places, result, sizes, n, kind, codes, threads):
-        if codes:
-            raise _arrays.bad_code(given, n, sizes)
-        raise _arrays.bad_index(
-            given, full.shape[-n:], _diagnostics.for_a_bad_index(places, n, sizes, "grad_output", window)
-        )
-    if rest is None:
-        return _arrays.delivered(result, into)
-    _background.zero_at(places, full, rest, sizes, n, kind, codes, threads)
-    return _arrays.delivered(result, into), _arrays.delivered(rest, beside)
+    _, _, sizes = _geometry.unpooled_to(n, given.shape, full.shape, _geometry.window(*window))
+    places = places_of(given, given.shape, codes, n, sizes, "indices")
+    return _results.gathered(
+        full,
+        _results.Indexed(n, given, places, sizes, codes),
+        onto,
+        pair,
+        num_threads,
+        lambda: _diagnostics.for_a_bad_index(places, n, sizes, "grad_output", window),
+    )
 
 
 @typed_unpool

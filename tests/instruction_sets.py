@@ -16,8 +16,8 @@ from cunpool._kernels import runtime
 USABLE = [name for name in _simd.BUILT if name in runtime.instruction_sets()]
 FRONT_ENDS = {
     "pool": ["cunpool.adaptive", "cunpool.pooling"],
-    "unpool": ["cunpool.adaptive", "cunpool.pooling", "cunpool.unpooling"],
-    "backward": ["cunpool.unpooling", "cunpool.adaptive", "cunpool.taking"],
+    "unpool": ["cunpool.adaptive", "cunpool.unpooling", "cunpool._background", "cunpool._results"],
+    "backward": ["cunpool.adaptive", "cunpool.taking", "cunpool._results"],
 }
 
 

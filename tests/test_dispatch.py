@@ -35,8 +35,8 @@ def ways(monkeypatch):
             setattr(self, name, watched(getattr(module, name)))
 
     monkeypatch.setattr("cunpool.unpooling._unpool", Module(_unpool, "unpool"))
-    monkeypatch.setattr("cunpool.unpooling._backward", Module(_backward, "unpool_backward"))
-    monkeypatch.setattr("cunpool.pooling._unpool", Module(_unpool, "unpool"))
+    monkeypatch.setattr("cunpool._results._backward", Module(_backward, "unpool_backward"))
+    monkeypatch.setattr("cunpool._results._unpool", Module(_unpool, "unpool"))
     monkeypatch.setattr("cunpool.pooling._pool", Module(_pool, "pool"))
     return taken
 

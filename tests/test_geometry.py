@@ -67,9 +67,12 @@ def test_the_layers_import_downwards_alone():
         "_omp_wait": set(),
         "_simd": {"_kernels", "_remedies"},
         "memory": {"_geometry", "_kernels", "_cgroups", "_remedies"},
+        "_results": {
+            "_background", "_diagnostics", "_geometry", "_arrays", "_threads", "_kernels", "_overloads",
+        },
         "unpooling": {
             "_background", "_channels", "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels",
-            "_docstrings", "_overloads",
+            "_docstrings", "_overloads", "_results",
         },
         "taking": {
             "_diagnostics", "_geometry", "_arrays", "_warn", "_threads", "_kernels", "_docstrings", "_overloads",
@@ -77,7 +80,7 @@ def test_the_layers_import_downwards_alone():
         "_overloads": {"_background", "_geometry", "_arrays"},
         "pooling": {
             "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_remedies", "_warn", "unpooling",
-            "_docstrings", "_overloads", "_channels",
+            "_docstrings", "_overloads", "_channels", "_results",
         },
         "indices": {"_channels", "_diagnostics", "_formats", "_geometry", "_arrays", "_docstrings", "_remedies"},
     }  # fmt: skip

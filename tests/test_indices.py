@@ -10,7 +10,7 @@ import reference
 from cases import INTEGERS, OTHER, POOL, bits, geometry, layout, lead
 
 import cunpool as cu
-from cunpool import _arrays
+from cunpool import _diagnostics
 
 FORMATS = ("plane", "window", "onnx", "tf", "tf_batch")
 LINEAR = tuple(name for name in FORMATS if name != "window")
@@ -405,10 +405,10 @@ def test_unpooling_knows_onnx_indices_when_it_sees_them():
 
 def test_what_looks_like_onnx():
     onnx = cu.convert_indices(GOOD, "plane", "onnx", **WHERE)
-    assert _arrays.looks_like_onnx(onnx, 2, (4, 4))
-    assert not _arrays.looks_like_onnx(GOOD, 2, (4, 4))
-    assert not _arrays.looks_like_onnx(onnx[:0], 2, (4, 4))
-    assert not _arrays.looks_like_onnx(onnx.astype(np.uint64) + np.uint64(2**63), 2, (4, 4))
+    assert _diagnostics.looks_like_onnx(onnx, 2, (4, 4))
+    assert not _diagnostics.looks_like_onnx(GOOD, 2, (4, 4))
+    assert not _diagnostics.looks_like_onnx(onnx[:0], 2, (4, 4))
+    assert not _diagnostics.looks_like_onnx(onnx.astype(np.uint64) + np.uint64(2**63), 2, (4, 4))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

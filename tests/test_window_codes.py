@@ -86,8 +86,8 @@ def test_no_codes_but_planes(n):
 def test_the_report_where_no_code_is_wrong_any_more():
     """Another thread may have put it right."""
     sizes = cu._geometry.unpooling(2, (1, 2, 2), 2, None, 0, 1, None)[2]
-    assert "changed while they were read" in str(cu._arrays.bad_code(np.zeros((1, 2, 2), np.uint8), 2, sizes))
-    assert "changed while they were read" in str(cu._arrays.bad_index(np.zeros((1, 2, 2), int), (4, 4)))
+    assert "changed while they were read" in str(cu._diagnostics.bad_code(np.zeros((1, 2, 2), np.uint8), 2, sizes))
+    assert "changed while they were read" in str(cu._diagnostics.bad_index(np.zeros((1, 2, 2), int), (4, 4)))
 
 
 def _codes(places, full, pooled, n, kernel_size, stride, padding, dilation):

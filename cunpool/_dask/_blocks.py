@@ -241,13 +241,13 @@ def _wrong(plan: Plan, indices: Array, windows: list[Range], block_id: Shape) ->
     """Return the error for the first index of a block that is outside, with its position in the whole array."""
     at = plan.corner(block_id) + tuple(first for first, _ in windows)
     if not plan.codes:
-        return _arrays.bad_index(indices, plan.full(), _format(plan, indices, at), at, plan.where)
+        return _diagnostics.bad_index(indices, plan.full(), _format(plan, indices, at), at, plan.where)
     _, _, kernel, stride, _, dilation = zip(*plan.axes, strict=True)
     pooled = tuple(last - first for first, last in windows)
     padding = tuple(-axis.start(first) for axis, (first, _) in zip(plan.axes, windows, strict=True))
     n = len(plan.axes)
     sizes = _geometry.flat_sizes(n, plan.full(), pooled, kernel, stride, padding, dilation)
-    return _arrays.bad_code(indices, n, sizes, at, plan.where)
+    return _diagnostics.bad_code(indices, n, sizes, at, plan.where)
 
 
 def _format(plan: Plan, indices: Array, corner: Shape) -> str:
@@ -331,7 +331,7 @@ def _astray(
     at = tuple(map(int, np.unravel_index(int(np.argmax(astray)), astray.shape)))
     if beyond[at]:
         return _wrong(plan, indices, windows, block_id)
-    where = _arrays.position(at, plan.corner(block_id) + tuple(first for first, _ in windows))
+    where = _diagnostics.position(at, plan.corner(block_id) + tuple(first for first, _ in windows))
     corner = tuple(axis.start(window) for axis, window in zip(plan.axes, where[-n:], strict=True))
     if (
         indices.dtype.kind == "u"

@@ -16,7 +16,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _channels, _diagnostics, _geometry, _padding, _remedies, _threads, _warn, pooling, taking
+from cunpool import _arrays, _channels, _diagnostics, _geometry, _padding, _remedies, _results, _threads, _warn, taking
 from cunpool._dask import _blocks, _chunks
 from cunpool._dask._blocks import Plan
 from cunpool._dask._chunks import Axis, Range
@@ -187,7 +187,7 @@ def pool(
     if layout:
         _warn.warn(_remedies.for_other_kinds(layout, maker) if maker else layout, _warn.LayoutWarning)
     _threads.threads_for(0, num_threads)
-    dtype = pooling.dtype_of_indices(index_dtype, None, codes, sizes, return_indices)
+    dtype = _results.dtype_of_indices(index_dtype, None, codes, sizes, return_indices)
     _geometry.omits_nan(nan_policy)
     options = ("return_indices", return_indices), ("nan_policy", nan_policy)
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])

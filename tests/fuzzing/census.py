@@ -13,11 +13,11 @@ KERNELS = {
     "_pool": [("cunpool.pooling", "pool"), ("cunpool.adaptive", "pool")],
     "_unpool": [
         ("cunpool.unpooling", "unpool"),
-        ("cunpool.pooling", "unpool"),
+        ("cunpool._results", "unpool"),
         ("cunpool.adaptive", "unpool"),
     ],
     "_backward": [
-        ("cunpool.unpooling", "unpool_backward"),
+        ("cunpool._results", "unpool_backward"),
         ("cunpool.taking", "unpool_backward"),
         ("cunpool.adaptive", "unpool_backward"),
     ],
@@ -49,6 +49,7 @@ class Census:
 
     def watch(self, front_end: types.ModuleType, name: str, function: str) -> None:
         module = self.modules[name]
+        assert hasattr(front_end, name), f"{front_end.__name__} calls no {name}"
         flags = {flag: value for flag, value in vars(module).items() if flag.isupper() and isinstance(value, int)}
         for flag in flags:
             self.ways.setdefault(f"{name} {flag}", (0, 0))
