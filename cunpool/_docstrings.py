@@ -10,7 +10,35 @@ SHAPES = {1: "(N, C, L) or (C, L)", 2: "(N, C, H, W) or (C, H, W)", 3: "(N, C, D
 
 Documented = TypeVar("Documented", bound=Callable[..., Any])
 
-PARTS = {
+PARTS = {  # a part may contain the names of later ones
+    "pooling": """\
+{window}
+    Integers are at most half of `kernel_size`, and each side of a pair is less than
+    ``dilation * (kernel_size - 1) + 1``. The padding never wins.
+{step}
+ceil_mode : bool
+    Whether to keep a last window that extends past the end, if it starts before the end. It must be False if
+    `padding` is a name.
+return_indices : bool
+    Whether to return the indices too. Without them, `index_format` and `index_dtype` are checked, but not used, and
+    windows may have any number of elements.
+{index_format}
+{index_dtype}
+{nan_policy}
+{channel_axis}
+out : numpy.ndarray, or with `return_indices` a tuple of two, optional
+    Array for the values, with their shape and dtype, and any strides. With `return_indices`, a pair of arrays for
+    values and indices; either may be None. The result is correct even if an array overlaps `input`. The dtype of
+    the indices is that of their array: int64 or int32, or uint8 or uint16 for window codes.
+{num_threads}""",
+    "maxima_gradient": """\
+grad_output : array_like
+    The gradient with respect to the maxima, of their shape, (N, C, H, W) or (C, H, W), and of float16, bfloat16,
+    float32 or float64.
+indices : array_like of integers
+    The indices from the pooling, of the shape of `grad_output`.
+input_size : sequence of int
+    The shape of the pooling's input, or only its spatial sizes.""",
     "window": """\
 kernel_size : int or sequence of int
     Size of the window in elements: one for all axes, or one for each.
@@ -33,6 +61,9 @@ index_dtype : dtype, optional
 nan_policy : {"propagate", "omit"}
     How NaN compares. "propagate": NaN is the result of each window that has one. "omit": NaN is left out. A window of
     NaN alone then gives NaN and its first index. Without NaN in the input, as with integers, both give the same.""",
+    "step": """\
+dilation : int or sequence of int
+    Step from one element of a window to the next.""",
     "dilation": """\
 dilation : int or sequence of int
     Step from one element of a window to the next. The default size and the meaning of window codes depend on it.""",
@@ -56,6 +87,10 @@ channel_axis : int, optional
 num_threads : int, optional
     Number of threads for this call, which uses no more than it has tasks. With None, the call uses fewer where more
     would not be faster; see `set_num_threads`. The result does not depend on it.""",
+    "block_threads": """\
+num_threads : int, optional
+    Greatest number of threads for each block. The default is one, because Dask's workers already use all
+    processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.""",
     "out": """\
 out : numpy.ndarray, optional
     Array for the result, with its shape and dtype, and any strides. After an error its contents are unspecified.""",

@@ -471,13 +471,7 @@ def adaptive_max_pool2d_backward(
 
     Parameters
     ----------
-    grad_output : array_like
-        The gradient with respect to the maxima, of their shape, (N, C, H, W) or (C, H, W), and of float16, bfloat16,
-        float32 or float64.
-    indices : array_like of integers
-        The indices from the pooling, of the shape of `grad_output`.
-    input_size : sequence of int
-        The shape of the pooling's input, or only its spatial sizes.
+    {maxima_gradient}
     {channel_axis}
     {out}
     {num_threads}

@@ -133,8 +133,7 @@ def max_pool2d(
     {window}
         Integers are at most half of `kernel_size`, and each side of a pair is less than
         ``dilation * (kernel_size - 1) + 1``. The padding never wins.
-    dilation : int or sequence of int
-        Step from one element of a window to the next.
+    {step}
     ceil_mode : bool
         Whether to keep a last window that extends past the end, if it starts before the end.
     return_indices : bool
@@ -144,9 +143,7 @@ def max_pool2d(
         The dtype of plane indices; the default is int64.
     {nan_policy}
     {channel_axis}
-    num_threads : int, optional
-        Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
+    {block_threads}
 
     Returns
     -------
@@ -411,9 +408,7 @@ def max_unpool2d(
     {dilation}
     {index_format}
     {channel_axis}
-    num_threads : int, optional
-        Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
+    {block_threads}
 
     Returns
     -------
@@ -555,13 +550,10 @@ def max_pool2d_backward(
     input_size : sequence of int
         The shape of the pooling's input, or only its spatial sizes.
     {window}
-    dilation : int or sequence of int
-        Step from one element of a window to the next.
+    {step}
     {index_format}
     {channel_axis}
-    num_threads : int, optional
-        Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
+    {block_threads}
 
     Returns
     -------
@@ -686,9 +678,7 @@ def max_unpool2d_backward(
     {dilation}
     {index_format}
     {channel_axis}
-    num_threads : int, optional
-        Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
+    {block_threads}
 
     Returns
     -------
@@ -808,12 +798,9 @@ def take_at2d(
         Step from one window to the next; the default is `kernel_size`.
     padding : int, sequence of int, sequence of pairs of int, "same" or "same_lower"
         Elements of padding at both ends of each axis, or as `cunpool.max_pool2d` has it.
-    dilation : int or sequence of int
-        Step from one element of a window to the next.
+    {step}
     {index_format}
-    num_threads : int, optional
-        Greatest number of threads for each block. The default is one, because Dask's workers already use all
-        processors. With None, the worker's process sets the limit; see `cunpool.set_num_threads`.
+    {block_threads}
 
     Returns
     -------

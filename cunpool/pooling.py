@@ -196,26 +196,7 @@ def max_pool2d(
     input : array_like
         Array of shape (N, C, H, W) or (C, H, W), with any strides. N and C may be 0. The dtype is bool, an integer,
         float16, bfloat16, float32 or float64. The maximum of a window of bools is True if any of them is.
-    {window}
-        Integers are at most half of `kernel_size`, and each side of a pair is less than
-        ``dilation * (kernel_size - 1) + 1``. The padding never wins.
-    dilation : int or sequence of int
-        Step from one element of a window to the next.
-    ceil_mode : bool
-        Whether to keep a last window that extends past the end, if it starts before the end. It must be False if
-        `padding` is a name.
-    return_indices : bool
-        Whether to return the indices too. Without them, `index_format` and `index_dtype` are checked, but not used, and
-        windows may have any number of elements.
-    {index_format}
-    {index_dtype}
-    {nan_policy}
-    {channel_axis}
-    out : numpy.ndarray, or with `return_indices` a tuple of two, optional
-        Array for the values, with their shape and dtype, and any strides. With `return_indices`, a pair of arrays for
-        values and indices; either may be None. The result is correct even if an array overlaps `input`. The dtype of
-        the indices is that of their array: int64 or int32, or uint8 or uint16 for window codes.
-    {num_threads}
+    {pooling}
 
     Returns
     -------
@@ -370,16 +351,9 @@ def max_pool2d_backward(
 
     Parameters
     ----------
-    grad_output : array_like
-        The gradient with respect to the maxima, of their shape, (N, C, H, W) or (C, H, W), and of float16, bfloat16,
-        float32 or float64.
-    indices : array_like of integers
-        The indices from the pooling, of the shape of `grad_output`.
-    input_size : sequence of int
-        The shape of the pooling's input, or only its spatial sizes.
+    {maxima_gradient}
     {window}
-    dilation : int or sequence of int
-        Step from one element of a window to the next.
+    {step}
     {index_format}
     {channel_axis}
     {out}

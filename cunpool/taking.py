@@ -145,8 +145,7 @@ def take_at2d(
         Step from one window to the next; the default is `kernel_size`.
     padding : int, sequence of int, sequence of pairs of int, "same" or "same_lower"
         Elements of padding at both ends of each axis, or as `max_pool2d` has it.
-    dilation : int or sequence of int
-        Step from one element of a window to the next.
+    {step}
     {index_format}
     {out}
     {num_threads}
