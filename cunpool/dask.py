@@ -11,16 +11,8 @@ indices from elsewhere              whole planes, which the caller rechunks to o
 =================================== ===================================================================================
 
 Chunks should be as large as memory allows: about six chunks for each thread of a worker. Choose sizes that are
-multiples of all strides to come, and cut all three axes of a volume alike. This estimate is for a volume of 10 TB
-(uint8, 21,504 elements along each axis) on 64 workers, at 200 microseconds of Dask's scheduler for each task:
-
-==================== ================== ========================== ======================== ===========================
-chunks               windows            moved between workers      tasks besides read/write scheduling
-==================== ================== ========================== ======================== ===========================
-512 x 512 x 512      2 x 2 x 2          nothing                    222,264                  45 seconds
-512 x 512 x 512      3 x 3 x 3 / 1      1.2 % (at most 114 GB)     800,000                  less than 3 minutes
-128 x 128 x 128      3 x 3 x 3 / 1      4.8 %                      64 times as many         3 hours
-==================== ================== ========================== ======================== ===========================
+multiples of all strides to come, and cut all three axes of a volume alike. For a volume of 10 TB (uint8) on 64 workers,
+chunks of 512 x 512 x 512 are right. "Planning chunks" in the documentation has the estimate.
 """
 
 from __future__ import annotations

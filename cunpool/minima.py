@@ -13,11 +13,11 @@ from cunpool import _channels
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size
+from cunpool._modules import PoolModule
 from cunpool._overloads import MaxPoolResult, Pair, typed_pool
 from cunpool.modules import MaxUnpool1d as MinUnpool1d
 from cunpool.modules import MaxUnpool2d as MinUnpool2d
 from cunpool.modules import MaxUnpool3d as MinUnpool3d
-from cunpool.modules import PoolModule
 from cunpool.pooling import _max_pool
 from cunpool.pooling import max_pool1d_backward as min_pool1d_backward
 from cunpool.pooling import max_pool2d_backward as min_pool2d_backward

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 import numpy.typing as npt
 
-from cunpool import _calls, _channels, _geometry, _padding, adaptive, pooling, unpooling
-from cunpool._arrays import Array
-from cunpool._background import FillValue
+from cunpool import adaptive, pooling, unpooling
 from cunpool._docstrings import complete
 from cunpool._geometry import IndexFormat, NanPolicy, OutputSize, Padding, Size
-from cunpool._overloads import Element, Indices, MaxPoolResult, Pair
-from cunpool._remedies import shown
+from cunpool._modules import AdaptivePoolModule, AdaptiveUnpoolModule, PoolModule, UnpoolModule
+from cunpool._overloads import Indices
 
 __all__ = [
     "AdaptiveMaxPool1d",
@@ -29,312 +26,6 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
 ]
-
-
-class PoolModule(Generic[Indices]):
-    """Base class of the pooling modules."""
-
-    _function: ClassVar[Callable[..., Any]]
-
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Padding = 0,
-        dilation: Size = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-        *,
-        index_format: IndexFormat = "plane",
-        index_dtype: npt.DTypeLike | None = None,
-        nan_policy: NanPolicy = "propagate",
-        channel_axis: SupportsIndex | None = None,
-    ) -> None:
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
-        self.index_format = index_format
-        self.index_dtype = index_dtype
-        self.nan_policy = nan_policy
-        self.channel_axis = _channels.checked(channel_axis)
-        _geometry.is_window(index_format)
-        _geometry.omits_nan(nan_policy)
-
-    @overload
-    def __call__(
-        self: PoolModule[Literal[False]],
-        input: npt.NDArray[Element],
-        *,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> npt.NDArray[Element]: ...
-    @overload
-    def __call__(
-        self: PoolModule[Literal[False]],
-        input: npt.ArrayLike,
-        *,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> Array: ...
-    @overload
-    def __call__(
-        self: PoolModule[Literal[True]],
-        input: npt.NDArray[Element],
-        *,
-        out: Pair | None = None,
-        num_threads: int | None = None,
-    ) -> MaxPoolResult[Element]: ...
-    @overload
-    def __call__(
-        self: PoolModule[Literal[True]],
-        input: npt.ArrayLike,
-        *,
-        out: Pair | None = None,
-        num_threads: int | None = None,
-    ) -> MaxPoolResult: ...
-    @overload
-    def __call__(self, input: npt.ArrayLike, *, out: None = None, num_threads: int | None = None) -> Any: ...
-    def __call__(self, input: npt.ArrayLike, *, out: Array | Pair | None = None, num_threads: int | None = None) -> Any:
-        """Pool `input` and return an array, or with `return_indices` a pair of arrays."""
-        return type(self)._function(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-            index_format=self.index_format,
-            index_dtype=self.index_dtype,
-            nan_policy=self.nan_policy,
-            channel_axis=self.channel_axis,
-            out=out,
-            num_threads=num_threads,
-        )
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(kernel_size={shown(self.kernel_size)}, stride={shown(self.stride)}, "
-            f"padding={shown(self.padding)}, dilation={shown(self.dilation)}, ceil_mode={shown(self.ceil_mode)})"
-        )
-
-
-class _MaxUnpool:
-    """Base class of the unpooling modules."""
-
-    _axes: ClassVar[int]
-    _function: ClassVar[Callable[..., Array]]
-
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Padding = 0,
-        *,
-        dilation: Size = 1,
-        index_format: IndexFormat = "plane",
-        channel_axis: SupportsIndex | None = None,
-    ) -> None:
-        n = self._axes
-        self.kernel_size = _geometry.per_axis(n, "kernel_size", _geometry.hashable("kernel_size", kernel_size), 1)
-        self.stride = (
-            self.kernel_size
-            if stride is None
-            else _geometry.per_axis(n, "stride", _geometry.hashable("stride", stride), 1)
-        )
-        self.padding = _padding.checked(n, _padding.hashable(padding))
-        self.dilation = _geometry.per_axis(n, "dilation", _geometry.hashable("dilation", dilation), 1)
-        self.index_format = index_format
-        self.channel_axis = _channels.checked(channel_axis)
-        _geometry.is_window(index_format)
-
-    @overload
-    def __call__(
-        self,
-        input: npt.NDArray[Element],
-        indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex] | None = None,
-        *,
-        fill_value: FillValue | None = None,
-        onto: npt.ArrayLike | None = None,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> npt.NDArray[Element]: ...
-    @overload
-    def __call__(
-        self,
-        input: npt.ArrayLike,
-        indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex] | None = None,
-        *,
-        fill_value: FillValue | None = None,
-        onto: npt.ArrayLike | None = None,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> Array: ...
-    def __call__(
-        self,
-        input: npt.ArrayLike,
-        indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex] | None = None,
-        *,
-        fill_value: FillValue | None = None,
-        onto: npt.ArrayLike | None = None,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> Array:
-        """Unpool `input` by `indices`, onto zeros, `fill_value` or the array `onto`."""
-        return type(self)._function(
-            input,
-            indices,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            output_size,
-            dilation=self.dilation,
-            index_format=self.index_format,
-            fill_value=fill_value,
-            onto=onto,
-            channel_axis=self.channel_axis,
-            out=out,
-            num_threads=num_threads,
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding!r})"
-
-
-_calls.told_if_missing(_MaxUnpool.__call__)
-
-
-class _AdaptiveMaxPool(Generic[Indices]):
-    """Base class of the modules of adaptive pooling."""
-
-    _function: ClassVar[Callable[..., Any]]
-
-    def __init__(
-        self,
-        output_size: OutputSize,
-        return_indices: bool = False,
-        *,
-        index_dtype: npt.DTypeLike | None = None,
-        channel_axis: SupportsIndex | None = None,
-    ) -> None:
-        self.output_size = output_size
-        self.return_indices = return_indices
-        self.index_dtype = index_dtype
-        self.channel_axis = _channels.checked(channel_axis)
-
-    @overload
-    def __call__(
-        self: _AdaptiveMaxPool[Literal[False]],
-        input: npt.NDArray[Element],
-        *,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> npt.NDArray[Element]: ...
-    @overload
-    def __call__(
-        self: _AdaptiveMaxPool[Literal[False]],
-        input: npt.ArrayLike,
-        *,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> Array: ...
-    @overload
-    def __call__(
-        self: _AdaptiveMaxPool[Literal[True]],
-        input: npt.NDArray[Element],
-        *,
-        out: Pair | None = None,
-        num_threads: int | None = None,
-    ) -> MaxPoolResult[Element]: ...
-    @overload
-    def __call__(
-        self: _AdaptiveMaxPool[Literal[True]],
-        input: npt.ArrayLike,
-        *,
-        out: Pair | None = None,
-        num_threads: int | None = None,
-    ) -> MaxPoolResult: ...
-    @overload
-    def __call__(self, input: npt.ArrayLike, *, out: None = None, num_threads: int | None = None) -> Any: ...
-    def __call__(self, input: npt.ArrayLike, *, out: Array | Pair | None = None, num_threads: int | None = None) -> Any:
-        """Pool `input` and return an array, or with `return_indices` a pair of arrays."""
-        return type(self)._function(
-            input,
-            self.output_size,
-            self.return_indices,
-            index_dtype=self.index_dtype,
-            channel_axis=self.channel_axis,
-            out=out,
-            num_threads=num_threads,
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(output_size={shown(self.output_size)})"
-
-
-class _AdaptiveMaxUnpool:
-    """Base class of the modules of adaptive unpooling."""
-
-    _function: ClassVar[Callable[..., Array]]
-
-    def __init__(self, *, channel_axis: SupportsIndex | None = None) -> None:
-        self.channel_axis = _channels.checked(channel_axis)
-
-    @overload
-    def __call__(
-        self,
-        input: npt.NDArray[Element],
-        indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex] | None = None,
-        *,
-        fill_value: FillValue | None = None,
-        onto: npt.ArrayLike | None = None,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> npt.NDArray[Element]: ...
-    @overload
-    def __call__(
-        self,
-        input: npt.ArrayLike,
-        indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex] | None = None,
-        *,
-        fill_value: FillValue | None = None,
-        onto: npt.ArrayLike | None = None,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> Array: ...
-    def __call__(
-        self,
-        input: npt.ArrayLike,
-        indices: npt.ArrayLike,
-        output_size: Sequence[SupportsIndex] | None = None,
-        *,
-        fill_value: FillValue | None = None,
-        onto: npt.ArrayLike | None = None,
-        out: Array | None = None,
-        num_threads: int | None = None,
-    ) -> Array:
-        """Unpool `input` by `indices`, onto zeros, `fill_value` or the array `onto`."""
-        return type(self)._function(
-            input,
-            indices,
-            output_size,
-            fill_value=fill_value,
-            onto=onto,
-            channel_axis=self.channel_axis,
-            out=out,
-            num_threads=num_threads,
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
 
 class MaxPool1d(PoolModule[Indices]):
@@ -542,7 +233,7 @@ class MaxPool3d(PoolModule[Indices]):
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(UnpoolModule):
     """`cunpool.max_unpool1d` with stored arguments, like ``torch.nn.MaxUnpool1d``; see `MaxUnpool2d`.
 
     Examples
@@ -556,7 +247,7 @@ class MaxUnpool1d(_MaxUnpool):
     _function = staticmethod(unpooling.max_unpool1d)
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(UnpoolModule):
     """`cunpool.max_unpool2d` with stored arguments, like ``torch.nn.MaxUnpool2d`` [1]_.
 
     Parameters
@@ -589,7 +280,7 @@ class MaxUnpool2d(_MaxUnpool):
     _function = staticmethod(unpooling.max_unpool2d)
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(UnpoolModule):
     """`cunpool.max_unpool3d` with stored arguments, like ``torch.nn.MaxUnpool3d``; see `MaxUnpool2d`.
 
     Examples
@@ -603,7 +294,7 @@ class MaxUnpool3d(_MaxUnpool):
     _function = staticmethod(unpooling.max_unpool3d)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool[Indices]):
+class AdaptiveMaxPool1d(AdaptivePoolModule[Indices]):
     """`cunpool.adaptive_max_pool1d` with stored arguments; see `AdaptiveMaxPool2d`.
 
     Examples
@@ -647,7 +338,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool[Indices]):
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool[Indices]):
+class AdaptiveMaxPool2d(AdaptivePoolModule[Indices]):
     """`cunpool.adaptive_max_pool2d` with stored arguments, like ``torch.nn.AdaptiveMaxPool2d`` [1]_.
 
     Parameters
@@ -704,7 +395,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool[Indices]):
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool[Indices]):
+class AdaptiveMaxPool3d(AdaptivePoolModule[Indices]):
     """`cunpool.adaptive_max_pool3d` with stored arguments; see `AdaptiveMaxPool2d`.
 
     Examples
@@ -748,7 +439,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool[Indices]):
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class AdaptiveMaxUnpool1d(_AdaptiveMaxUnpool):
+class AdaptiveMaxUnpool1d(AdaptiveUnpoolModule):
     """`cunpool.adaptive_max_unpool1d` as an object; see `AdaptiveMaxUnpool2d`.
 
     Examples
@@ -761,7 +452,7 @@ class AdaptiveMaxUnpool1d(_AdaptiveMaxUnpool):
     _function = staticmethod(adaptive.adaptive_max_unpool1d)
 
 
-class AdaptiveMaxUnpool2d(_AdaptiveMaxUnpool):
+class AdaptiveMaxUnpool2d(AdaptiveUnpoolModule):
     """`cunpool.adaptive_max_unpool2d` as an object. PyTorch has no such module.
 
     It stores no arguments: the call takes all, ``(input, indices, output_size, *, out=None, num_threads=None)``.
@@ -777,7 +468,7 @@ class AdaptiveMaxUnpool2d(_AdaptiveMaxUnpool):
     _function = staticmethod(adaptive.adaptive_max_unpool2d)
 
 
-class AdaptiveMaxUnpool3d(_AdaptiveMaxUnpool):
+class AdaptiveMaxUnpool3d(AdaptiveUnpoolModule):
     """`cunpool.adaptive_max_unpool3d` as an object; see `AdaptiveMaxUnpool2d`.
 
     Examples
