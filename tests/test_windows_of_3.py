@@ -1,4 +1,4 @@
-"""Floats in windows 3 wide without indices, compared in registers: beside what they are without these vectors."""
+"""Windows 3 wide without indices, in rows of about a whole number of vectors, in each instruction set."""
 
 from __future__ import annotations
 

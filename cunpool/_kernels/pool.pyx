@@ -19,7 +19,7 @@ from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, pa
 from cunpool._kernels.pooling.across cimport pool_channels, pool_large
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8, number
-from cunpool._kernels.pooling.filter cimport Filter, filter_block, filter_room
+from cunpool._kernels.pooling.filter cimport Filter, filter_block, filter_bytes
 from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
@@ -86,15 +86,14 @@ cdef void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *f
     cdef const Filter *filter = <const Filter *> job.plan
     cdef Py_ssize_t blocks = separable_blocks(&filter.blocks), number_of
     cdef char *rest = found.scratch
-    cdef char *room = next_part(&rest, max(filter_room(filter), separable_bytes(&filter.blocks)))
+    cdef char *room = next_part(&rest, max(filter_bytes(filter), separable_bytes(&filter.blocks)))
     cdef SeparableBlock block
     cdef Numbers numbers
     numbers = numbers_of(job.is_minimum, full)
     for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         find_block(&filter.blocks, number_of, &block)
         if branch_counted("something odd among a block's cells",
-                          filter_block(job, &block, filter, &numbers, number_of // (blocks // filter.blocks.batch),
-                                       room)):
+                          filter_block(job, &block, filter, &numbers, room)):
             separate(&filter.blocks, &block, room)
 
 
@@ -192,7 +191,7 @@ cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
     if plan.ways & ROLLED_TAKEN:
         return part_bytes(rolling_bytes(&plan.rolling))
     if plan.ways & FILTERED_TAKEN:
-        return part_bytes(max(filter_room(&plan.filter), separable_bytes(&plan.filter.blocks)))
+        return part_bytes(max(filter_bytes(&plan.filter), separable_bytes(&plan.filter.blocks)))
     return part_bytes(separable_bytes(&plan.separable)) if plan.ways & SEPARATED_TAKEN else 0
 
 

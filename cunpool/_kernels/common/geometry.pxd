@@ -29,12 +29,6 @@ cdef inline Geometry geometry_of(tuple sizes):
     return g
 
 
-cdef inline bint is_last_alone_over_end(const Geometry *g, int axis) noexcept nogil:
-    """Whether no window but the last one along an axis reaches behind the array."""
-    cdef Py_ssize_t start = (g.pooled[axis] - 2) * g.stride[axis] - g.padding[axis]
-    return start + (g.kernel[axis] - 1) * g.dilation[axis] < g.full[axis]
-
-
 cdef inline Py_ssize_t absolute(Py_ssize_t step) noexcept nogil:
     """The absolute value of a step, which is negative in reversed arrays."""
     return step if step > 0 else -step

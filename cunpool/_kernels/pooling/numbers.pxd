@@ -35,7 +35,6 @@ cdef struct Numbers:
     Highest highest_of
     LookForOdd look_for_odd     # or NULL, where none is
     FillLowest fill_lowest
-    bint held                   # whether `held_threes` knows them
 
 
 cdef inline void_inline best_of(bint is_minimum, const char **runs, int count, plain *into,
@@ -211,7 +210,6 @@ cdef inline Numbers numbers_of(bint is_minimum, number *_) noexcept nogil:
     cdef Numbers numbers
     numbers.size = sizeof(number)
     numbers.look_for_odd = NULL
-    numbers.held = number is float4
     numbers.fill_lowest = <FillLowest> fill_highest[number] if is_minimum else <FillLowest> fill_lowest[number]
     if number is half or number is bhalf:
         numbers.highest_of = <Highest> lowest_of_halves if is_minimum else <Highest> highest_of_halves

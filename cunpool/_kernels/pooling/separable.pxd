@@ -43,6 +43,8 @@ cdef extern from "_kernels/pooling/separable.h":
         Py_ssize_t begin[4]
         Py_ssize_t count[4]
         Py_ssize_t first[4]
+        const char *full
+        char *pooled
     void find_block "cunpool_separable_find"(const Separable *plan, Py_ssize_t number,
                                              SeparableBlock *block) noexcept nogil
     void begin_separable "cunpool_separable_begin"(const Separable *plan, char *scratch) noexcept nogil
@@ -55,6 +57,8 @@ cdef extern from "_kernels/pooling/separable.h":
 cdef enum:
     BLOCK_BYTES = 1 << 14       # elements of a block, in lattices; with codes and twice, they stay in L2 (speed)
     FILTERED_MORE = 16          # times the elements of a block that is filtered: they stay where they are (speed)
+    MAX_FILTERED_ROW_BYTES = 1 << 13    # of a filtered block (speed),
+    MAX_OVERLAPS = 8            # unless it has more of its neighbour's elements than one in so many
     MAX_BLOCK_BYTES = 1 << 22   # a single window may need more
     MAX_WINDOWS_ELEMENTS = 1 << 16  # elements of a block so that it has a vector of windows (speed)
     MAX_SPARSE = 8              # elements of a block for each one that a window looks at (speed),
@@ -159,6 +163,13 @@ cdef inline Py_ssize_t block_elements(const Separable *plan, const Py_ssize_t *c
     return elements
 
 
+cdef inline bint is_long_row(const Axis *axis, Py_ssize_t windows, Py_ssize_t unit_bytes) noexcept nogil:
+    """Whether a row of a filtered block does not fit L1 with its running maxima, and is long beside its overlap."""
+    cdef Py_ssize_t overlap = (axis.kernel - 1) * axis.dilation
+    return (windows * axis.stride + overlap) * unit_bytes > max(<Py_ssize_t> MAX_FILTERED_ROW_BYTES,
+                                                                 MAX_OVERLAPS * overlap * unit_bytes)
+
+
 cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t room) noexcept nogil:
     """Let blocks grow to `room` elements: first where the elements that two blocks share weigh most, then as memory
     runs."""
@@ -180,8 +191,10 @@ cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t ro
             count[SEPARABLE_CHANNEL] //= 2
     if filtered:  # rows as long as leaves room for some of them
         count[2] = plan.axis[2].pooled
-        while count[2] > 1 and not 0 <= 4 * block_elements(plan, count, &length) <= room:
+        while count[2] > 1 and (not 0 <= 4 * block_elements(plan, count, &length) <= room
+                                or is_long_row(&plan.axis[2], count[2], plan.item_bytes * filtered)):
             count[2] = (count[2] + 1) // 2
+            is_full[2] = True
     while True:
         worst = 0
         chosen = -1

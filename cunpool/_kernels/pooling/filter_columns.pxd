@@ -1,0 +1,102 @@
+# Filter, along the rows of the stage: neighbours are combined, of all rows at once.
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.copy_strided cimport copy_strided
+from cunpool._kernels.common.geometry cimport Geometry
+from cunpool._kernels.pooling.compare cimport whole_vectors
+from cunpool._kernels.pooling.numbers cimport Numbers
+
+cdef enum:
+    MAX_TAPS = 32           # No more taps along a row are combined at once. (size of an array)
+    DIRECT_TAPS = 5         # As many taps are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
+    DIRECT_STRIDES = 4      # Taps of more strides are combined by doubling. (speed)
+    DEINTERLEAVE_MAX_STRIDE = 4     # With a larger stride elements are copied one by one. (speed)
+
+
+cdef inline bint is_direct_along(const Geometry *g, int item_size, Py_ssize_t unit, Py_ssize_t stride) noexcept nogil:
+    """Whether the taps along a row are combined at once: after deinterleaving, not by doubling."""
+    cdef Py_ssize_t taps = g.kernel[2]
+    return (taps <= MAX_TAPS
+            and (branch_counted("few taps along a row", taps <= DIRECT_TAPS)
+                 or branch_counted("taps of few strides", taps <= DIRECT_STRIDES * stride))
+            and (unit == 1 or stride == 1)
+            and (branch_counted("strides by which vectors deinterleave", stride <= DEINTERLEAVE_MAX_STRIDE)
+                 or item_size == 8 or taps < 3))
+
+
+cdef inline void combine_direct(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
+                                Py_ssize_t elements, char **stage, char **other) noexcept nogil:
+    """All taps at once. Elements `stride` apart are deinterleaved first: tap t begins in the run of all elements
+    t * dilation % stride behind a multiple of the stride."""
+    cdef Py_ssize_t size = numbers.size, windows = elements // stride, parts = 0, at
+    cdef Py_ssize_t part_of[MAX_TAPS]
+    cdef const char *runs[MAX_TAPS]
+    cdef int taps = <int> g.kernel[2], tap, same
+    assert_in_block(taps <= MAX_TAPS)
+    if stride == 1:
+        for tap in range(taps):
+            runs[tap] = stage[0] + tap * g.dilation[2] * unit * size
+        elements -= (taps - 1) * g.dilation[2] * unit
+        numbers.highest_of(runs, taps, other[0], whole_vectors(elements, size))
+        stage[0], other[0] = other[0], stage[0]
+        return
+    for tap in range(taps):
+        at = tap * g.dilation[2]
+        same = 0
+        while same < tap and (at - same * g.dilation[2]) % stride:
+            same += 1
+        part_of[tap] = parts if same == tap else part_of[same]
+        if same == tap:
+            copy_strided(size, other[0] + parts * windows * size, stage[0] + at % stride * size, stride, 1, windows)
+            parts += 1
+        runs[tap] = other[0] + (part_of[tap] * windows + at // stride) * size
+    at = (taps - 1) * g.dilation[2] // stride
+    numbers.highest_of(runs, taps, stage[0], whole_vectors(windows - at, size))
+
+
+cdef inline Py_ssize_t power(Py_ssize_t base, Py_ssize_t exponent) noexcept nogil:
+    cdef Py_ssize_t product = 1
+    for _ in range(exponent):
+        product *= base
+    return product
+
+
+cdef inline Py_ssize_t neighbours_of_pass(Py_ssize_t taps) noexcept nogil:
+    """How many runs each pass combines, 2 to 4: as few as reach all taps in the fewest passes."""
+    cdef Py_ssize_t passes = 1, reached = 4, runs = 2
+    while reached < taps:
+        reached *= 4
+        passes += 1
+    while power(runs, passes) < taps:
+        runs += 1
+    return runs
+
+
+cdef inline void combine_doubling(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
+                                  Py_ssize_t elements, char **stage, char **other) noexcept nogil:
+    """Running maxima of up to four times as many neighbours in each pass. Then every `stride`-th unit stays."""
+    cdef Py_ssize_t size = numbers.size, taps = g.kernel[2], most = neighbours_of_pass(taps), reached = 1, next
+    cdef const char *runs[4]
+    cdef int count
+    while reached < taps:
+        next = min(taps, most * reached)
+        count = 0
+        while count * reached < next:
+            runs[count] = stage[0] + min(count * reached, next - reached) * g.dilation[2] * unit * size
+            count += 1
+        reached = next
+        numbers.highest_of(runs, count, other[0],
+                           whole_vectors(elements - (reached - 1) * g.dilation[2] * unit, size))
+        stage[0], other[0] = other[0], stage[0]
+    if stride > 1:
+        copy_strided(size, other[0], stage[0], stride, unit, elements // (stride * unit))
+        stage[0], other[0] = other[0], stage[0]
+
+
+cdef inline void combine_columns(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
+                                 bint is_direct, Py_ssize_t elements, char **stage, char **other) noexcept nogil:
+    """Combine the taps along all rows of the stage, `elements` together. The results are in `stage`, which may have become
+    the other half."""
+    if is_direct:
+        combine_direct(g, numbers, unit, stride, elements, stage, other)
+    else:
+        combine_doubling(g, numbers, unit, stride, elements, stage, other)

@@ -1,0 +1,207 @@
+# Filter, down the rows: the rows of each row of windows are combined where they lie, into one row of the stage.
+from libc.string cimport memcpy
+
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.geometry cimport clamp, Geometry
+from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.pooling.compare cimport first_tap, vector_of, whole_vectors
+from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers
+
+cdef enum:
+    MAX_ROWS = 32       # No more rows of a window are combined at once. (size of an array)
+    DIRECT_ROWS = 6     # As many rows are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
+    DIRECT_STRIDES = 4  # Rows of more strides are combined as running maxima. (speed)
+    NO_GROUP = -1
+
+
+cdef struct FilterLayer:
+    # The rows of the windows in one layer of a block, and the buffers.
+    Py_ssize_t depth        # Position of the windows' first layer of elements. Negative in padding.
+    Py_ssize_t first_row    # Position of their first row.
+    const char *corner      # First element that the array has in row 0 of layer 0.
+    const char *limit       # End of the plane's memory: nothing behind it is read.
+    Py_ssize_t low          # Elements of padding before a row.
+    Py_ssize_t elements     # Elements of a row.
+    Py_ssize_t pitch        # Elements from one row of the stage to the next.
+    Py_ssize_t most_rows    # The stage has room for them.
+    bint is_running         # Rows are combined as running maxima.
+    bint is_stacked         # Short rows that follow each other are combined as one.
+    Py_ssize_t row_bytes    # Bytes of a buffered row.
+    char *padding           # A row of padding.
+    char *running           # Running maxima: a row for each row of a window, and one more.
+    Py_ssize_t group        # Group of rows that has these running maxima.
+    Py_ssize_t prefix_rows  # Rows of the next group that are in the last one.
+    char *stage
+    char *other             # Second half of the stage: each pass reads one and writes the other.
+
+
+cdef inline bint is_direct_down(const Geometry *g) noexcept nogil:
+    """Whether the rows of each window are combined at once, and not as running maxima."""
+    cdef Py_ssize_t rows = g.kernel[0] * g.kernel[1]
+    return rows <= MAX_ROWS and (g.kernel[0] > 1 or g.dilation[1] > 1
+                                 or branch_counted("windows of few rows", g.kernel[1] <= DIRECT_ROWS)
+                                 or branch_counted("windows of few strides of rows",
+                                                   g.kernel[1] <= DIRECT_STRIDES * g.stride[1]))
+
+
+cdef inline const char *source_row(const Job *job, const FilterLayer *layer, Py_ssize_t d, Py_ssize_t h) noexcept nogil:
+    """A row of the array, or of padding."""
+    if 0 <= d < job.g.full[0] and 0 <= h < job.g.full[1]:
+        return layer.corner + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1]
+    return layer.padding
+
+
+cdef inline bint has_odd_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t first,
+                              Py_ssize_t last) noexcept nogil:
+    """Whether rows `first` to before `last` of a block, in all layers of its windows, have a NaN or a negative zero."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t row_bytes = job.full.axis_bytes[1], elements = layer.elements, d, k, rows, whole
+    cdef const char *row
+    cdef bint odd = False
+    first = max(layer.first_row + first, 0)
+    rows = min(layer.first_row + last, g.full[1]) - first
+    if numbers.look_for_odd == NULL or rows <= 0:
+        return False
+    # As one row, with what lies between, where that belongs to the array and is little.
+    if (row_bytes == job.full.axis_bytes[2] * g.full[2]
+            and row_bytes - elements * numbers.size <= row_bytes // 8):
+        elements += (rows - 1) * (row_bytes // numbers.size)
+        rows = 1
+    whole = whole_vectors(elements, numbers.size)
+    for k in range(g.kernel[0]):
+        d = layer.depth + k * g.dilation[0]
+        if not 0 <= d < g.full[0]:
+            continue
+        row = layer.corner + d * job.full.axis_bytes[0] + first * row_bytes
+        for _ in range(rows):
+            numbers.look_for_odd(
+                row, whole if rows == 1 and row + whole * numbers.size <= layer.limit else elements, &odd)
+            row += row_bytes
+    return odd
+
+
+cdef inline void combine_runs(const Numbers *numbers, const char **runs, int count, char *into, Py_ssize_t elements,
+                              bint is_overrun) noexcept nogil:
+    """The maxima of some runs, in whole vectors. Where nothing behind a run may be read, the last vector overlaps the one
+    before. To compare elements again changes nothing, even where `into` is one of the runs.
+    """
+    cdef Py_ssize_t vector = vector_of(numbers.size), left = elements % vector if elements > vector else 0
+    cdef const char *last[MAX_ROWS]
+    cdef int i
+    if is_overrun:
+        numbers.highest_of(runs, count, into, whole_vectors(elements, numbers.size))
+        return
+    numbers.highest_of(runs, count, into, elements - left)
+    if left:
+        for i in range(count):
+            last[i] = runs[i] + (elements - vector) * numbers.size
+        numbers.highest_of(last, count, into + (elements - vector) * numbers.size, vector)
+
+
+cdef inline void combine_window_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t row,
+                                     Py_ssize_t elements, char *into) noexcept nogil:
+    """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, as if windows were
+    one row apart."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t whole_bytes = whole_vectors(elements, numbers.size) * numbers.size, d, h, k, tap
+    cdef const char *runs[MAX_ROWS]
+    cdef int count = 0
+    cdef bint is_overrun = True
+    for k in range(g.kernel[0]):
+        d = layer.depth + k * g.dilation[0]
+        for tap in range(g.kernel[1]):
+            h = layer.first_row + row * g.stride[1] + tap * g.dilation[1]
+            if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
+                assert_in_block(count < MAX_ROWS)
+                runs[count] = source_row(job, layer, d, h)
+                is_overrun &= runs[count] + whole_bytes <= layer.limit
+                count += 1
+    assert_in_block(count > 0)
+    # Elements behind a row are in the array. Later rows overwrite their maxima.
+    combine_runs(numbers, runs, count, into, elements, is_overrun)
+
+
+cdef inline void start_running(FilterLayer *layer) noexcept nogil:
+    """There are no running maxima yet."""
+    layer.group, layer.prefix_rows = NO_GROUP, 0
+
+
+cdef inline void run_down(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t h, char *rest,
+                          char *into, bint is_first) noexcept nogil:
+    """The maxima of row `h` and of the running maxima in `rest`, unless it is the first one."""
+    cdef const char *runs[MAX_ROWS]
+    runs[0] = source_row(job, layer, layer.depth, h)
+    runs[1] = rest
+    assert_in_block(whole_vectors(layer.elements, numbers.size) * numbers.size <= layer.row_bytes)
+    combine_runs(numbers, runs, 1 if is_first else 2, into, layer.elements,
+                 runs[0] == layer.padding or runs[0] + whole_vectors(layer.elements, numbers.size) * numbers.size
+                 <= layer.limit)
+
+
+cdef inline void running_row(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t row,
+                             char *into) noexcept nogil:
+    """The rows of one row of windows, by running maxima, for which a window's height does not matter.
+
+    Rows are grouped by the height of a window. A window has the last rows of one group and the first ones of the next:
+
+        rows        0  1  2 | 3  4  5       windows of 3 rows; one that begins in row 1
+        from the end   [---]|               maxima of rows 1 to 2, for each row of the group: `running`
+        from the begin      |[]             maximum of row 3, which grows: the last row of `running`
+    """
+    cdef Py_ssize_t kernel = job.g.kernel[1], first = row * job.g.stride[1], i
+    cdef Py_ssize_t group = first // kernel, offset = first - group * kernel
+    cdef char *prefix = layer.running + kernel * layer.row_bytes
+    cdef const char *runs[MAX_ROWS]
+    first = layer.first_row + group * kernel
+    if group != layer.group:
+        layer.group, layer.prefix_rows = group, 0
+        for i in range(kernel - 1, offset - 1, -1):
+            run_down(job, numbers, layer, first + i, layer.running + (i + 1) * layer.row_bytes,
+                     layer.running + i * layer.row_bytes, i == kernel - 1)
+    while layer.prefix_rows < offset:
+        run_down(job, numbers, layer, first + kernel + layer.prefix_rows, prefix, prefix, layer.prefix_rows == 0)
+        layer.prefix_rows += 1
+    runs[0], runs[1] = layer.running + offset * layer.row_bytes, prefix
+    numbers.highest_of(runs, 2 if offset else 1, into, whole_vectors(layer.elements, numbers.size))
+
+
+cdef inline void combine_stacked(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t row,
+                                 Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
+    """Combine at once the rows of windows `first` to before `last` of a block that reach over neither the upper nor the
+    lower edge: all rows follow each other in memory. Row `row` of the block is the first one of the stage."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t elements, begin = first[0], end = last[0]
+    first[0] = clamp(first_tap(layer.first_row, g.stride[1]), begin, end)
+    last[0] = clamp(first_tap(layer.first_row + (g.kernel[1] - 1) * g.dilation[1] - g.full[1], g.stride[1]), first[0],
+                    end)
+    if first[0] == last[0]:
+        return
+    # With them the rows that a stride leaves out.
+    elements = ((last[0] - first[0] - 1) * g.stride[1] + 1) * layer.elements
+    combine_window_rows(job, numbers, layer, first[0], elements, layer.other)
+
+
+cdef inline void combine_rows(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t row,
+                              Py_ssize_t rows) noexcept nogil:
+    """Combine the rows of some rows of windows into rows of the stage, with the padding between them."""
+    cdef Py_ssize_t size = numbers.size, pitch = layer.pitch, gap = pitch - layer.elements
+    cdef Py_ssize_t first = row, last = row, i, k
+    cdef char *to = layer.stage + layer.low * size
+    assert_in_block(whole_vectors(gap, size) * size <= layer.row_bytes)
+    memcpy(layer.stage, layer.padding, layer.low * size)
+    if layer.is_stacked:
+        last = row + rows
+        combine_stacked(job, numbers, layer, row, &first, &last)
+    for i in range(row, row + rows):
+        if layer.is_running:
+            running_row(job, numbers, layer, i, to)
+        elif not first <= i < last:
+            combine_window_rows(job, numbers, layer, i, layer.elements, to)
+        if i == row + rows - 1:
+            gap -= layer.low
+        # Padding behind this row and before the next: in whole vectors, whose rest the next row overwrites.
+        for k in range(0, gap * size, 16):
+            memcpy(to + layer.elements * size + k, layer.padding + k, 16)
+        to += pitch * size
+    copy_rows(layer.stage + (layer.low + (first - row) * pitch) * size, pitch * size, layer.other,
+              job.g.stride[1] * layer.elements * size, last - first, layer.elements * size)
