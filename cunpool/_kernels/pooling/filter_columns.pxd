@@ -94,8 +94,8 @@ cdef inline void combine_doubling(const Geometry *g, const Numbers *numbers, Py_
 
 cdef inline void combine_columns(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
                                  bint is_direct, Py_ssize_t elements, char **stage, char **other) noexcept nogil:
-    """Combine the taps along all rows of the stage, `elements` together. The results are in `stage`, which may have become
-    the other half."""
+    """Combine the taps along all rows of the stage, `elements` together. The results are in `stage`, which is
+    the other half then if they were stored there."""
     if is_direct:
         combine_direct(g, numbers, unit, stride, elements, stage, other)
     else:

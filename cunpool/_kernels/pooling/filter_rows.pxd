@@ -82,7 +82,7 @@ cdef inline bint has_odd_rows(const Job *job, const Numbers *numbers, const Filt
 
 cdef inline void combine_runs(const Numbers *numbers, const char **runs, int count, char *into, Py_ssize_t elements,
                               bint is_overrun) noexcept nogil:
-    """The maxima of some runs, in whole vectors. Where nothing behind a run may be read, the last vector overlaps the one
+    """The maxima of some runs, in whole vectors. If nothing behind a run may be read, the last vector overlaps the one
     before. To compare elements again changes nothing, even where `into` is one of the runs.
     """
     cdef Py_ssize_t vector = vector_of(numbers.size), left = elements % vector if elements > vector else 0
@@ -100,8 +100,8 @@ cdef inline void combine_runs(const Numbers *numbers, const char **runs, int cou
 
 cdef inline void combine_window_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t row,
                                      Py_ssize_t elements, char *into) noexcept nogil:
-    """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, as if windows were
-    one row apart."""
+    """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, as if windows
+    were one row apart."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t whole_bytes = whole_vectors(elements, numbers.size) * numbers.size, d, h, k, tap
     cdef const char *runs[MAX_ROWS]
