@@ -264,7 +264,9 @@ def first_failure(folder: Path, tests: list[str], options: list[str], limit: flo
         return failed[0]
     if begun and status < 0:
         how = "hangs" if status == -signal.SIGALRM else f"ends with signal {-status}"
-        return f"{begun[-1][0].strip()} ({how})"
+        # What the process printed when it died may follow the test's name, on the same line.
+        name = re.match(r"[^\[]*\[.*\]|\S+", begun[-1][0])[0]
+        return f"{name} ({how})"
     if re.search(r"^E  |ImportError|Error: ", said, re.MULTILINE) or status < 0:
         return "the import of the tests"
     raise RuntimeError(f"pytest ended with {status}:\n{said[-3000:]}")
