@@ -89,11 +89,11 @@ def gradient_into(out: Array | None, full: Array, indices: npt.ArrayLike, beside
 
 
 def zero_at(
-    places: Array, full: Array, out: Array, sizes: tuple[int, ...], n: int, kind: int, codes: bool, threads: int
+    positions: Array, full: Array, out: Array, sizes: tuple[int, ...], n: int, kind: int, codes: bool, threads: int
 ) -> None:
     """Copy `full` to `out`, which may be the same array, with zeros at the indices."""
-    zeros = np.broadcast_to(np.zeros((), full.dtype), places.shape)
-    _unpool.unpool(zeros, places, out, sizes, n, kind, codes, threads, full)
+    zeros = np.broadcast_to(np.zeros((), full.dtype), positions.shape)
+    _unpool.unpool(zeros, positions, out, sizes, n, kind, codes, threads, full)
 
 
 def element_of(fill_value: Any, dtype: np.dtype[Any]) -> Array:

@@ -71,13 +71,13 @@ def spatial(n: int, shape: Shape, name: str = "input") -> Shape:
 @lru_cache(maxsize=1024)
 def code_bytes(kernel: Shape) -> int:
     """How many bytes a window code takes: 1 or 2."""
-    cells = math.prod(kernel)
-    if cells > 1 << 16:
+    elements = math.prod(kernel)
+    if elements > 1 << 16:
         raise ValueError(
-            f"window codes are for windows of at most 65536 elements, got kernel_size {kernel}: {cells} elements; "
+            f"window codes are for windows of at most 65536 elements, got kernel_size {kernel}: {elements} elements; "
             "index_format='plane' is for any window"
         )
-    return 1 if cells <= 1 << 8 else 2
+    return 1 if elements <= 1 << 8 else 2
 
 
 IndexFormat = Literal["plane", "window"]

@@ -187,10 +187,10 @@ def _blocks(bounds: Bounds, reach: int) -> Iterator[Bounds]:
 
 def _comparable(image: Array, bounds: Bounds) -> Array:
     """A part of the image, in native byte order and with a dtype of NumPy that has the same order."""
-    cells, kind = _arrays.numbers(image[tuple(slice(*ends) for ends in bounds)])
+    native, kind = _arrays.numbers(image[tuple(slice(*ends) for ends in bounds)])
     if kind == "bf2":
-        return (cells.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return cells.view(np.uint8) if cells.dtype.kind == "b" else cells
+        return (native.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return native.view(np.uint8) if native.dtype.kind == "b" else native
 
 
 def _threshold(image: Array, reach: int, lowest: Any, relative: Any) -> Any:
@@ -258,11 +258,11 @@ def _runs_of_block(
 def _maxima(block: Array, reaches: list[int], pads: list[tuple[int, int]], num_threads: int | None) -> Array:
     """The maxima of the windows of a block at stride 1: three axes in one call, and each further axis in its own."""
 
-    def pool(n: int, cells: Array, kernel: tuple[int, ...], padding: tuple[tuple[int, int], ...]) -> Array:
+    def pool(n: int, planes: Array, kernel: tuple[int, ...], padding: tuple[tuple[int, int], ...]) -> Array:
         window = kernel, 1, padding, 1
         # Without the warning of channels that come last: all axes are spatial.
         maxima = pooling._max_pool(
-            n, cells, window, False, False, "plane", None, None, num_threads, is_layout_told=False
+            n, planes, window, False, False, "plane", None, None, num_threads, is_layout_told=False
         )
         return cast(Array, maxima)
 

@@ -58,26 +58,26 @@ def dtype_of_indices(
             raise TypeError(_arrays.NO_CHOICE)
         size = _geometry.code_bytes(sizes[6:9])
         return _arrays.CODES[2 if stored is not None and stored == _arrays.CODES[2] else size]  # None is a dtype too
-    cells = math.prod(sizes[:3]) if return_indices else 0
+    native = math.prod(sizes[:3]) if return_indices else 0
     if asked is None and stored is not None:
-        return _arrays.index_dtype(stored, cells, "the dtype of out[1]")
-    return _arrays.index_dtype(asked, cells)
+        return _arrays.index_dtype(stored, native, "the dtype of out[1]")
+    return _arrays.index_dtype(asked, native)
 
 
 def arrays_into(
-    pair: Pair, given: Array, cells: Array, shape: _geometry.Shape, dtype: np.dtype[Any] | None
+    pair: Pair, given: Array, native: Array, shape: _geometry.Shape, dtype: np.dtype[Any] | None
 ) -> tuple[Array, Array | None]:
     """Arrays for values and, unless their `dtype` is None, for indices: the ones in `pair`, or new ones."""
     into, beside = pair
     name = "out" if dtype is None else "out[0]"
-    if given is not cells and into is not None:
+    if given is not native and into is not None:
         _arrays.check_out(into, shape, given.dtype, name)
-        values = _arrays.new(cells, shape, cells.dtype)
+        values = _arrays.new(native, shape, native.dtype)
     else:
-        values = _arrays.result_for(into, cells, shape, cells.dtype, cells, name=name)
+        values = _arrays.result_for(into, native, shape, native.dtype, native, name=name)
     if dtype is None:
         return values, None
-    indices = _arrays.result_for(beside, cells, shape, dtype, cells, name="out[1]")
+    indices = _arrays.result_for(beside, native, shape, dtype, native, name="out[1]")
     if into is not None and beside is not None and _overlap(into, beside):
         raise ValueError("out[0] and out[1] must not overlap in memory")
     return values, indices
@@ -89,9 +89,9 @@ def _overlap(a: Array, b: Array) -> bool:
     return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_arrays.SEARCHED)  # type: ignore[arg-type]
 
 
-def pooled(given: Array, cells: Array, values: Array, indices: Array | None, pair: Pair) -> Array | MaxPoolResult:
+def pooled(given: Array, native: Array, values: Array, indices: Array | None, pair: Pair) -> Array | MaxPoolResult:
     """The result of a pooling, in the byte order of `given` and in the arrays of `pair`."""
-    if given is not cells:
+    if given is not native:
         values = values.astype(given.dtype)
     values = _arrays.delivered(values, pair[0])
     return values if indices is None else MaxPoolResult(values, _arrays.delivered(indices, pair[1]))
@@ -102,7 +102,7 @@ class Indexed(NamedTuple):
 
     n: int
     given: npt.ArrayLike  # by the caller
-    converted: Array  # the same, in a dtype that the kernels take
+    positions: Array  # the same, in a dtype that the kernels take
     sizes: _geometry.Sizes
     codes: bool = False
 
@@ -132,8 +132,8 @@ def added(
         _arrays.check_out(out, shape, given.dtype)
     result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, values, indices.given)
     threads = _threads.threads_for(math.prod(shape) * values.itemsize, num_threads)
-    n, _, places, sizes, codes = indices
-    if not _unpool.unpool(values, places, result, sizes, n, NUMBER_KINDS[kind], codes, threads):
+    n, _, positions, sizes, codes = indices
+    if not _unpool.unpool(values, positions, result, sizes, n, NUMBER_KINDS[kind], codes, threads):
         raise indices.error(hint)
     return _arrays.delivered(result.astype(given.dtype) if swapped else result, out)
 
@@ -149,14 +149,14 @@ def gathered(
 ) -> Array | tuple[Array, Array]:
     """The gradient of unpooling: the elements of `full` at the indices, and with `onto` `full` with zeros there."""
     into, beside = pair
-    n, given, places, sizes, codes = indices
-    result = _arrays.result_for(into, full, places.shape, full.dtype, full, given)
+    n, given, positions, sizes, codes = indices
+    result = _arrays.result_for(into, full, positions.shape, full.dtype, full, given)
     rest = _background.gradient_into(beside, full, given, into) if onto else None
     threads = _threads.threads_for(full.nbytes, num_threads)
     kind = ITEM_KINDS[full.itemsize]
-    if not _backward.unpool_backward(full, places, result, sizes, n, kind, codes, threads):
+    if not _backward.unpool_backward(full, positions, result, sizes, n, kind, codes, threads):
         raise indices.error(hint, where)
     if rest is None:
         return _arrays.delivered(result, into)
-    _background.zero_at(places, full, rest, sizes, n, kind, codes, threads)
+    _background.zero_at(positions, full, rest, sizes, n, kind, codes, threads)
     return _arrays.delivered(result, into), _arrays.delivered(rest, beside)

@@ -60,41 +60,41 @@ def _max_pool(
 ) -> Array | MaxPoolResult:
     """Adaptive pooling over `n` spatial axes."""
     given = _arrays.array_of(input, "input", n, "pass its values")
-    cells, kind = _arrays.numbers(given)
+    native, kind = _arrays.numbers(given)
     return_indices = _geometry.flag("return_indices", return_indices)
     size = _geometry.hashable_output(output_size)
-    shape, count, sizes = _geometry.adaptive_pooling(n, cells.shape, size)
+    shape, count, sizes = _geometry.adaptive_pooling(n, native.shape, size)
     pair = (None, None) if out is None else _results.pair_of(out, return_indices)
     dtype = _results.dtype_of_indices(index_dtype, pair[1], False, sizes, return_indices)
-    values, indices = _results.arrays_into(pair, given, cells, shape, dtype if return_indices else None)
-    threads = _threads.threads_for(2 * max(cells.nbytes, values.nbytes), num_threads)  # see `pooling`
+    values, indices = _results.arrays_into(pair, given, native, shape, dtype if return_indices else None)
+    threads = _threads.threads_for(2 * max(native.nbytes, values.nbytes), num_threads)  # see `pooling`
     if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
-        _pool_converted(n, cells, values, indices, sizes, kind, threads)
+        _pool_converted(n, native, values, indices, sizes, kind, threads)
     elif count:
-        _pool.pool(cells, values, indices, sizes, n, KINDS[kind], False, threads)
-    return _results.pooled(given, cells, values, indices, pair)
+        _pool.pool(native, values, indices, sizes, n, KINDS[kind], False, threads)
+    return _results.pooled(given, native, values, indices, pair)
 
 
 def _pool_converted(
-    n: int, cells: Array, values: Array, indices: Array | None, sizes: _geometry.Sizes, kind: str, threads: int
+    n: int, native: Array, values: Array, indices: Array | None, sizes: _geometry.Sizes, kind: str, threads: int
 ) -> None:
     """Pool elements of a kind that the kernel does not have, by way of one that has the same order."""
     if kind == "bf2":
-        plain, like = (cells.view(np.uint16).astype(np.uint32) << 16).view(np.float32), "f4"
+        plain, like = (native.view(np.uint16).astype(np.uint32) << 16).view(np.float32), "f4"
     elif kind == "u8":
-        plain, like = (cells ^ np.uint64(1 << 63)).view(np.int64), "i8"
+        plain, like = (native ^ np.uint64(1 << 63)).view(np.int64), "i8"
     else:
-        like = "f8" if cells.itemsize == 4 else "f4"  # exact: integers of 32 bits, and of 16 bits and half precision
+        like = "f8" if native.itemsize == 4 else "f4"  # exact: integers of 32 bits, and of 16 bits and half precision
         with np.errstate(invalid="ignore"):  # of NaN in half precision
-            plain = cells.astype(like)
+            plain = native.astype(like)
     if indices is None:
         indices = _arrays.new(values, values.shape, _arrays.INT64)
     _pool.pool(plain, _arrays.new(values, values.shape, plain.dtype), indices, sizes, n, KINDS[like], False, threads)
-    fixed = _geometry.adaptive_sizes(n, cells.shape[-n:], values.shape[-n:])
-    _backward.unpool_backward(cells, indices, values, fixed, n, ITEM_KINDS[cells.itemsize], False, threads)
+    fixed = _geometry.adaptive_sizes(n, native.shape[-n:], values.shape[-n:])
+    _backward.unpool_backward(native, indices, values, fixed, n, ITEM_KINDS[native.itemsize], False, threads)
 
 
-def _places_of(indices: npt.ArrayLike, values: Array, name: str) -> Array:
+def _positions_of(indices: npt.ArrayLike, values: Array, name: str) -> Array:
     """The indices of `values`, in a dtype that the kernels support."""
     try:
         return _arrays.integers(indices, values.shape, name)
@@ -118,7 +118,7 @@ def _max_pool_backward(
     values, kind = _arrays.reals(given, "grad_output")
     shape = _geometry.adaptive_full(n, values.shape, _geometry.entries("input_size", input_size), "input_size")
     sizes = _geometry.adaptive_sizes(n, shape[-n:], values.shape[-n:])
-    indexed = _results.Indexed(n, indices, _places_of(indices, values, "grad_output"), sizes)
+    indexed = _results.Indexed(n, indices, _positions_of(indices, values, "grad_output"), sizes)
     return _results.added(
         given, values, kind, indexed, shape, out, num_threads, lambda: _WRONG_SIZE.format("input_size")
     )
@@ -148,11 +148,11 @@ def _max_unpool(
         shape = _geometry.adaptive_full(n, values.shape, _geometry.entries("output_size", output_size), "output_size")
         background = None if fill_value is None else _background.filled(fill_value, values.dtype)
     sizes = _geometry.adaptive_sizes(n, shape[-n:], values.shape[-n:])
-    places = _places_of(indices, values, "input")
+    positions = _positions_of(indices, values, "input")
     result = _background.result_for(out, background, values, shape, indices)
     threads = _threads.threads_for(math.prod(shape) * values.itemsize, num_threads)
     kind = ITEM_KINDS[values.itemsize]
-    if not _unpool.unpool(values, places, result, sizes, n, kind, False, threads, background):
+    if not _unpool.unpool(values, positions, result, sizes, n, kind, False, threads, background):
         raise _diagnostics.bad_index(indices, shape[-n:], _WRONG_SIZE.format(name))
     return _arrays.delivered(result, out)
 
@@ -170,9 +170,9 @@ def _max_unpool_backward(
     pair = _background.pair_of(out, _geometry.flag("onto", onto))
     given = _arrays.array_of(indices, "indices")
     _geometry.check_lead(n, given.shape, full.shape)
-    places = _places_of(given, given, "indices")
+    positions = _positions_of(given, given, "indices")
     sizes = _geometry.adaptive_sizes(n, full.shape[-n:], given.shape[-n:])
-    indexed = _results.Indexed(n, given, places, sizes)
+    indexed = _results.Indexed(n, given, positions, sizes)
     return _results.gathered(full, indexed, onto, pair, num_threads, lambda: "", "grad_output")
 
 

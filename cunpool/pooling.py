@@ -48,7 +48,7 @@ def _max_pool(
     With `is_layout_told`, channels on an unlikely axis cause a warning.
     """
     given = input if type(input) is ndarray else _arrays.array_of(input, "input", n, "pass its values")
-    cells, kind = _arrays.numbers(given)
+    native, kind = _arrays.numbers(given)
     codes = index_format != "plane" and _geometry.is_window(index_format) and return_indices is not False
     omits_nan = nan_policy != "propagate" and _geometry.omits_nan(nan_policy)
     if ceil_mode is not False:
@@ -58,7 +58,7 @@ def _max_pool(
         codes = codes and return_indices
     try:
         shape, count, sizes, layout = _geometry.pooling_and_layout(
-            n, cells.shape, *_geometry.window(*window), ceil_mode, codes
+            n, native.shape, *_geometry.window(*window), ceil_mode, codes
         )
     except ValueError as error:
         if isinstance(input, np.ndarray):
@@ -76,18 +76,18 @@ def _max_pool(
     if not return_indices:
         dtype = None
     if out is None:  # a short cut for small calls
-        values = _arrays.new(cells, shape, cells.dtype)
-        indices = None if dtype is None else _arrays.new(cells, shape, dtype)
+        values = _arrays.new(native, shape, native.dtype)
+        indices = None if dtype is None else _arrays.new(native, shape, dtype)
     else:
-        values, indices = _results.arrays_into(pair, given, cells, shape, dtype)
-    threads = _threads.threads_for(2 * cells.nbytes, num_threads)  # x 2: comparing is slower than copying
+        values, indices = _results.arrays_into(pair, given, native, shape, dtype)
+    threads = _threads.threads_for(2 * native.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
-        _pool.pool(cells, values, indices, sizes, n, KINDS[kind], codes, threads, minimum, omits_nan)
-        if minimum and cells.dtype.kind == "b":
+        _pool.pool(native, values, indices, sizes, n, KINDS[kind], codes, threads, minimum, omits_nan)
+        if minimum and native.dtype.kind == "b":
             values.view(np.uint8).__iand__(1)  # a window of nothing but padding has the largest byte
-    if out is None and given is cells:  # a short cut for small calls
+    if out is None and given is native:  # a short cut for small calls
         return values if indices is None else _pool.named(MaxPoolResult, values, indices)
-    return _results.pooled(given, cells, values, indices, pair)
+    return _results.pooled(given, native, values, indices, pair)
 
 
 def _max_pool_backward(
@@ -115,7 +115,7 @@ def _max_pool_backward(
         if len(shape) == n:
             shape = values.shape[:-n] + shape
         _, _, sizes = _geometry.pooled_from(n, shape, values.shape, _geometry.window(*window))
-        places = unpooling.places_of(indices, values.shape, codes, n, sizes, "grad_output")
+        positions = unpooling.positions_of(indices, values.shape, codes, n, sizes, "grad_output")
     except (TypeError, ValueError) as error:
         if window[0] is _calls.MISSING or _calls.is_size(indices):
             raise _calls.without_kernel_size(f"max_pool{n}d_backward", grad_output, indices, input_size) from None
@@ -127,11 +127,11 @@ def _max_pool_backward(
         given,
         values,
         kind,
-        _results.Indexed(n, indices, places, sizes, codes),
+        _results.Indexed(n, indices, positions, sizes, codes),
         shape,
         out,
         num_threads,
-        lambda: _diagnostics.for_a_bad_index(places, n, sizes, "input_size", window),
+        lambda: _diagnostics.for_a_bad_index(positions, n, sizes, "input_size", window),
     )
 
 

@@ -53,7 +53,7 @@ def _max_unpool(
         if output_size is not None:
             asked = _geometry.entries("output_size", output_size)
         shape, count, sizes = _geometry.unpooling(n, values.shape, *_geometry.window(*window), asked, name)
-        places = places_of(indices, values.shape, codes, n, sizes, "input")
+        positions = positions_of(indices, values.shape, codes, n, sizes, "input")
     except (TypeError, ValueError) as error:
         better = _better_error(error, n, input, indices, values, window)
         if better is error:
@@ -71,15 +71,15 @@ def _max_unpool(
     work = count * item_size
     small = num_threads is None and work < _threads.GRAIN
     threads = 1 if small else _threads.threads_for(work, num_threads)
-    ways = _unpool.unpool(values, places, result, sizes, n, ITEM_KINDS[item_size], codes, threads, background)
+    ways = _unpool.unpool(values, positions, result, sizes, n, ITEM_KINDS[item_size], codes, threads, background)
     if not ways:
         at_fault = "output_size" if onto is None else "onto"
-        raise _results.Indexed(n, indices, places, sizes, codes).error(
-            lambda: _diagnostics.for_a_bad_index(places, n, sizes, at_fault, window)
+        raise _results.Indexed(n, indices, positions, sizes, codes).error(
+            lambda: _diagnostics.for_a_bad_index(positions, n, sizes, at_fault, window)
         )
     if ways & _STRAYED and not codes:
         is_size_free = asked is None and _diagnostics.has_even_padding(window)
-        _diagnostics.strayed(_arrays.array_of(indices, "indices"), places, n, sizes, is_size_free)
+        _diagnostics.strayed(_arrays.array_of(indices, "indices"), positions, n, sizes, is_size_free)
     return result if out is None else _arrays.delivered(result, out)
 
 
@@ -99,7 +99,7 @@ def _better_error(
     )
 
 
-def places_of(
+def positions_of(
     indices: npt.ArrayLike, shape: _geometry.Shape, codes: bool, n: int, sizes: _geometry.Sizes, name: str
 ) -> Array:
     """The indices in a dtype that the kernels support."""
@@ -108,11 +108,11 @@ def places_of(
         if small is None:
             raise _diagnostics.bad_code(indices, n, sizes)
         return small
-    places = _arrays.integers(indices, shape, name)
+    positions = _arrays.integers(indices, shape, name)
     # A converted dtype may have too few bits. The kernels read int32, too small above 2**31 elements.
-    if places is not indices or (places.itemsize == 4 and math.prod(sizes[:3]) > 1 << 31):
+    if positions is not indices or (positions.itemsize == 4 and math.prod(sizes[:3]) > 1 << 31):
         _diagnostics.narrow(_arrays.array_of(indices, "indices"), n, sizes)
-    return places
+    return positions
 
 
 def _max_unpool_backward(
@@ -133,14 +133,14 @@ def _max_unpool_backward(
     pair = _background.pair_of(out, _geometry.flag("onto", onto))
     given = _arrays.array_of(indices, "indices")
     _, _, sizes = _geometry.unpooled_to(n, given.shape, full.shape, _geometry.window(*window))
-    places = places_of(given, given.shape, codes, n, sizes, "indices")
+    positions = positions_of(given, given.shape, codes, n, sizes, "indices")
     return _results.gathered(
         full,
-        _results.Indexed(n, given, places, sizes, codes),
+        _results.Indexed(n, given, positions, sizes, codes),
         onto,
         pair,
         num_threads,
-        lambda: _diagnostics.for_a_bad_index(places, n, sizes, "grad_output", window),
+        lambda: _diagnostics.for_a_bad_index(positions, n, sizes, "grad_output", window),
     )
 
 

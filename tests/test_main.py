@@ -73,7 +73,7 @@ def test_what_is_magnified_is_where_numbers_differ_most():
     cells[17, 35] = 9
     assert _demo.liveliest(cells, 8) == (16, 32)
     stage = _demo.Stage("pooled", cells[::2, ::2], 2)
-    assert np.array_equal(_demo.cropped(stage, (16, 32), 8), stage.cells[8:12, 16:20])
+    assert np.array_equal(_demo.cropped(stage, (16, 32), 8), stage.pixels[8:12, 16:20])
     colours = _demo.Stage("", np.stack([cells, cells + 1, cells], -1), 1)
     assert np.array_equal(_demo.cropped(colours, (16, 32), 8), cells[16:24, 32:40] + 1)
 

@@ -46,7 +46,7 @@ class Stage(NamedTuple):
     """A picture: rows, columns and perhaps colours. Each pixel covers `scale` pixels of the first picture's sides."""
 
     name: str
-    cells: Array
+    pixels: Array
     scale: int
 
 
@@ -72,10 +72,10 @@ def demo(image: str | None, output: str | None, volume: bool) -> None:
     print(f"{'volume' if volume else 'image':<16} {x.shape} {x.dtype}, {threads()}")
     if volume:
         steps, stages = run(x, cu.max_pool3d, cu.max_unpool3d, ["pool once", "pool twice", "pool 3 times"])
-        stages = [Stage(name, middle(cells), scale) for name, cells, scale in stages]
+        stages = [Stage(name, middle(pixels), scale) for name, pixels, scale in stages]
     else:
         steps, stages = run(x, cu.max_pool2d, cu.max_unpool2d, ["pool"])
-        stages = [Stage(name, cells.transpose(1, 2, 0), scale) for name, cells, scale in stages]
+        stages = [Stage(name, pixels.transpose(1, 2, 0), scale) for name, pixels, scale in stages]
     draw(stages, path, CAPTIONS[volume])
     print(f"wrote {path}")
     measure(steps)
@@ -88,14 +88,14 @@ def run(
 
     The third picture is the unpooled one.
     """
-    steps, kept, stages, cells = [], [], [Stage("original", x, 1)], x
+    steps, kept, stages, pixels = [], [], [Stage("original", x, 1)], x
     titles = ["pooled"] if len(names) == 1 else ["pooled once", "pooled twice", "pooled 3 times"]
     for level, name in enumerate(names, 1):
-        step = Step(name, partial(pool, cells, 2, return_indices=True), partial(numpy_pool, cells))
-        cells, indices = check(step)
+        step = Step(name, partial(pool, pixels, 2, return_indices=True), partial(numpy_pool, pixels))
+        pixels, indices = check(step)
         steps.append(step)
-        kept.append((cells, indices))
-        stages.append(Stage(titles[level - 1], cells, 2**level))
+        kept.append((pixels, indices))
+        stages.append(Stage(titles[level - 1], pixels, 2**level))
     y, indices = kept[0]
     step = Step("unpool", lambda: unpool(y, indices, 2, output_size=x.shape), lambda: numpy_unpool(y, indices, x.shape))
     z = check(step)
@@ -108,8 +108,8 @@ def run(
 
 def middle(volume: Array) -> Array:
     """Return the middle slice, which shows the same depth at each level."""
-    cells: Array = volume[0, volume.shape[1] // 2]
-    return cells
+    pixels: Array = volume[0, volume.shape[1] // 2]
+    return pixels
 
 
 def synthetic() -> Array:
@@ -119,10 +119,10 @@ def synthetic() -> Array:
         np.exp(-((np.sqrt((z - a) ** 2 + (y - b) ** 2 + (x - c) ** 2) - r) ** 2) / 18)
         for a, b, c, r in ((48, 50, 50, 28), (40, 90, 84, 22), (60, 36, 100, 14), (50, 100, 30, 10))
     )
-    cells: Array = np.minimum(160 * shells + np.random.default_rng(0).integers(1, 60, z.shape), 255).astype(np.uint8)[
+    pixels: Array = np.minimum(160 * shells + np.random.default_rng(0).integers(1, 60, z.shape), 255).astype(np.uint8)[
         None
     ]
-    return cells
+    return pixels
 
 
 def threads() -> str:
@@ -150,9 +150,9 @@ def read_image(path: str) -> Array:
     from PIL import Image
 
     if is_npy(path):
-        cells = load_npy(path, "image")
-        remedy = "pass --volume" if cells.ndim == 3 else "with --volume it must have 3 axes"
-        raise Refusal(f"cannot read the image: {path} is {described(cells)}; {remedy}")
+        pixels = load_npy(path, "image")
+        remedy = "pass --volume" if pixels.ndim == 3 else "with --volume it must have 3 axes"
+        raise Refusal(f"cannot read the image: {path} is {described(pixels)}; {remedy}")
     try:
         with Image.open(path) as image:
             if image.mode.endswith(("A", "a")) or "transparency" in image.info:
@@ -187,11 +187,11 @@ def eight_bits(image: Any) -> Any:
     """Scale an image of wider numbers to 8 bits: 16-bit integers by their range, other numbers by the largest."""
     from PIL import Image
 
-    cells = np.maximum(np.asarray(image, np.float64), 0)
-    top = float(cells.max(initial=0))
+    pixels = np.maximum(np.asarray(image, np.float64), 0)
+    top = float(pixels.max(initial=0))
     if image.mode[0] == "I" and top < 65536:
         top = 65535
-    return Image.fromarray((cells * (255 / (top or 1))).astype(np.uint8))
+    return Image.fromarray((pixels * (255 / (top or 1))).astype(np.uint8))
 
 
 def is_npy(path: str) -> bool:
@@ -204,14 +204,14 @@ def is_npy(path: str) -> bool:
 
 def load_npy(path: str, what: str) -> Array:
     try:
-        cells: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        pixels: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # a missing or damaged file, or Python objects
         raise Refusal(f"cannot read the {what}: {one_line(error)}") from None
-    return cells
+    return pixels
 
 
-def described(cells: Array) -> str:
-    return f"an array of {cells.dtype} with {cells.ndim} ax{'i' if cells.ndim == 1 else 'e'}s, {cells.shape}"
+def described(pixels: Array) -> str:
+    return f"an array of {pixels.dtype} with {pixels.ndim} ax{'i' if pixels.ndim == 1 else 'e'}s, {pixels.shape}"
 
 
 def read_volume(path: str) -> Array:
@@ -219,21 +219,21 @@ def read_volume(path: str) -> Array:
     if not is_npy(path) and Path(path).is_file():
         raise Refusal(f"cannot read the volume: {path} is not an .npy file, as written by numpy.save; "
                       "for an image, leave out --volume")  # fmt: skip
-    cells = load_npy(path, "volume")
-    if cells.ndim != 3 or cells.dtype.kind not in "buif":
-        raise Refusal(f"the volume must have 3 axes and real numbers, got {described(cells)}")
-    if min(cells.shape) < CROP:
-        raise Refusal(f"the volume must have at least {CROP} elements along each axis, got {cells.shape}")
-    return np.asarray(cells)[None]
+    pixels = load_npy(path, "volume")
+    if pixels.ndim != 3 or pixels.dtype.kind not in "buif":
+        raise Refusal(f"the volume must have 3 axes and real numbers, got {described(pixels)}")
+    if min(pixels.shape) < CROP:
+        raise Refusal(f"the volume must have at least {CROP} elements along each axis, got {pixels.shape}")
+    return np.asarray(pixels)[None]
 
 
 def numpy_pool(x: Array) -> tuple[Array, Array]:
     """Pool by two along each axis, in plain NumPy."""
     n, half = x.ndim - 1, [size // 2 for size in x.shape[1:]]
-    cells = x[(slice(None), *(slice(2 * size) for size in half))].reshape(
+    pixels = x[(slice(None), *(slice(2 * size) for size in half))].reshape(
         len(x), *(e for size in half for e in (size, 2))
     )
-    windows = cells.transpose(0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2)).reshape(len(x), *half, -1)
+    windows = pixels.transpose(0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2)).reshape(len(x), *half, -1)
     steps = np.unravel_index(windows.argmax(-1), (2,) * n)
     positions = tuple(2 * first + step for first, step in zip(np.indices(half), steps, strict=True))
     return windows.max(-1), np.ravel_multi_index(positions, x.shape[1:])
@@ -261,26 +261,26 @@ def draw(stages: Sequence[Stage], path: Path, caption: str) -> None:
     """Draw the pictures, and below each the same few pixels with their numbers."""
     from matplotlib.figure import Figure
 
-    height, width = stages[0].cells.shape[:2]
+    height, width = stages[0].pixels.shape[:2]
     tall = min(max(WIDTH * height / width, WIDTH / 8), TALLEST)
     figure = Figure(figsize=(WIDTH * len(stages), tall + WIDTH + 1.05), layout="constrained", facecolor="white")
     above, below = figure.subplots(2, len(stages), height_ratios=[tall, WIDTH])
     size = CROP if min(height, width) >= CROP else 4
     corner = liveliest(cropped(stages[0], (0, 0), max(height, width)), size)
-    least, most = min(float(stages[0].cells.min()), 0.0), float(stages[0].cells.max())
+    least, most = min(float(stages[0].pixels.min()), 0.0), float(stages[0].pixels.max())
     shown = {"interpolation": "nearest", "cmap": "gray", "vmin": least, "vmax": most}
     back = cropped(stages[2], corner, size)
     for axes, under, stage in zip(above, below, stages, strict=True):
-        axes.imshow(stage.cells, **shown)
-        axes.set_title(f"{stage.name}\n{stage.cells.shape[0]} x {stage.cells.shape[1]}", fontsize=11)
+        axes.imshow(stage.pixels, **shown)
+        axes.set_title(f"{stage.name}\n{stage.pixels.shape[0]} x {stage.pixels.shape[1]}", fontsize=11)
         row, column = ((first + size / 2) / stage.scale - 0.5 for first in corner)
         side = max(size, min(width, height) / 20) / stage.scale
         frame(axes, column - side / 2, row - side / 2, side, 2)
-        cells = cropped(stage, corner, size)
-        under.imshow(cells, **shown)
-        for (i, j), value in np.ndenumerate(cells):
+        pixels = cropped(stage, corner, size)
+        under.imshow(pixels, **shown)
+        for (i, j), value in np.ndenumerate(pixels):
             ink = "black" if value - least > 0.6 * (most - least) else "white" if value else "gray"
-            text = f"{value:.3g}" if cells.dtype.kind == "f" else str(value)
+            text = f"{value:.3g}" if pixels.dtype.kind == "f" else str(value)
             under.text(j, i, text, ha="center", va="center", fontsize=9, color=ink)
             if stage.scale > 1 or back[i, j]:
                 frame(under, j - 0.47, i - 0.47, 0.94, 1.6)
@@ -295,10 +295,10 @@ def draw(stages: Sequence[Stage], path: Path, caption: str) -> None:
         raise Refusal(f"cannot write {path}: {one_line(error)}") from None
 
 
-def liveliest(cells: Array, size: int) -> tuple[int, int]:
+def liveliest(pixels: Array, size: int) -> tuple[int, int]:
     """Return the corner of the square of this size with the greatest standard deviation."""
-    rows, columns = (length // size for length in cells.shape)
-    squares = cells[: rows * size, : columns * size].reshape(rows, size, columns, size)
+    rows, columns = (length // size for length in pixels.shape)
+    squares = pixels[: rows * size, : columns * size].reshape(rows, size, columns, size)
     row, column = divmod(int(squares.astype(np.float64).std((1, 3)).argmax()), columns)
     return row * size, column * size
 
@@ -306,8 +306,8 @@ def liveliest(cells: Array, size: int) -> tuple[int, int]:
 def cropped(stage: Stage, corner: tuple[int, int], size: int) -> Array:
     """Return the part of a picture that is magnified, in one colour."""
     row, column, side = corner[0] // stage.scale, corner[1] // stage.scale, max(size // stage.scale, 1)
-    cells = stage.cells if stage.cells.ndim == 2 else stage.cells[..., 1]
-    return cells[row : row + side, column : column + side]
+    pixels = stage.pixels if stage.pixels.ndim == 2 else stage.pixels[..., 1]
+    return pixels[row : row + side, column : column + side]
 
 
 def frame(axes: Any, x: float, y: float, side: float, line: float) -> None:

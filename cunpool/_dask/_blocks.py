@@ -99,25 +99,25 @@ def bound_the_cache() -> None:
         _memory.lower_limit(limit // SHARE)
 
 
-def along(place: Sequence[slice]) -> Any:
+def along(region: Sequence[slice]) -> Any:
     """Return an index for the last axes."""
-    return (..., *place)
+    return (..., *region)
 
 
-def part(block: Array, place: tuple[slice, ...]) -> Array:
+def part(block: Array, region: tuple[slice, ...]) -> Array:
     """Return a part of `block` along its last axes. A small part is copied, so that the block can be freed."""
-    cut: Array = block[along(place)]
+    cut: Array = block[along(region)]
     return cut if 2 * cut.size >= block.size else cut.copy()
 
 
 def join(
-    shape: Shape, dtype: np.dtype[Any], places: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...], *blocks: Array
+    shape: Shape, dtype: np.dtype[Any], regions: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...], *blocks: Array
 ) -> Array:
-    """Join parts of `blocks`. Each pair of `places` is the target in the result and the source in the block."""
+    """Join parts of `blocks`. Each pair of `regions` is the target in the result and the source in the block."""
     if len(blocks) == 1:
-        return part(blocks[0], places[0][1])
+        return part(blocks[0], regions[0][1])
     result = np.empty(shape, dtype)
-    for (target, source), block in zip(places, blocks, strict=True):
+    for (target, source), block in zip(regions, blocks, strict=True):
         # A function mapped over blocks may return a masked array, which Dask's metadata does not show.
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(_arrays.masked("a chunk", "chunk.filled(...)"))
@@ -125,15 +125,15 @@ def join(
     return result
 
 
-def pool(plan: Plan, cells: Array, block_id: Shape) -> Any:
+def pool(plan: Plan, block: Array, block_id: Shape) -> Any:
     """Pool the windows that belong to a block, given the elements that they cover."""
     spans = plan.spans(_chunks.pooling, block_id)
-    result = plan.call(cells, padding=tuple(span.padding for span in spans))
+    result = plan.call(block, padding=tuple(span.padding for span in spans))
     if not isinstance(result, tuple):
         return result
     values, indices = result
     if not plan.codes:
-        indices = _counted_in_whole(plan, indices, cells.shape, [span.cells[0] for span in spans])
+        indices = _counted_in_whole(plan, indices, block.shape, [span.elements[0] for span in spans])
         indices = _without_cells(plan, indices, [span.windows for span in spans])
     return values, indices.astype(plan.index_dtype, copy=False)
 
@@ -166,12 +166,12 @@ def _without_cells(plan: Plan, indices: Array, windows: list[Range]) -> Array:
     if all(axis.dilation <= axis.size for axis in plan.axes):
         return indices
     bare = np.zeros((), bool)
-    place = np.zeros((), np.int64)
+    position = np.zeros((), np.int64)
     for axis, (first, last) in zip(plan.axes, windows, strict=True):
         lifted = np.array([axis.lifted(window) for window in range(first, last)])
         bare = bare[..., None] | (lifted >= axis.size)
-        place = place[..., None] * axis.size + lifted
-    return np.where(bare, place, indices)
+        position = position[..., None] * axis.size + lifted
+    return np.where(bare, position, indices)
 
 
 def unpool(plan: Plan, name: str, values: Array, indices: Array, block_id: Shape) -> Array:
@@ -185,10 +185,10 @@ def unpool(plan: Plan, name: str, values: Array, indices: Array, block_id: Shape
         return np.zeros(shape + tuple(last - first for (first, last), _ in spans), values.dtype)
     windows = [span.windows for span in spans]
     boxes = [axis.box(span.windows) for axis, span in zip(plan.axes, spans, strict=True)]
-    size = tuple(max(end, span.cells[1]) - begin for (begin, end), span in zip(boxes, spans, strict=True))
+    size = tuple(max(end, span.elements[1]) - begin for (begin, end), span in zip(boxes, spans, strict=True))
     result = _called(plan, values, indices, windows, block_id, size, **{name: size})
-    place = (slice(first - begin, last - begin) for ((first, last), _), (begin, _) in zip(spans, boxes, strict=True))
-    return part(result, tuple(place))
+    region = (slice(first - begin, last - begin) for ((first, last), _), (begin, _) in zip(spans, boxes, strict=True))
+    return part(result, tuple(region))
 
 
 def unpool_backward(plan: Plan, grad: Array, indices: Array, block_id: Shape) -> Array:
@@ -268,15 +268,15 @@ def _name_padding(plan: Plan, codes: Array, windows: list[Range]) -> bool:
             continue
         inner = math.prod(other.kernel for other in plan.axes[number + 1 :])
         taps = np.take(codes, over, number - n).astype(np.int64) // inner % axis.kernel
-        cells = starts[over].reshape((-1,) + (1,) * (n - 1 - number)) + taps * axis.dilation
-        if ((cells < 0) | (cells >= axis.size)).any():
+        elements = starts[over].reshape((-1,) + (1,) * (n - 1 - number)) + taps * axis.dilation
+        if ((elements < 0) | (elements >= axis.size)).any():
             return True
     return False
 
 
 def _counted_in_block(plan: Plan, indices: Array, windows: list[Range], block_id: Shape, size: Shape) -> Array:
     """Convert indices in the whole plane to indices in the block. Each must lie in the box of its window."""
-    places = _arrays.integers(indices, indices.shape)
+    positions = _arrays.integers(indices, indices.shape)
     n = len(size)
     last = (axis.start(part[1]) for axis, part in zip(plan.axes, windows, strict=True))
     dtype = np.int32 if max(math.prod(plan.full()), math.prod(size), *last) < 2**31 else np.int64
@@ -284,22 +284,22 @@ def _counted_in_block(plan: Plan, indices: Array, windows: list[Range], block_id
         np.array([axis.start(window) for window in range(*part)], dtype).reshape((-1,) + (1,) * (n - 1 - number))
         for number, (axis, part) in enumerate(zip(plan.axes, windows, strict=True))
     ]
-    result = np.empty(places.shape, dtype)
-    slab = max(1, SLAB * len(starts[0]) // places.size)
+    result = np.empty(positions.shape, dtype)
+    slab = max(1, SLAB * len(starts[0]) // positions.size)
     for begin in range(0, len(starts[0]), slab):
         few = along((slice(begin, begin + slab),) + (slice(None),) * (n - 1))
-        astray = _move(plan, places[few], [starts[0][begin : begin + slab], *starts[1:]], windows, size, result[few])
+        astray = _move(plan, positions[few], [starts[0][begin : begin + slab], *starts[1:]], windows, size, result[few])
         if astray:
-            raise _astray(plan, indices, places, starts, windows, block_id)
+            raise _astray(plan, indices, positions, starts, windows, block_id)
     return result
 
 
-def _move(plan: Plan, places: Array, starts: list[Array], windows: list[Range], size: Shape, result: Array) -> bool:
+def _move(plan: Plan, positions: Array, starts: list[Array], windows: list[Range], size: Shape, result: Array) -> bool:
     """Write the indices in the block to `result`, and return whether some lie outside their windows."""
     # As unsigned integers, negative numbers are large.
-    if (places.view(f"u{places.itemsize}") >= math.prod(plan.full())).any():
+    if (positions.view(f"u{positions.itemsize}") >= math.prod(plan.full())).any():
         return True
-    rows, unsigned = places.astype(result.dtype), f"u{result.itemsize}"
+    rows, unsigned = positions.astype(result.dtype), f"u{result.itemsize}"
     astray = False
     result[...] = 0
     step = 1
@@ -319,15 +319,15 @@ def _move(plan: Plan, places: Array, starts: list[Array], windows: list[Range], 
 
 
 def _astray(
-    plan: Plan, indices: Array, places: Array, starts: list[Array], windows: list[Range], block_id: Shape
+    plan: Plan, indices: Array, positions: Array, starts: list[Array], windows: list[Range], block_id: Shape
 ) -> IndexError:
     """Return the error for the first of these indices that is outside the plane or its window."""
     full, n = plan.full(), len(starts)
-    beyond = (places < 0) | (places >= math.prod(full))
-    cells = _arrays.unravel(np.where(beyond, 0, places).astype(np.int64), full)
+    beyond = (positions < 0) | (positions >= math.prod(full))
+    coordinates = _arrays.unravel(np.where(beyond, 0, positions).astype(np.int64), full)
     astray = beyond.copy()
-    for axis, cell, start in zip(plan.axes, cells, starts, strict=True):
-        astray |= (cell < start) | (cell > start + axis.reach)
+    for axis, coordinate, start in zip(plan.axes, coordinates, starts, strict=True):
+        astray |= (coordinate < start) | (coordinate > start + axis.reach)
     at = tuple(map(int, np.unravel_index(int(np.argmax(astray)), astray.shape)))
     if beyond[at]:
         return _wrong(plan, indices, windows, block_id)
@@ -350,8 +350,8 @@ def _astray(
     else:
         remedy = "If another size was pooled, pass that (output_size); for other indices,"
     return IndexError(
-        f"index {indices[at]} at position {where} is element {tuple(int(cell[at]) for cell in cells)}, outside its "
-        f"window, which begins at {corner}: a plane in several chunks takes indices as pooling gives them, each in its "
-        f"own window in a plane of {' x '.join(map(str, full))}. {remedy} give each plane one chunk: "
+        f"index {indices[at]} at position {where} is element {tuple(int(axis[at]) for axis in coordinates)}, outside "
+        f"its window, which begins at {corner}: a plane in several chunks takes indices as pooling gives them, each in "
+        f"its own window in a plane of {' x '.join(map(str, full))}. {remedy} give each plane one chunk: "
         f"input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
     )

@@ -59,14 +59,14 @@ class Pooled(NamedTuple):
     """How a block is pooled along one axis: its windows, the elements that they cover, and the padding at both ends."""
 
     windows: Range
-    cells: Range
+    elements: Range
     padding: tuple[int, int]
 
 
 class Unpooled(NamedTuple):
     """The elements of an unpooled block along one axis, and the windows that reach into it."""
 
-    cells: Range
+    elements: Range
     windows: Range
 
 
@@ -93,8 +93,8 @@ def pooling(axis: Axis, chunks: Runs) -> tuple[Pooled, ...]:
     blocks = []
     for windows in _ranges([min(count, axis.pooled) for count in begun], axis.pooled):
         first, last = axis.box(windows)
-        cells = max(first, 0), min(last, axis.size)
-        blocks.append(Pooled(windows, cells, (cells[0] - first, last - cells[1])))
+        elements = max(first, 0), min(last, axis.size)
+        blocks.append(Pooled(windows, elements, (elements[0] - first, last - elements[1])))
     return tuple(blocks)
 
 
@@ -107,18 +107,18 @@ def unpooling(axis: Axis, chunks: Runs) -> tuple[Unpooled, ...]:
     """
     begun = [min(max(axis.start(end), 0), axis.size) for _, end in bounds(chunks)[:-1]]
     blocks = []
-    for cells in _ranges(begun, axis.size):
-        first = -(-(cells[0] + axis.padding - axis.reach) // axis.stride) if cells[0] else 0
-        last = -(-(cells[1] + axis.padding) // axis.stride) if cells[1] < axis.size else axis.pooled
-        blocks.append(Unpooled(cells, (max(first, 0), min(last, axis.pooled))))
+    for elements in _ranges(begun, axis.size):
+        first = -(-(elements[0] + axis.padding - axis.reach) // axis.stride) if elements[0] else 0
+        last = -(-(elements[1] + axis.padding) // axis.stride) if elements[1] < axis.size else axis.pooled
+        blocks.append(Unpooled(elements, (max(first, 0), min(last, axis.pooled))))
     return tuple(blocks)
 
 
-def pieces(cells: Range, chunks: tuple[Range, ...]) -> Iterator[tuple[int, slice, slice]]:
-    """Yield the number of each chunk that overlaps `cells`, the part of the chunk, and the part of `cells`."""
-    for number in range(bisect_right(chunks, cells[0], key=itemgetter(1)), len(chunks)):
+def pieces(elements: Range, chunks: tuple[Range, ...]) -> Iterator[tuple[int, slice, slice]]:
+    """Yield the number of each chunk that overlaps `elements`, the part of the chunk, and the part of `elements`."""
+    for number in range(bisect_right(chunks, elements[0], key=itemgetter(1)), len(chunks)):
         begin, end = chunks[number]
-        if begin >= cells[1]:
+        if begin >= elements[1]:
             break
-        first, last = max(begin, cells[0]), min(end, cells[1])
-        yield number, slice(first - begin, last - begin), slice(first - cells[0], last - cells[0])
+        first, last = max(begin, elements[0]), min(end, elements[1])
+        yield number, slice(first - begin, last - begin), slice(first - elements[0], last - elements[0])

@@ -86,13 +86,15 @@ def _runs(chunks: Iterable[Sequence[int]]) -> tuple[_chunks.Runs, ...]:
     return tuple(map(_chunks.runs, chunks))
 
 
-def _check_indices(places: da.Array, like: da.Array, name: str, earlier: Callable[[Shape], str] | None = None) -> None:
+def _check_indices(
+    index_array: da.Array, like: da.Array, name: str, earlier: Callable[[Shape], str] | None = None
+) -> None:
     """Refuse indices of the wrong kind, or indices that do not fit the array `like`, which is the argument `name`."""
     # Two stand-ins: one element, whose dtype can be converted, and an array of the whole shape without memory.
-    entry = np.zeros(min(places.size, 1), places.dtype)
-    whole, beside = (np.broadcast_to(np.zeros((), array.dtype), array.shape) for array in (places, like))
+    entry = np.zeros(min(index_array.size, 1), index_array.dtype)
+    whole, beside = (np.broadcast_to(np.zeros((), array.dtype), array.shape) for array in (index_array, like))
     try:
-        _arrays.integers(np.broadcast_to(np.zeros((), _arrays.INT64), places.shape), beside.shape, name)
+        _arrays.integers(np.broadcast_to(np.zeros((), _arrays.INT64), index_array.shape), beside.shape, name)
         _arrays.integers(entry, entry.shape)
     except (TypeError, ValueError) as error:
         raise _arrays.better_error(error, whole, beside, name, earlier) from None
@@ -114,10 +116,11 @@ def _gathered(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.Array:
     name, cut_name = f"joined-{token}", f"cut-{token}"
     graph: dict[Any, Any] = {}
     pieces = [
-        [list(_chunks.pieces(cells, bounds)) for cells in wanted] for wanted, bounds in zip(ranges, chunks, strict=True)
+        [list(_chunks.pieces(elements, bounds)) for elements in wanted]
+        for wanted, bounds in zip(ranges, chunks, strict=True)
     ]
     for block in itertools.product(*map(range, array.numblocks[:-n]), *(range(len(wanted)) for wanted in ranges)):
-        places, keys = [], []
+        regions, keys = [], []
         for piece in itertools.product(*(pieces[axis][block[axis - n]] for axis in range(n))):
             numbers, sources, targets = zip(*piece, strict=True)
             key = (array.name, *block[:-n], *numbers)
@@ -125,13 +128,13 @@ def _gathered(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.Array:
             whole = math.prod(last - first for first, last in (chunks[a][i] for a, i in enumerate(numbers)))
             if 2 * seen < whole:
                 cut = (cut_name, *key[1:], *(end for source in sources for end in (source.start, source.stop)))
-                graph[cut] = (partial(_blocks.part, place=sources), key)
+                graph[cut] = (partial(_blocks.part, region=sources), key)
                 key, sources = cut, tuple(slice(0, source.stop - source.start) for source in sources)
             keys.append(key)
-            places.append((targets, sources))
+            regions.append((targets, sources))
         shape = tuple(array.chunks[axis][i] for axis, i in enumerate(block[:-n]))
         shape += tuple(last - first for first, last in (ranges[axis][block[axis - n]] for axis in range(n)))
-        graph[(name, *block)] = (partial(_blocks.join, shape, array.dtype, tuple(places)), *keys)
+        graph[(name, *block)] = (partial(_blocks.join, shape, array.dtype, tuple(regions)), *keys)
     return da.Array(
         HighLevelGraph.from_collections(name, graph, dependencies=[array]),
         name,
@@ -145,7 +148,7 @@ def _gathered_by_axis(array: da.Array, ranges: Sequence[Sequence[Range]]) -> da.
     """Do the same for Dask's array expressions, which accept no graph from outside, one axis after the other."""
     for axis, wanted in enumerate(ranges, array.ndim - len(ranges)):
         along = (slice(None),) * axis
-        slabs = [array[(*along, slice(*cells))].rechunk({axis: -1}) for cells in wanted]
+        slabs = [array[(*along, slice(*elements))].rechunk({axis: -1}) for elements in wanted]
         array = da.concatenate(slabs, axis).astype(array.dtype)  # concatenate changes the byte order
     return array
 
@@ -194,13 +197,13 @@ def pool(
     axes = _axes(n, sizes)
     plan = Plan(function, axes, lead, chunks, dtype, codes, num_threads, options)
     blocks = [_chunks.pooling(axis, runs) for axis, runs in zip(axes, chunks, strict=True)]
-    cells = _gathered(array, [[block.cells for block in along] for along in blocks])
+    gathered = _gathered(array, [[block.elements for block in along] for along in blocks])
     pooled = array.chunks[:-n] + _sizes([block.windows for block in along] for along in blocks)
     task = partial(_blocks.pool, plan)
     if not return_indices:
-        return _per_block(task, cells, chunks=pooled, dtype=array.dtype)
+        return _per_block(task, gathered, chunks=pooled, dtype=array.dtype)
     # Each block of `pairs` is a tuple, from which both results are taken, so that each block is pooled once.
-    pairs = _per_block(task, cells, chunks=pooled, dtype=np.dtype(object))
+    pairs = _per_block(task, gathered, chunks=pooled, dtype=np.dtype(object))
     return (
         _per_block(itemgetter(0), pairs, chunks=pooled, dtype=array.dtype),
         _per_block(itemgetter(1), pairs, chunks=pooled, dtype=dtype),
@@ -218,19 +221,21 @@ def unpool(
     num_threads: int | None,
 ) -> da.Array:
     """Unpool by `function` over `n` spatial axes."""
-    array, places = _known("input", input, n), _known("indices", indices)
+    array, index_array = _known("input", input, n), _known("indices", indices)
     _arrays.items(np.empty(0, array.dtype))
     codes = _geometry.is_window(index_format)
     fixed = _geometry.window(*window)
     _check_indices(
-        places, array, "input", lambda shape: _diagnostics.for_other_indices(n, _shape(array), shape, window)
+        index_array, array, "input", lambda shape: _diagnostics.for_other_indices(n, _shape(array), shape, window)
     )
     size = None if output_size is None else _geometry.entries("output_size", output_size)
     _, _, sizes = _geometry.unpooling(n, _shape(array), *fixed, size)
     if codes:
         _geometry.code_bytes(sizes[6:9])
     _threads.threads_for(0, num_threads)
-    return _scattered(function, n, array, places, sizes, fixed[2], "output_size", size is not None, codes, num_threads)
+    return _scattered(
+        function, n, array, index_array, sizes, fixed[2], "output_size", size is not None, codes, num_threads
+    )
 
 
 def pool_backward(
@@ -244,8 +249,8 @@ def pool_backward(
     num_threads: int | None,
 ) -> da.Array:
     """Compute the gradient of pooling by `function` over `n` spatial axes."""
-    array, places = _known("grad_output", grad_output, n), _known("indices", indices)
-    _check_indices(places, array, "grad_output")  # before the dtype of the values, as the two may be swapped
+    array, index_array = _known("grad_output", grad_output, n), _known("indices", indices)
+    _check_indices(index_array, array, "grad_output")  # before the dtype of the values, as the two may be swapped
     _arrays.reals(np.empty(0, array.dtype), "grad_output")
     codes = _geometry.is_window(index_format)
     fixed = _geometry.window(*window)
@@ -257,14 +262,14 @@ def pool_backward(
     if codes:
         _geometry.code_bytes(sizes[6:9])
     _threads.threads_for(0, num_threads)
-    return _scattered(function, n, array, places, sizes, fixed[2], "input_size", True, codes, num_threads)
+    return _scattered(function, n, array, index_array, sizes, fixed[2], "input_size", True, codes, num_threads)
 
 
 def _scattered(
     function: Callable[..., Any],
     n: int,
     array: da.Array,
-    places: da.Array,
+    index_array: da.Array,
     sizes: _geometry.Sizes,
     padding: _padding.Fixed,
     name: str,
@@ -274,20 +279,22 @@ def _scattered(
 ) -> da.Array:
     """Scatter values by `function`. Its argument `name` is the size of a plane, which the caller gave if `said`."""
     array = _without_empty_chunks(array, n)
-    places = places.rechunk(array.chunks)
+    index_array = index_array.rechunk(array.chunks)
     lead, chunks = _runs(array.chunks[:-n]), _runs(array.chunks[-n:])
     axes = _axes(n, sizes)
-    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads, padding=padding)
+    plan = Plan(function, axes, lead, chunks, index_array.dtype, codes, num_threads, padding=padding)
     if array.numblocks[-n:] == (1,) * n:
-        cells = array.chunks[:-n] + tuple((axis.size,) for axis in axes)
+        block_sizes = array.chunks[:-n] + tuple((axis.size,) for axis in axes)
         # With the default size, the function warns of indices that would be right in another size.
         task = partial(_blocks.whole, plan, name if said else None)
-        return _per_block(task, array, places, chunks=cells, dtype=array.dtype)
+        return _per_block(task, array, index_array, chunks=block_sizes, dtype=array.dtype)
     blocks = [_chunks.unpooling(axis, runs) for axis, runs in zip(axes, chunks, strict=True)]
     windows = [[block.windows for block in along] for along in blocks]
-    cells = array.chunks[:-n] + _sizes([block.cells for block in along] for along in blocks)
+    block_sizes = array.chunks[:-n] + _sizes([block.elements for block in along] for along in blocks)
     task = partial(_blocks.unpool, plan, name)
-    return _per_block(task, _gathered(array, windows), _gathered(places, windows), chunks=cells, dtype=array.dtype)
+    return _per_block(
+        task, _gathered(array, windows), _gathered(index_array, windows), chunks=block_sizes, dtype=array.dtype
+    )
 
 
 def unpool_backward(
@@ -300,28 +307,28 @@ def unpool_backward(
     num_threads: int | None,
 ) -> da.Array:
     """Compute the gradient of unpooling by `function` over `n` spatial axes."""
-    full, places = _known("grad_output", grad_output, n), _known("indices", indices)
+    full, index_array = _known("grad_output", grad_output, n), _known("indices", indices)
     _arrays.items(np.empty(0, full.dtype), "grad_output")
     codes = _geometry.is_window(index_format)
-    shape, given = _shape(places), _shape(full)
+    shape, given = _shape(index_array), _shape(full)
     fixed = _geometry.window(*window)
     _, _, sizes = _geometry.unpooled_to(n, shape, given, fixed)
     if codes:
         _geometry.code_bytes(sizes[6:9])
-    _check_indices(places, places, "indices")
+    _check_indices(index_array, index_array, "indices")
     _threads.threads_for(0, num_threads)
-    places = _without_empty_chunks(places, n)
-    lead, chunks = _runs(places.chunks[:-n]), _runs(places.chunks[-n:])
+    index_array = _without_empty_chunks(index_array, n)
+    lead, chunks = _runs(index_array.chunks[:-n]), _runs(index_array.chunks[-n:])
     axes = _axes(n, sizes)
-    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads, padding=fixed[2])
+    plan = Plan(function, axes, lead, chunks, index_array.dtype, codes, num_threads, padding=fixed[2])
     task: Callable[..., Any]
-    if places.numblocks[-n:] == (1,) * n:
-        task, cells = partial(_blocks.whole, plan, None), [[(0, axis.size)] for axis in axes]
+    if index_array.numblocks[-n:] == (1,) * n:
+        task, ranges = partial(_blocks.whole, plan, None), [[(0, axis.size)] for axis in axes]
     else:
         task = partial(_blocks.unpool_backward, plan)
-        cells = [list(map(axis.seen, _chunks.bounds(runs))) for axis, runs in zip(axes, chunks, strict=True)]
-    full = _gathered(full.rechunk(dict(enumerate(places.chunks[:-n]))), cells)
-    return _per_block(task, full, places, chunks=places.chunks, dtype=full.dtype)
+        ranges = [list(map(axis.seen, _chunks.bounds(runs))) for axis, runs in zip(axes, chunks, strict=True)]
+    full = _gathered(full.rechunk(dict(enumerate(index_array.chunks[:-n]))), ranges)
+    return _per_block(task, full, index_array, chunks=index_array.chunks, dtype=full.dtype)
 
 
 def take_at(
@@ -334,7 +341,7 @@ def take_at(
     num_threads: int | None,
 ) -> da.Array:
     """Take elements by `function` over `n` spatial axes."""
-    array, places = _known("input", input, n), _known("indices", indices)
+    array, index_array = _known("input", input, n), _known("indices", indices)
     _arrays.items(np.empty(0, array.dtype))
     codes = _geometry.is_window(index_format)
     kernel_size, stride, padding, dilation = window
@@ -342,14 +349,16 @@ def take_at(
     if codes and not located:
         raise TypeError(taking.WITHOUT_WINDOW)
     fixed = _geometry.window(1 if kernel_size is None else kernel_size, stride, padding, dilation)
-    places = _without_empty_chunks(places, n) if places.ndim > n else places  # fewer axes are refused below
-    shape, given = _shape(array), _shape(places)
-    whole = places.numblocks[-n:] == (1,) * n
+    index_array = (
+        _without_empty_chunks(index_array, n) if index_array.ndim > n else index_array
+    )  # fewer axes are refused below
+    shape, given = _shape(array), _shape(index_array)
+    whole = index_array.numblocks[-n:] == (1,) * n
     sizes, inside = _geometry.taking(n, shape, given, fixed, codes or (located and not whole))
     if codes:
         _geometry.code_bytes(sizes[6:9])
     try:
-        _check_indices(places, places, "indices")
+        _check_indices(index_array, index_array, "indices")
     except TypeError as error:
         raise _arrays.if_swapped(error, array.dtype, "input") from None
     _threads.threads_for(0, num_threads)
@@ -359,21 +368,23 @@ def take_at(
             f"in; got input of {shape[-n:]} in chunks of {array.chunksize[-n:]}. For indices that lie anywhere, give "
             f"each plane one chunk: input.rechunk({dict.fromkeys(range(-n, 0), -1)})"
         )
-    if located and not whole and not inside and places.size:
+    if located and not whole and not inside and index_array.size:
         raise ValueError(
             f"windows must reach into the planes of input, {shape[-n:]}, got indices of shape {given}: kernel_size, "
             "stride, padding and dilation have to be those of the pooling that gave the indices"
         )
-    lead, chunks = _runs(places.chunks[:-n]), _runs(places.chunks[-n:])
+    lead, chunks = _runs(index_array.chunks[:-n]), _runs(index_array.chunks[-n:])
     axes = _axes(n, sizes)
     at_both_ends = fixed[2] if codes else 0  # windows of other indices may be made up
-    plan = Plan(function, axes, lead, chunks, places.dtype, codes, num_threads, where="input", padding=at_both_ends)
+    plan = Plan(
+        function, axes, lead, chunks, index_array.dtype, codes, num_threads, where="input", padding=at_both_ends
+    )
     task: Callable[..., Any]
     if whole or not located:
         task = partial(_blocks.whole, plan, None)
-        cells = [[(0, axis.size)] * count for axis, count in zip(axes, places.numblocks[-n:], strict=True)]
+        ranges = [[(0, axis.size)] * count for axis, count in zip(axes, index_array.numblocks[-n:], strict=True)]
     else:
         task = partial(_blocks.unpool_backward, plan)
-        cells = [list(map(axis.seen, _chunks.bounds(runs))) for axis, runs in zip(axes, chunks, strict=True)]
-    array = _gathered(array.rechunk(dict(enumerate(places.chunks[:-n]))), cells)
-    return _per_block(task, array, places, chunks=places.chunks, dtype=array.dtype)
+        ranges = [list(map(axis.seen, _chunks.bounds(runs))) for axis, runs in zip(axes, chunks, strict=True)]
+    array = _gathered(array.rechunk(dict(enumerate(index_array.chunks[:-n]))), ranges)
+    return _per_block(task, array, index_array, chunks=index_array.chunks, dtype=array.dtype)

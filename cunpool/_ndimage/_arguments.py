@@ -150,19 +150,19 @@ def windows_of(
 ) -> Windows:
     """The windows of a filter with a footprint or a structure; `function` is SciPy's name of it."""
     if structure is not None:
-        cells = _flat(function, structure, footprint)
+        mask = _flat(function, structure, footprint)
     elif footprint is not None:
-        cells = np.asarray(footprint, bool)
-        if not cells.any():
+        mask = np.asarray(footprint, bool)
+        if not mask.any():
             raise ValueError("footprint must have an element that is True: All-zero footprint is not supported.")
     else:
         raise ArgumentError("size or footprint must be given: no footprint provided")
     filtered = axes_of(axes, ndim)
-    if structure is None and cells.all():
-        return _rectangle(ndim, filtered, cells.shape, mode, origin)
-    if cells.ndim != len(filtered):
+    if structure is None and mask.all():
+        return _rectangle(ndim, filtered, mask.shape, mode, origin)
+    if mask.ndim != len(filtered):
         name = "footprint" if structure is None else "structure array has incorrect shape: structure"
-        raise ArgumentError(f"{name}.ndim ({cells.ndim}) must match len(axes) ({len(filtered)})")
+        raise ArgumentError(f"{name}.ndim ({mask.ndim}) must match len(axes) ({len(filtered)})")
     if not isinstance(mode, str) and np.iterable(mode):
         raise ArgumentError("mode must be one for all axes: A sequence of modes is not supported for non-separable "
                             "footprints")  # fmt: skip
@@ -172,13 +172,13 @@ def windows_of(
     origins = each(origin, len(filtered), "origin")
     shifts = dict(zip(filtered if len(filtered) < ndim else order, origins, strict=True))
     each_axis = {}
-    for axis, length in zip(order, cells.shape, strict=True):
+    for axis, length in zip(order, mask.shape, strict=True):
         each_axis[axis] = (*extent(length, shifts[axis]), mode_of(mode))
     shape = [1] * ndim
-    for axis, length in zip(order, cells.shape, strict=True):
+    for axis, length in zip(order, mask.shape, strict=True):
         shape[axis] = length
     windows = _spread(ndim, each_axis)
-    return windows._replace(footprint=None if cells.all() else cells.reshape(shape), first=None)
+    return windows._replace(footprint=None if mask.all() else mask.reshape(shape), first=None)
 
 
 def _rectangle(ndim: int, axes: tuple[int, ...], size: Any, mode: Modes, origin: Origins) -> Windows:
@@ -205,20 +205,20 @@ def _spread(ndim: int, each_axis: dict[int, tuple[int, int, str]]) -> Windows:
 def _flat(function: str, structure: npt.ArrayLike, footprint: npt.ArrayLike | None) -> Array:
     """The footprint of a structure, which must be 0 wherever the footprint is True."""
     heights = np.asarray(structure, np.float64)
-    cells = np.ones(heights.shape, bool) if footprint is None else np.asarray(footprint, bool)
-    if heights.shape != cells.shape:
+    mask = np.ones(heights.shape, bool) if footprint is None else np.asarray(footprint, bool)
+    if heights.shape != mask.shape:
         raise ArgumentError(
-            f"structure must have the shape of footprint, {cells.shape}, got {heights.shape}: structure array has "
+            f"structure must have the shape of footprint, {mask.shape}, got {heights.shape}: structure array has "
             "incorrect shape"
         )
-    if not cells.any():
+    if not mask.any():
         raise ValueError("footprint must have an element that is True: All-zero footprint is not supported.")
-    if heights[cells].any():
+    if heights[mask].any():
         raise ValueError(
             f"structure must be None or all zeros, because structures with heights are not served: call "
             f"scipy.ndimage.{function}"
         )
-    return cells
+    return mask
 
 
 def mirrored(

@@ -151,11 +151,11 @@ def bordered(array: Array, windows: Windows, constant: Any, is_harmless: bool, r
     else:
         values, indices = rectangle(array, plan.extents, plan.extents, rule, out)
     for box in plan.boxes:
-        part, places = _in_a_box(array, plan, windows.footprint, box, constant, rule)
-        place = tuple(slice(*ends) for ends in box)
-        values[place] = part
-        if indices is not None and places is not None:
-            indices[place] = places
+        part, part_indices = _in_a_box(array, plan, windows.footprint, box, constant, rule)
+        region = tuple(slice(*ends) for ends in box)
+        values[region] = part
+        if indices is not None and part_indices is not None:
+            indices[region] = part_indices
     return values, indices
 
 
@@ -185,13 +185,13 @@ def padded(array: Array, ranges: list[tuple[int, int]], maps: list[Array | None]
     inside = [slice(max(first, 0), min(end, size)) for (first, end), size in zip(ranges, array.shape, strict=True)]
     if all(at is None for at in maps):
         return array[tuple(inside)]
-    place = [slice(part.start - first, part.stop - first) for part, (first, _) in zip(inside, ranges, strict=True)]
+    region = [slice(part.start - first, part.stop - first) for part, (first, _) in zip(inside, ranges, strict=True)]
     result = _arrays.new(array, tuple(end - first for first, end in ranges), array.dtype)
-    result[tuple(place)] = array[tuple(inside)]
+    result[tuple(region)] = array[tuple(inside)]
     for axis, at in enumerate(maps):
         if at is None:
             continue
-        for side in (slice(0, place[axis].start), slice(place[axis].stop, len(at))):
+        for side in (slice(0, region[axis].start), slice(region[axis].stop, len(at))):
             if side.start < side.stop:
                 # Along the axes before this one everything is there, along those behind it what lies inside.
                 part = array[(slice(None),) * (axis + 1) + tuple(inside[axis + 1 :])]
@@ -203,7 +203,7 @@ def padded(array: Array, ranges: list[tuple[int, int]], maps: list[Array | None]
                         if rows is not None
                         else part[(slice(None),) * other + (inside[other],)]
                     )
-                result[(slice(None),) * axis + (side, *place[axis + 1 :])] = part
+                result[(slice(None),) * axis + (side, *region[axis + 1 :])] = part
     for axis, at in enumerate(maps):
         if at is not None and at.min() < 0:
             result[(slice(None),) * axis + (at < 0,)] = constant
@@ -220,13 +220,13 @@ def _in_the_array(
     """Indices over the array of shape `full` from those over a padded part of it, -1 for the constant."""
     flat = np.zeros(indices.shape, np.int64)
     is_outside = np.zeros(indices.shape, bool)
-    for axis, place in enumerate(_arrays.unravel(indices, part)):
+    for axis, coordinate in enumerate(_arrays.unravel(indices, part)):
         at = maps[axis]
         if at is None:
-            place += ranges[axis][0]
+            coordinate += ranges[axis][0]
         else:
-            place = at[place]
-            is_outside |= place < 0
-        flat += place * math.prod(full[axis + 1 :])
+            coordinate = at[coordinate]
+            is_outside |= coordinate < 0
+        flat += coordinate * math.prod(full[axis + 1 :])
     flat[is_outside] = -1
     return flat

@@ -27,9 +27,9 @@ def runs_of(footprint: Array) -> list[Run]:
 
 
 @lru_cache(maxsize=64)
-def decomposed(shape: tuple[int, ...], cells: bytes) -> tuple[int, list[Run]]:
+def decomposed(shape: tuple[int, ...], mask: bytes) -> tuple[int, list[Run]]:
     """The axis whose runs need the fewest comparisons, and these runs by their width, where it is the last axis."""
-    footprint = np.frombuffer(cells, bool).reshape(shape)
+    footprint = np.frombuffer(mask, bool).reshape(shape)
     choices = [runs_of(np.moveaxis(footprint, axis, -1)) for axis in range(len(shape))]
     costs = [len(runs) + len({run.width for run in runs}) for runs in choices]
     axis = costs.index(min(costs))
@@ -81,11 +81,11 @@ def _with_indices(array: Array, footprint: Array, rule: Rule) -> Result:
             if width not in rows:
                 extents = ((0, 0),) * (array.ndim - 1) + ((0, width - 1),)
                 rows[width] = rectangle(array, extents, ((0, 0),) * array.ndim, rule)
-            place = tuple(slice(begin, begin + size) for begin, size in zip(start, shape, strict=True))
-            more, places = (part[place] for part in rows[width] if part is not None)
+            region = tuple(slice(begin, begin + size) for begin, size in zip(start, shape, strict=True))
+            more, part_indices = (part[region] for part in rows[width] if part is not None)
             if is_better is not True:
                 is_better = more < values if rule.is_minimum else more > values
             np.copyto(values, more, where=is_better)
-            np.copyto(indices, places, where=is_better)
+            np.copyto(indices, part_indices, where=is_better)
             is_better = False
     return values, indices

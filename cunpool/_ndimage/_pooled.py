@@ -141,8 +141,8 @@ def _over_the_array(indices: Array, full: tuple[int, ...], axes: tuple[int, ...]
     """Indices over the whole array of shape `full` from those in planes. The axes of `others` are in front."""
     steps = [math.prod(full[axis + 1 :]) for axis in range(len(full))]
     if axes != tuple(range(len(others), len(full))):
-        places = _arrays.unravel(indices, tuple(full[axis] for axis in axes))
-        indices = sum(place * steps[axis] for place, axis in zip(places, axes, strict=True))  # type: ignore[assignment]
+        coordinates = _arrays.unravel(indices, tuple(full[axis] for axis in axes))
+        indices = sum(at * steps[axis] for at, axis in zip(coordinates, axes, strict=True))  # type: ignore[assignment]
     for position, axis in enumerate(others):
         begin = np.arange(full[axis]) * steps[axis]
         indices += begin.reshape((-1,) + (1,) * (indices.ndim - 1 - position))

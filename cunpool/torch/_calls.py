@@ -52,9 +52,9 @@ def max_pool_backward(
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """Pooling's gradient, in the memory format of `indices`."""
-    array, places = array_of(_like(grad, indices), "grad_output", grad.dtype), array_of(indices, "indices")
+    array, index_array = array_of(_like(grad, indices), "grad_output", grad.dtype), array_of(indices, "indices")
     threads = num_threads(array)
-    result = POOL_BACKWARD[n](array, places, shape, *window, index_format=index_format, num_threads=threads)
+    result = POOL_BACKWARD[n](array, index_array, shape, *window, index_format=index_format, num_threads=threads)
     return tensor_of(result, grad.dtype)
 
 
@@ -68,14 +68,14 @@ def max_unpool(
 ) -> torch.Tensor:
     """Zeros, with the values written at their indices."""
     dtype = getattr(input, "dtype", None)
-    array, places = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
+    array, index_array = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
     if output_size is not None and type(output_size) is torch.Size:
         output_size = tuple(output_size)  # quicker to check
     kernel_size, stride, padding, dilation = window
     threads = num_threads(array)
     try:
         result = UNPOOL[n](
-            array, places, kernel_size, stride, padding, output_size,
+            array, index_array, kernel_size, stride, padding, output_size,
             dilation=dilation, index_format=index_format, num_threads=threads,
         )  # fmt: skip
     except (ValueError, IndexError) as error:
@@ -92,11 +92,18 @@ def max_unpool_backward(
     index_format: IndexFormat = "plane",
 ) -> torch.Tensor:
     """The elements of `grad` at `indices`, in the memory format of `indices`."""
-    array, places = array_of(_like(grad, indices), "grad_output", grad.dtype, BITS), array_of(indices, "indices")
+    array, index_array = array_of(_like(grad, indices), "grad_output", grad.dtype, BITS), array_of(indices, "indices")
     kernel_size, stride, padding, dilation = window
     threads = num_threads(array)
     result = UNPOOL_BACKWARD[n](
-        array, places, kernel_size, stride, padding, dilation=dilation, index_format=index_format, num_threads=threads
+        array,
+        index_array,
+        kernel_size,
+        stride,
+        padding,
+        dilation=dilation,
+        index_format=index_format,
+        num_threads=threads,
     )
     return tensor_of(result, grad.dtype)
 

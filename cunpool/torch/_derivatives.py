@@ -15,7 +15,7 @@ from torch._library.autograd import make_autograd_impl
 
 from cunpool._geometry import IndexFormat
 from cunpool.torch import _composite
-from cunpool.torch._composite import Ints, places_of
+from cunpool.torch._composite import Ints, positions_of
 from cunpool.torch._operators import (
     max_pool,
     max_pool_backward,
@@ -57,7 +57,7 @@ def pool_gradient(
     """Pooling's gradient, which can be differentiated, traced and transformed."""
     n = len(size)
     if watcher(grad, indices) == TRANSFORM:
-        return _composite.scatter_add(n, grad, places_of(indices, size, window, index_format), size)
+        return _composite.scatter_add(n, grad, positions_of(indices, size, window, index_format), size)
     return max_pool_backward(grad, indices, size, *window, index_format)
 
 
@@ -67,7 +67,7 @@ def unpool_gradient(
     """Unpooling's gradient, which can be differentiated, traced and transformed."""
     n = len(window[0])
     if watcher(grad, indices) == TRANSFORM:
-        return _composite.gather(n, grad, places_of(indices, grad.shape[-n:], window, index_format))
+        return _composite.gather(n, grad, positions_of(indices, grad.shape[-n:], window, index_format))
     return max_unpool_backward(grad, indices, *window, index_format)
 
 
@@ -94,7 +94,7 @@ def _scatter_add(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...
     *window, index_format = ctx.arguments
     n = len(window[0])
     size = ctx.shape[-n:]
-    result = _composite.scatter_add(n, grad, places_of(indices, size, window, index_format), size)
+    result = _composite.scatter_add(n, grad, positions_of(indices, size, window, index_format), size)
     if watcher(grad, indices) != TRANSFORM:  # batches have one layout
         result = result.contiguous(memory_format=format_of(indices))
     return result, *(None,) * 6

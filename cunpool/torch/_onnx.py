@@ -178,12 +178,12 @@ def _pool(
         dilations=[*dilation],
         ceil_mode=int(ceil_mode and not known),
     )
-    cells = _ints(math.prod(spatial)) if known else op.ReduceProd(op.Shape(input, start=-n), keepdims=1)
-    places = op.Mod(flat, cells)
+    elements = _ints(math.prod(spatial)) if known else op.ReduceProd(op.Shape(input, start=-n), keepdims=1)
+    positions = op.Mod(flat, elements)
     if unbatched:
-        values, places = op.Squeeze(values, _ints(0)), op.Squeeze(places, _ints(0))
-    places.meta[_ORIGIN] = flat, tuple(spatial)
-    return values, places
+        values, positions = op.Squeeze(values, _ints(0)), op.Squeeze(positions, _ints(0))
+    positions.meta[_ORIGIN] = flat, tuple(spatial)
+    return values, positions
 
 
 def _overhang(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:

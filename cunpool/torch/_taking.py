@@ -74,13 +74,20 @@ def _take_at(
     input: torch.Tensor, indices: torch.Tensor, n: int, window: Given, index_format: IndexFormat
 ) -> torch.Tensor:
     dtype = getattr(input, "dtype", None)
-    array, places = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
+    array, index_array = array_of(input, "input", dtype, BITS), array_of(indices, "indices")
     kernel_size, stride, padding, dilation = window
     if type(padding) is not int:
         _geometry.hashable("padding", padding)  # pairs and names are refused
-    threads = num_threads(places)
+    threads = num_threads(index_array)
     result = TAKE[n](
-        array, places, kernel_size, stride, padding, dilation=dilation, index_format=index_format, num_threads=threads
+        array,
+        index_array,
+        kernel_size,
+        stride,
+        padding,
+        dilation=dilation,
+        index_format=index_format,
+        num_threads=threads,
     )
     return tensor_of(result, dtype)
 
@@ -120,19 +127,19 @@ def _gathered(
     input: torch.Tensor, indices: torch.Tensor, n: int, window: Given, index_format: IndexFormat
 ) -> torch.Tensor:
     """Taking by PyTorch's operators."""
-    places = _places(indices, input.shape, n, window, index_format)
-    return _composite.gather(n, input, places)
+    positions = _positions(indices, input.shape, n, window, index_format)
+    return _composite.gather(n, input, positions)
 
 
 def _scatter_added(
     grad: torch.Tensor, indices: torch.Tensor, shape: Shape, n: int, window: Given, index_format: IndexFormat
 ) -> torch.Tensor:
     """The gradient of taking by PyTorch's operators."""
-    places = _places(indices, shape, n, window, index_format)
-    return _composite.scatter_add(n, grad, places, shape[-n:])
+    positions = _positions(indices, shape, n, window, index_format)
+    return _composite.scatter_add(n, grad, positions, shape[-n:])
 
 
-def _places(
+def _positions(
     indices: torch.Tensor, shape: torch.Size | Shape, n: int, window: Given, index_format: IndexFormat
 ) -> torch.Tensor:
     """Plane indices in int64. A code without an element of the plane becomes the index just past the plane's end."""
@@ -152,12 +159,12 @@ def _places(
     kernel_size, stride, padding, dilation = _operators.lists(n, given, *window[1:])
     full, pooled = shape[-n:], indices.shape[-n:]
     inside = (codes >= 0) & (codes < math.prod(kernel_size))
-    places, left = torch.zeros_like(codes), codes
+    positions, left = torch.zeros_like(codes), codes
     step = 1
     for axis in reversed(range(n)):
         starts = torch.arange(pooled[axis], device=codes.device) * stride[axis] - padding[axis]
         at = left % kernel_size[axis] * dilation[axis] + starts.reshape((-1,) + (1,) * (n - 1 - axis))
         left = left // kernel_size[axis]
         inside = inside & (at >= 0) & (at < full[axis])
-        places, step = places + at * step, step * full[axis]
-    return torch.where(inside, places, step)
+        positions, step = positions + at * step, step * full[axis]
+    return torch.where(inside, positions, step)

@@ -16,7 +16,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from cunpool import _calls, _geometry
 from cunpool._geometry import EvenWindow, IndexFormat
 from cunpool.torch import _composite, _operators
-from cunpool.torch._composite import places_of
+from cunpool.torch._composite import positions_of
 from cunpool.torch._tensors import check_indices_dtype, check_indices_shape
 from cunpool.torch._watching import TRANSFORM, watcher
 
@@ -48,7 +48,9 @@ def max_pool(
     lists = _operators.lists(n, *window)
     if watcher(input) == TRANSFORM:
         values, indices = _operators.max_pool_with_indices(input.detach(), *lists, ceil_mode, index_format)
-        values = _composite.gather_maxima(n, input, values, places_of(indices, input.shape[-n:], lists, index_format))
+        values = _composite.gather_maxima(
+            n, input, values, positions_of(indices, input.shape[-n:], lists, index_format)
+        )
     elif _is_for_onnx(index_format):
         return getattr(F, f"max_pool{n}d")(input, *lists, ceil_mode, return_indices)
     # While compiling it is known whether a gradient follows. It then uses these indices instead of a second pooling.
@@ -98,7 +100,7 @@ def max_unpool(
     check_indices_dtype(indices)
     # The operator raises errors for sizes that do not fit, and its result has the output's size.
     size = _operators.max_unpool(input.detach(), indices, *lists, output_size, index_format).shape[-n:]
-    return _composite.scatter(n, input, places_of(indices, size, lists, index_format), size)
+    return _composite.scatter(n, input, positions_of(indices, size, lists, index_format), size)
 
 
 def refuse_missing(n: int, input: Any, indices: Any, window: EvenWindow) -> None:
