@@ -183,8 +183,7 @@ def changes(path: Path) -> dict[int, list[Change]]:
             if any(first <= place < last for first, last in typed):
                 continue
             change = Change(str(path.relative_to(ROOT)), place, source[place : place + len(old)], new)
-            if path.suffix != ".py" or is_python(source[:place] + new + source[place + len(old) :]):
-                found.setdefault(number, []).append(change)
+            found.setdefault(number, []).append(change)
         begin += len(line) + 1
     return found
 
@@ -287,6 +286,8 @@ def related(change: Change, built: Path) -> list[str]:
     path, own = Path(change.file), front_end(change.file)
     words = {word for part in (path.stem, path.parent.name) for word in part.strip("_").split("_")}
     words |= {NAMED_AS[word] for word in words & NAMED_AS.keys()}
+    if path.suffix == ".py" and not path.stem.startswith("_"):
+        words.add("docs")  # which runs the examples of public functions
     texts = {path.relative_to(built).as_posix(): path.read_text() for path in built.glob("tests/test_*.py")}
     texts = {test: text for test, text in texts.items() if front_end(test) == own or (own and "doc" in test)}
 
@@ -342,6 +343,8 @@ def attempt(change: Change, killers: Killers, slow: bool) -> str | None:
         shutil.copytree(built, folder)
         change.plant(folder)
         is_kernel = change.file.endswith(KERNELS)
+        if not is_kernel and not is_python((folder / change.file).read_text()):
+            return "does not build"
         if is_kernel:
             if build(folder):
                 return "does not build"
