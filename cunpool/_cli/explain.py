@@ -30,22 +30,26 @@ def _window(text: str) -> int | tuple[int, ...]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("function", choices=FUNCTIONS, metavar="FUNCTION", help="such as max_pool2d")
-    parser.add_argument("--shape", required=True, type=_sizes, help="of the first array, such as 1,64,112,112")
-    parser.add_argument("--dtype", default="float32", help="of that array (default: float32)")
     parser.add_argument(
-        "--layout", choices=LAYOUTS, default="C", help="C or Fortran order; last, interleaved: channels last in memory"
+        "function", choices=FUNCTIONS, metavar="FUNCTION", help="function of cunpool, such as max_pool2d"
+    )
+    parser.add_argument("--shape", required=True, type=_sizes, help="shape of the first array, such as 1,64,112,112")
+    parser.add_argument("--dtype", default="float32", help="dtype of that array (default: %(default)s)")
+    parser.add_argument(
+        "--layout", choices=LAYOUTS, default="C", help="C or Fortran order, or channels last in memory (default: C)"
     )
     parser.add_argument("--kernel", required=True, type=_window, help="size of the window, such as 3 or 3,2")
-    parser.add_argument("--stride", type=_window, help="(default: the window's size)")
-    parser.add_argument("--padding", type=_window, default=0)
-    parser.add_argument("--dilation", type=_window, default=1)
+    parser.add_argument("--stride", type=_window, help="step from one window to the next (default: its size)")
+    parser.add_argument("--padding", type=_window, default=0, help="elements at both ends of an axis (default: 0)")
+    parser.add_argument("--dilation", type=_window, default=1, help="step inside a window (default: 1)")
     parser.add_argument("--ceil-mode", action="store_true", help="keep a last window that overhangs the end")
     parser.add_argument(
-        "--indices", choices=("none", "plane", "window"), help="their format (default: none for pooling, else plane)"
+        "--indices",
+        choices=("none", "plane", "window"),
+        help="format of indices (default: none for pooling, else plane)",
     )
-    parser.add_argument("--index-dtype", choices=("int64", "int32"), default="int64", help="of plane indices")
-    parser.add_argument("--output-size", type=_sizes, help="of unpooling, or the input of a pooling's gradient")
+    parser.add_argument("--index-dtype", choices=("int64", "int32"), default="int64", help="dtype of plane indices")
+    parser.add_argument("--output-size", type=_sizes, help="size of unpooling's output, or of pooling's input")
     parser.add_argument("--threads", type=int, help="num_threads of the call")
 
 
