@@ -328,7 +328,7 @@ def test_channels_last_goes_through_all_channels_at_once(rng, ways):
             ways.clear()
             result = UNPOOL[len(full) - 2](values, indices, *arguments, output_size=full[2:], num_threads=threads)
             assert bits(result) == bits(scattered(values, indices, full))
-            assert ways[0] & (_unpool.FILLED if arguments == (2,) else _unpool.ALL_LANES)
+            assert ways[0] & (_unpool.FILLED if arguments == (2,) else _unpool.INTERLEAVED)
 
 
 def test_gradients_go_through_all_channels_at_once(rng):

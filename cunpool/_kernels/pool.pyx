@@ -139,7 +139,7 @@ cdef Kernel[12] ADAPTIVE = [
 cdef dict WAYS = {
     JOINED_TAKEN: "planes are stacked: their rows follow each other as those of one plane",
     TURNED_TAKEN: "another axis is taken for the width, along which memory runs",
-    STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
+    STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than L3",
 }
 
 # The ways that a call can take. `pool` returns a sum of these, for the tests.

@@ -6,7 +6,7 @@ KINDS: tuple[str, ...]
 SCATTERED: int
 FILLED: int
 STRAYED: int
-ALL_LANES: int
+INTERLEAVED: int
 SPLIT: int
 STREAMED: int
 BY_INDICES: int

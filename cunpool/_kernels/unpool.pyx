@@ -43,29 +43,29 @@ cdef extern from "_kernels/unpool.h":
 # Bytes of a large output that are zeroed, and then scattered to, together (speed). Never changed.
 cdef Py_ssize_t zero_large_bytes = CUNPOOL_L2_BYTES // 8 if CUNPOOL_L2_BYTES > LARGE_L2_BYTES else ZERO_LARGE_BYTES
 
-# What `unpool` returns is a sum of these: the method, and how it ran.
+# `unpool` returns a sum of these: the method, and how it ran.
 cdef enum:
     SCATTERED_TAKEN = 1
     FILLED_TAKEN = 2
     STRAYED_TAKEN = 4       # an index was outside its window
-    ALL_LANES_TAKEN = 8
+    INTERLEAVED_TAKEN = 8
     SPLIT_TAKEN = 16
     STREAMED_TAKEN = 32
     BY_INDICES_TAKEN = 64
     TURNED_TAKEN = 128
     ONTO_TAKEN = 256
 
-# What `explain` tells of a plan beside its method.
+# Details of a plan that `explain` prints beside the method.
 cdef dict WAYS = {
     SPLIT_TAKEN: "planes are split between tasks",
-    ALL_LANES_TAKEN: "channels are neighbours, and are stored together (unpooling/scatter.pxd: scatter_channels)",
+    INTERLEAVED_TAKEN: "channels are neighbours, and are stored together (unpooling/scatter.pxd: scatter_channels)",
     BY_INDICES_TAKEN: "indices of windows of 2 are compared as they are (unpooling/fill_indices.pxd)",
     TURNED_TAKEN: "planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)",
     ONTO_TAKEN: "elements are stored onto a background other than zeros",
-    STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than the caches",
+    STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than L3",
 }
-SCATTERED, FILLED, STRAYED, ALL_LANES, SPLIT, STREAMED, BY_INDICES, TURNED = (
-    SCATTERED_TAKEN, FILLED_TAKEN, STRAYED_TAKEN, ALL_LANES_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, BY_INDICES_TAKEN,
+SCATTERED, FILLED, STRAYED, INTERLEAVED, SPLIT, STREAMED, BY_INDICES, TURNED = (
+    SCATTERED_TAKEN, FILLED_TAKEN, STRAYED_TAKEN, INTERLEAVED_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, BY_INDICES_TAKEN,
     TURNED_TAKEN)
 
 
@@ -250,7 +250,7 @@ cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
         turn_job(&plan.turned, &plan.job)
         worker = &plan.turned.inner
     plan.ways = (SCATTERED_TAKEN + SPLIT_TAKEN * (plan.job.parts_per_plane > 1)
-                 + ALL_LANES_TAKEN * (job.interleaved_planes > 1) + TURNED_TAKEN * (worker != &plan.job)
+                 + INTERLEAVED_TAKEN * (job.interleaved_planes > 1) + TURNED_TAKEN * (worker != &plan.job)
                  + ONTO_TAKEN * (job.in_place or job.background != NULL))
     if job.code_size:
         worker.decoder = &plan.decoder  # unreached: compiled together with the next line
