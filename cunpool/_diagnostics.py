@@ -370,3 +370,15 @@ def looks_like_onnx(indices: Array, n: int, full: tuple[int, ...]) -> bool:
     flat = indices.astype(_arrays.INT64).reshape(planes, -1)  # a uint64 beyond int64 turns negative
     within = flat - elements * np.arange(planes)[:, None]
     return bool(((flat < 0) | (flat >= elements)).any() and ((within >= 0) & (within < elements)).all())
+
+
+def bad_in_windows(
+    indices: npt.ArrayLike, positions: Array, n: int, sizes: Sizes, codes: bool, name: str, window: _geometry.Window
+) -> IndexError:
+    """Return the error for the first bad index or code of windows of one size.
+
+    `positions` are the caller's `indices` as the kernel takes them. The argument `name` has the size of the planes.
+    """
+    if codes:
+        return bad_code(indices, n, sizes)
+    return bad_index(indices, sizes[3 - n : 3], for_a_bad_index(positions, n, sizes, name, window))

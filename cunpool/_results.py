@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _background, _diagnostics, _geometry, _threads
+from cunpool import _arrays, _background, _geometry, _threads
 from cunpool._arrays import Array
 from cunpool._kernels import backward as _backward
 from cunpool._kernels import unpool as _unpool
@@ -97,65 +96,55 @@ def pooled(given: Array, native: Array, values: Array, indices: Array | None, pa
     return values if indices is None else MaxPoolResult(values, _arrays.delivered(indices, pair[1]))
 
 
-class Indexed(NamedTuple):
-    """The indices of a call, and the planes and windows that they belong to."""
-
-    n: int
-    given: npt.ArrayLike  # by the caller
-    positions: Array  # the same, in a dtype that the kernels take
-    sizes: _geometry.Sizes
-    codes: bool = False
-
-    def error(self, hint: Callable[[], str], where: str = "the output") -> IndexError:
-        """Return the error for the first bad index. The hint is left out for window codes."""
-        if self.codes:
-            return _diagnostics.bad_code(self.given, self.n, self.sizes)
-        return _diagnostics.bad_index(self.given, self.sizes[3 - self.n : 3], hint(), where=where)
-
-
 def added(
+    n: int,
     given: Array,
     values: Array,
     kind: str,
-    indices: Indexed,
+    indices: npt.ArrayLike,
+    positions: Array,
+    sizes: _geometry.Sizes,
+    codes: bool,
     shape: _geometry.Shape,
     out: Array | None,
     num_threads: int | None,
-    hint: Callable[[], str],
-) -> Array:
-    """The gradient of pooling: zeros of `shape`, to which each value is added at its index.
+) -> Array | None:
+    """The gradient of pooling: zeros of `shape`, to which each value is added at its index. None if an index is bad.
 
-    `values` are the caller's `given` ones in native byte order.
+    `values` and `positions` are the caller's `given` and `indices` as the kernel takes them.
     """
-    swapped = given is not values
+    swapped = given is not values  # in another byte order
     if swapped and out is not None:
         _arrays.check_out(out, shape, given.dtype)
-    result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, values, indices.given)
+    result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, values, indices)
     threads = _threads.threads_for(math.prod(shape) * values.itemsize, num_threads)
-    n, _, positions, sizes, codes = indices
     if not _unpool.unpool(values, positions, result, sizes, n, NUMBER_KINDS[kind], codes, threads):
-        raise indices.error(hint)
+        return None
     return _arrays.delivered(result.astype(given.dtype) if swapped else result, out)
 
 
 def gathered(
+    n: int,
     full: Array,
-    indices: Indexed,
+    indices: Array,
+    positions: Array,
+    sizes: _geometry.Sizes,
+    codes: bool,
     onto: bool,
     pair: Pair,
     num_threads: int | None,
-    hint: Callable[[], str],
-    where: str = "the output",
-) -> Array | tuple[Array, Array]:
-    """The gradient of unpooling: the elements of `full` at the indices, and with `onto` `full` with zeros there."""
+) -> Array | tuple[Array, Array] | None:
+    """The gradient of unpooling: the elements of `full` at the indices, and with `onto` `full` with zeros there.
+
+    None if an index is bad. `positions` are the caller's `indices` as the kernel takes them.
+    """
     into, beside = pair
-    n, given, positions, sizes, codes = indices
-    result = _arrays.result_for(into, full, positions.shape, full.dtype, full, given)
-    rest = _background.gradient_into(beside, full, given, into) if onto else None
+    result = _arrays.result_for(into, full, indices.shape, full.dtype, full, indices)
+    rest = _background.gradient_into(beside, full, indices, into) if onto else None
     threads = _threads.threads_for(full.nbytes, num_threads)
     kind = ITEM_KINDS[full.itemsize]
     if not _backward.unpool_backward(full, positions, result, sizes, n, kind, codes, threads):
-        raise indices.error(hint, where)
+        return None
     if rest is None:
         return _arrays.delivered(result, into)
     _background.zero_at(positions, full, rest, sizes, n, kind, codes, threads)

@@ -118,10 +118,11 @@ def _max_pool_backward(
     values, kind = _arrays.reals(given, "grad_output")
     shape = _geometry.adaptive_full(n, values.shape, _geometry.entries("input_size", input_size), "input_size")
     sizes = _geometry.adaptive_sizes(n, shape[-n:], values.shape[-n:])
-    indexed = _results.Indexed(n, indices, _positions_of(indices, values, "grad_output"), sizes)
-    return _results.added(
-        given, values, kind, indexed, shape, out, num_threads, lambda: _WRONG_SIZE.format("input_size")
-    )
+    positions = _positions_of(indices, values, "grad_output")
+    result = _results.added(n, given, values, kind, indices, positions, sizes, False, shape, out, num_threads)
+    if result is None:
+        raise _diagnostics.bad_index(indices, shape[-n:], _WRONG_SIZE.format("input_size"))
+    return result
 
 
 def _max_unpool(
@@ -172,8 +173,10 @@ def _max_unpool_backward(
     _geometry.check_lead(n, given.shape, full.shape)
     positions = _positions_of(given, given, "indices")
     sizes = _geometry.adaptive_sizes(n, full.shape[-n:], given.shape[-n:])
-    indexed = _results.Indexed(n, given, positions, sizes)
-    return _results.gathered(full, indexed, onto, pair, num_threads, lambda: "", "grad_output")
+    result = _results.gathered(n, full, given, positions, sizes, False, onto, pair, num_threads)
+    if result is None:
+        raise _diagnostics.bad_index(given, full.shape[-n:], where="grad_output")
+    return result
 
 
 @typed_adaptive_pool

@@ -123,16 +123,10 @@ def _max_pool_backward(
         if better is error:
             raise
         raise better from None
-    return _results.added(
-        given,
-        values,
-        kind,
-        _results.Indexed(n, indices, positions, sizes, codes),
-        shape,
-        out,
-        num_threads,
-        lambda: _diagnostics.for_a_bad_index(positions, n, sizes, "input_size", window),
-    )
+    result = _results.added(n, given, values, kind, indices, positions, sizes, codes, shape, out, num_threads)
+    if result is None:
+        raise _diagnostics.bad_in_windows(indices, positions, n, sizes, codes, "input_size", window)
+    return result
 
 
 @typed_pool

@@ -74,9 +74,7 @@ def _max_unpool(
     ways = _unpool.unpool(values, positions, result, sizes, n, ITEM_KINDS[item_size], codes, threads, background)
     if not ways:
         at_fault = "output_size" if onto is None else "onto"
-        raise _results.Indexed(n, indices, positions, sizes, codes).error(
-            lambda: _diagnostics.for_a_bad_index(positions, n, sizes, at_fault, window)
-        )
+        raise _diagnostics.bad_in_windows(indices, positions, n, sizes, codes, at_fault, window)
     if ways & _STRAYED and not codes:
         is_size_free = asked is None and _diagnostics.has_even_padding(window)
         _diagnostics.strayed(_arrays.array_of(indices, "indices"), positions, n, sizes, is_size_free)
@@ -134,14 +132,10 @@ def _max_unpool_backward(
     given = _arrays.array_of(indices, "indices")
     _, _, sizes = _geometry.unpooled_to(n, given.shape, full.shape, _geometry.window(*window))
     positions = positions_of(given, given.shape, codes, n, sizes, "indices")
-    return _results.gathered(
-        full,
-        _results.Indexed(n, given, positions, sizes, codes),
-        onto,
-        pair,
-        num_threads,
-        lambda: _diagnostics.for_a_bad_index(positions, n, sizes, "grad_output", window),
-    )
+    result = _results.gathered(n, full, given, positions, sizes, codes, onto, pair, num_threads)
+    if result is None:
+        raise _diagnostics.bad_in_windows(given, positions, n, sizes, codes, "grad_output", window)
+    return result
 
 
 @typed_unpool
