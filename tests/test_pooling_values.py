@@ -102,7 +102,7 @@ def test_interleaved_channels_are_filtered(rng, ways, channels, arguments, threa
         size = channels * dtype.itemsize
         few = cells <= (9 if size >= 128 and dtype.itemsize > 1 else 4) and dtype.itemsize != 2
         across = few and skipping and size >= 64 and channels >= 16
-        is_short = arguments[0] == 7 and 29 * size <= 256
+        is_short = arguments[0] == 7 and 29 * size <= 192
         method = _pool.ACROSS if across else _pool.SEPARATED if is_short else FILTERED
         assert ways[-1] & ~_pool.STREAMED == method
 

@@ -35,7 +35,7 @@ cdef enum:
     ROW_FILTERED = 16       # cells that the windows of a row look at,
     TALL_FILTERED = 7       # for each byte of a cell in a tall plane of many,
     PLANE_FILTERED = 128    # and those of a plane by itself
-    SHORT_ROW_BYTES = 1 << 8    # Rows of many planes: separable combines all at once. (speed: 256 x 20 x 20, 9 x 9)
+    SHORT_ROW_BYTES = 192       # Rows of many planes: separable combines all at once. (speed: 256 x 20 x 20, 9 x 9)
     BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
     BROAD_UNIT = 64         # bytes of channels whose small windows are compared across them, unless all columns count
     COPIED_ROW = 64         # cells of the longest row that is copied for nothing but the gap behind it
@@ -126,7 +126,7 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
     cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel)
     if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= SHORT_ROW_BYTES
                       and not is_direct_down(g)):
-        return "a window of many rows, which have 256 bytes or less"
+        return "a window of many rows, which have 192 bytes or less"
     if (branch_counted("broad units, of which a stride leaves some out", g.stride[2] > 1 and unit >= MANY
                        and unit * item_size >= BROAD_UNIT)
             and branch_counted("so few cells that all of a window are compared at once",
