@@ -1,0 +1,105 @@
+#ifndef CUNPOOL_POOLING_SEPARABLE_PLAN_H
+#define CUNPOOL_POOLING_SEPARABLE_PLAN_H
+
+/* Separable pooling: what a call and a block are. separable.h says how they are pooled. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "_kernels/common/caches.h"
+#include "_kernels/common/types.h"
+
+enum {
+    SEPARABLE_CHANNEL = 3,
+    SEPARABLE_AXES = 4,             /* layers, rows, columns, channels */
+    SEPARABLE_VECTOR_BYTES = 64,    /* runs are multiples of this */
+    SEPARABLE_SPARE_BYTES = 128     /* behind the last lattice: a run and its codes may be read beyond it */
+};
+/* How elements are compared: as numbers alone; NaN beats everything; NaN is beaten by every number. The last two treat
+   zeros of 16 bits as equal. */
+enum { SEPARABLE_NUMBERS, SEPARABLE_PROPAGATE, SEPARABLE_OMIT };
+/* Codes of a pass over two runs: none; both still 0; those of the second still 0; any. */
+enum { SEPARABLE_VALUES, SEPARABLE_FIRST, SEPARABLE_FRESH, SEPARABLE_CODES };
+
+/* An axis of the call. Channels have windows of one element. */
+typedef struct {
+    ptrdiff_t full, pooled;                 /* elements; windows */
+    ptrdiff_t full_bytes, pooled_bytes, index_bytes;    /* from one to the next */
+    ptrdiff_t kernel, stride, padding, dilation;
+    ptrdiff_t raster;           /* what an index grows by along this axis */
+    ptrdiff_t taps;             /* what a code grows by */
+    ptrdiff_t dealt;            /* positions from one element of a lattice to the next */
+    ptrdiff_t lattices;
+    ptrdiff_t step;             /* elements of a lattice from one window to the next */
+    ptrdiff_t most, parts;      /* windows of a block at most; blocks */
+    int doubles;                /* taps are combined 1, 2, 4 and so on at a time: runs of a single lattice */
+} cunpool_axis;
+
+/* How window codes become indices, counted from the window's first element. A code's row and layer are quotients, for
+   which a product and a shift stand: exact for windows of up to 256 elements. */
+typedef struct {
+    uint32_t column, row, layer, per_row, per_layer;
+    int is_flat;                /* one layer, and no dilation along the row */
+} cunpool_decoder;
+typedef index4 flat4;
+typedef index8 flat8;
+
+typedef struct {
+    const char *full;
+    char *pooled, *indices;     /* indices: NULL for values alone */
+    ptrdiff_t batch, full_batch_bytes, pooled_batch_bytes, index_batch_bytes;
+    cunpool_axis axis[SEPARABLE_AXES];
+    int order[SEPARABLE_AXES];  /* as memory runs, slowest first */
+    int raster_axes[3];         /* in raster order, slowest first: the last one is reduced first */
+    ptrdiff_t unit;             /* channels that are copied with each position of the last axis; else 1 */
+    int outer;                  /* the first so many axes of `order` lead to a row; then comes the row's own */
+    ptrdiff_t lattices, pitch;  /* of a block: lattices, and elements from one to the next */
+    ptrdiff_t row_windows;      /* results of the longest row */
+    int is_single;              /* windows have a single element */
+    int kind, item_bytes, lane_code_bytes, index_bytes, code_size;
+    uint64_t lowest, nan;       /* bits of padding: flipped, the lowest number; a NaN, for blocks that have one */
+    uint64_t flip;              /* bits that are inverted while elements are compared */
+    int magnitude, infinity;    /* of 16-bit floats, as bits: all but the sign; infinity. 0 for integers */
+    int omits_nan;
+    cunpool_decoder decoder;
+    const int64_t *offsets;     /* the same as a table for larger windows; else NULL */
+} cunpool_separable;
+
+/* Where the parts of a task's scratch memory begin, and how large all of them are. */
+typedef struct {
+    ptrdiff_t values[2], codes[2], ramp, row, bytes;
+} cunpool_separable_scratch;
+
+/* A block on its way. */
+typedef struct {
+    ptrdiff_t begin[SEPARABLE_AXES];    /* first window */
+    ptrdiff_t count[SEPARABLE_AXES];    /* windows */
+    ptrdiff_t first[SEPARABLE_AXES];    /* position of the first window; negative in padding */
+    ptrdiff_t extent[SEPARABLE_AXES];   /* elements of a lattice */
+    ptrdiff_t distance[SEPARABLE_AXES]; /* elements from one to the next */
+    ptrdiff_t length;                   /* of a lattice */
+    const char *full;
+    char *pooled, *indices;
+    int is_padded;                      /* a window begins before the array */
+    uint64_t outside;                   /* the bits of padding */
+    char *values, *codes, *other_values, *other_codes;
+} cunpool_separable_block;
+
+static inline ptrdiff_t cunpool_separable_extent(const cunpool_axis *axis, ptrdiff_t windows) {
+    return (windows - 1) * axis->step + 1 + (axis->kernel - 1) * axis->dilation / axis->dealt;
+}
+
+static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_separable *plan) {
+    cunpool_separable_scratch at;
+    ptrdiff_t elements = plan->lattices * plan->pitch;
+    int i;
+    at.bytes = 0;
+    for (i = 0; i < 2; i++) {
+        at.values[i] = cunpool_part(&at.bytes, elements * plan->item_bytes + SEPARABLE_SPARE_BYTES);
+        at.codes[i] = cunpool_part(&at.bytes, elements * plan->lane_code_bytes + SEPARABLE_SPARE_BYTES);
+    }
+    at.ramp = cunpool_part(&at.bytes, plan->indices ? plan->row_windows * (ptrdiff_t) sizeof(int64_t) : 0);
+    at.row = cunpool_part(&at.bytes, plan->row_windows * (ptrdiff_t) sizeof(int64_t));
+    return at;
+}
+
+#endif

@@ -1,0 +1,119 @@
+#ifndef CUNPOOL_POOLING_SEPARABLE_WRITE_H
+#define CUNPOOL_POOLING_SEPARABLE_WRITE_H
+
+/* Separable pooling: the results of a block are stored, window codes as indices. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "_kernels/common/types.h"
+#include "_kernels/pooling/separable_copy.h"
+#include "_kernels/pooling/separable_plan.h"
+
+/* Indices, or window codes, of a row of results. Unsigned, because sums of unused elements may wrap. */
+#define SEPARABLE_DECODE(lane, index, result) \
+    static CUNPOOL_WIDE void cunpool_decode_##lane##_##index(char *to, const char *codes, ptrdiff_t count, \
+                                                             uint64_t base, const int64_t *ramp, \
+                                                             const cunpool_decoder *decoder) { \
+        const lane *code = (const lane *) codes; \
+        const cunpool_decoder d = *decoder; \
+        ptrdiff_t i; \
+        (void) base, (void) ramp, (void) d; \
+        SEPARABLE_INDEPENDENT \
+        for (i = 0; i < count; i++) \
+            ((index *) to)[i] = (index) (result); \
+    }
+#define SEPARABLE_FURTHER \
+    ((uint32_t) code[i] * d.column + ((uint32_t) code[i] * d.per_row >> 16) * d.row \
+     + ((uint32_t) code[i] * d.per_layer >> 16) * d.layer)
+/* The same for windows of one layer without dilation along the row, as most are. */
+#define SEPARABLE_FLAT ((uint32_t) code[i] + ((uint32_t) code[i] * d.per_row >> 16) * d.row)
+#define SEPARABLE_DECODERS(lane) \
+    SEPARABLE_DECODE(lane, flat4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FLAT) \
+    SEPARABLE_DECODE(lane, flat8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FLAT) \
+    SEPARABLE_DECODE(lane, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FURTHER) \
+    SEPARABLE_DECODE(lane, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FURTHER) \
+    SEPARABLE_DECODE(lane, item1, code[i]) \
+    SEPARABLE_DECODE(lane, item2, code[i]) \
+    static CUNPOOL_COLD void cunpool_look_up_##lane(const cunpool_separable *plan, char *to, const char *codes, \
+                                                    ptrdiff_t count, uint64_t base, const int64_t *ramp) { \
+        ptrdiff_t i; \
+        for (i = 0; i < count; i++) { \
+            const uint64_t x = base + (uint64_t) ramp[i] + (uint64_t) plan->offsets[((const lane *) codes)[i]]; \
+            if (plan->index_bytes == 4) \
+                ((index4 *) to)[i] = (index4) x; \
+            else \
+                ((index8 *) to)[i] = (index8) x; \
+        } \
+    } \
+    static void cunpool_decode_##lane(const cunpool_separable *plan, char *to, const char *codes, ptrdiff_t count, \
+                                      uint64_t base, const int64_t *ramp) { \
+        if (plan->offsets) \
+            cunpool_look_up_##lane(plan, to, codes, count, base, ramp); \
+        else \
+            (plan->code_size == 1 ? cunpool_decode_##lane##_item1 : plan->code_size == 2 ? cunpool_decode_##lane##_item2 \
+             : plan->index_bytes == 4 ? (plan->decoder.is_flat ? cunpool_decode_##lane##_flat4 \
+                                         : cunpool_decode_##lane##_index4) \
+             : plan->decoder.is_flat ? cunpool_decode_##lane##_flat8 : cunpool_decode_##lane##_index8)( \
+                to, codes, count, base, ramp, &plan->decoder); \
+    }
+SEPARABLE_DECODERS(item1)
+SEPARABLE_DECODERS(item2)
+SEPARABLE_DECODERS(item4)
+
+/* One row of results: `row` has room for it. */
+static void cunpool_separable_write_row(const cunpool_separable *plan, const cunpool_separable_block *block,
+                                        ptrdiff_t from, char *pooled, char *indices, uint64_t base, char *row,
+                                        const int64_t *ramp) {
+    const int inner = plan->order[plan->outer], size = plan->item_bytes, code_bytes = plan->lane_code_bytes;
+    const cunpool_axis *along = &plan->axis[inner];
+    const ptrdiff_t windows = block->count[inner], count = windows * plan->unit, step = along->step * plan->unit;
+    /* One result to the next in the row: with units, these are neighbours in the results as well. */
+    const ptrdiff_t pooled_bytes = plan->unit > 1 ? size : along->pooled_bytes;
+    const ptrdiff_t index_bytes = plan->unit > 1 ? plan->index_bytes : along->index_bytes;
+    const char *values = block->values + from * size, *codes = block->codes + from * code_bytes;
+    if (along->step > 1) {
+        cunpool_gather(size, row, values, step * size, windows, plan->unit);
+        values = row;
+    }
+    cunpool_scatter(size, pooled, pooled_bytes, values, count);
+    if (!indices)
+        return;
+    if (along->step > 1) {
+        cunpool_gather(code_bytes, block->other_codes, codes, step * code_bytes, windows, plan->unit);
+        codes = block->other_codes;
+    }
+    (code_bytes == 1 ? cunpool_decode_item1 : code_bytes == 2 ? cunpool_decode_item2 : cunpool_decode_item4)(
+        plan, index_bytes == plan->index_bytes ? indices : row, codes, count, base, ramp);
+    if (index_bytes != plan->index_bytes)
+        cunpool_scatter(plan->index_bytes, indices, index_bytes, row, count);
+}
+
+/* Write the results of a block, row by row. */
+static void cunpool_separable_write(const cunpool_separable *plan, const cunpool_separable_block *block, char *row,
+                                    const int64_t *ramp) {
+    const int *order = plan->order, inner = order[plan->outer];
+    ptrdiff_t at[SEPARABLE_AXES] = {0}, from = 0, rows = 1;
+    char *pooled = block->pooled, *indices = block->indices;
+    uint64_t base = (uint64_t) (block->first[inner] * plan->axis[inner].raster);
+    int k, axis;
+    for (k = 0; k < plan->outer; k++) {
+        rows *= block->count[order[k]];
+        base += (uint64_t) (block->first[order[k]] * plan->axis[order[k]].raster);
+    }
+    for (; rows > 0; rows--) {
+        cunpool_separable_write_row(plan, block, from, pooled, indices, base, row, ramp);
+        for (k = plan->outer - 1; k >= 0; k--) {
+            const cunpool_axis *a = &plan->axis[axis = order[k]];
+            const ptrdiff_t n = ++at[axis] < block->count[axis] ? 1 : 1 - block->count[axis];
+            from += n * a->step * block->distance[axis];
+            pooled += n * a->pooled_bytes;
+            indices += n * a->index_bytes;
+            base += (uint64_t) (n * a->stride * a->raster);
+            if (n == 1)
+                break;
+            at[axis] = 0;
+        }
+    }
+}
+
+#endif
