@@ -197,6 +197,15 @@ def test_what_a_report_has():
     assert plan.scratch_bytes > 120 * 8 * 8 * 4
 
 
+def test_a_fallback_is_named_where_a_call_may_take_it():
+    split = cu.explain(cu.max_unpool2d, zeros(1, 1, 300, 300), zeros(1, 1, 300, 300, dtype=int), 3, 1, 1, num_threads=2)
+    assert "where a plane is split" in split.fallback
+    values, indices, out = (zeros(2, 9, 81, 70, dtype=dtype).swapaxes(2, 3) for dtype in ("f4", int, "f4"))
+    turned = cu.explain(cu.max_unpool2d, values, indices, 3, 1, 1, out=out)
+    assert any("C order" in detail for detail in turned.details)
+    assert turned.fallback is None
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
