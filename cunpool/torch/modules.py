@@ -14,8 +14,46 @@ from cunpool._overloads import Indices
 from cunpool.torch import _adaptive, _eager, _forwards, _onto
 
 
-class _Formatted(torch.nn.Module):
-    """Base of the modules. Only instances with another format than the default store `index_format`."""
+class _Unscriptable(torch.nn.Module):
+    """Base of all modules."""
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        """Called by ``torch.jit.script`` before it compiles."""
+        _forwards.refuse_to_be_scripted()
+
+
+class _PoolTypes(_Unscriptable, Generic[Indices]):
+    """The types of results, which PyTorch's modules lack."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self: _PoolTypes[Literal[False]], input: torch.Tensor) -> torch.Tensor: ...
+        @overload
+        def __call__(self: _PoolTypes[Literal[True]], input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]: ...
+        @overload
+        def __call__(self, input: torch.Tensor) -> Any: ...
+        def __call__(self, input: torch.Tensor) -> Any: ...
+
+
+class _UnpoolTypes(_Unscriptable):
+    """The same of unpooling."""
+
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            input: torch.Tensor,
+            indices: torch.Tensor,
+            output_size: Sequence[SupportsIndex] | None = None,
+            *,
+            fill_value: FillValue | None = None,
+            onto: torch.Tensor | None = None,
+        ) -> torch.Tensor: ...
+
+
+class _Formatted(_Unscriptable):
+    """Base of modules with window codes. Only instances with another format than the default store `index_format`."""
 
     index_format: IndexFormat = "plane"
 
@@ -23,26 +61,12 @@ class _Formatted(torch.nn.Module):
         if _geometry.is_window(index_format):
             self.index_format = index_format
 
-    def __prepare_scriptable__(self) -> NoReturn:
-        """Called by ``torch.jit.script`` before it compiles."""
-        _forwards.refuse_to_be_scripted()
-
     def extra_repr(self) -> str:
         text = super().extra_repr()
         return text if self.index_format == "plane" else f"{text}, index_format={self.index_format!r}"
 
 
-class _Pool(_Formatted, Generic[Indices]):
-    if TYPE_CHECKING:
-
-        @overload
-        def __call__(self: _Pool[Literal[False]], input: torch.Tensor) -> torch.Tensor: ...
-        @overload
-        def __call__(self: _Pool[Literal[True]], input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]: ...
-        @overload
-        def __call__(self, input: torch.Tensor) -> Any: ...
-        def __call__(self, input: torch.Tensor) -> Any: ...
-
+class _Pool(_Formatted, _PoolTypes[Indices]):
     def __init__(
         self,
         kernel_size: Size,
@@ -58,22 +82,10 @@ class _Pool(_Formatted, Generic[Indices]):
         self._set(index_format)
 
 
-class _Unpool(_Formatted):
+class _Unpool(_Formatted, _UnpoolTypes):
     """Base of unpooling. Only instances with another dilation than the default store `dilation`."""
 
     dilation: Size = 1
-
-    if TYPE_CHECKING:  # the types of results, which PyTorch's modules lack
-
-        def __call__(
-            self,
-            input: torch.Tensor,
-            indices: torch.Tensor,
-            output_size: Sequence[SupportsIndex] | None = None,
-            *,
-            fill_value: FillValue | None = None,
-            onto: torch.Tensor | None = None,
-        ) -> torch.Tensor: ...
 
     def __init__(
         self,
@@ -120,40 +132,6 @@ def _unpooling(n: int) -> Callable[..., torch.Tensor]:
 
     _calls.told_if_missing(forward)
     return forward
-
-
-class _AdaptivePool(torch.nn.Module, Generic[Indices]):
-    if TYPE_CHECKING:
-
-        @overload
-        def __call__(self: _AdaptivePool[Literal[False]], input: torch.Tensor) -> torch.Tensor: ...
-        @overload
-        def __call__(self: _AdaptivePool[Literal[True]], input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]: ...
-        @overload
-        def __call__(self, input: torch.Tensor) -> Any: ...
-        def __call__(self, input: torch.Tensor) -> Any: ...
-
-    def __prepare_scriptable__(self) -> NoReturn:
-        """Called by ``torch.jit.script`` before it compiles."""
-        _forwards.refuse_to_be_scripted()
-
-
-class _AdaptiveUnpool(torch.nn.Module):
-    if TYPE_CHECKING:
-
-        def __call__(
-            self,
-            input: torch.Tensor,
-            indices: torch.Tensor,
-            output_size: Sequence[SupportsIndex] | None = None,
-            *,
-            fill_value: FillValue | None = None,
-            onto: torch.Tensor | None = None,
-        ) -> torch.Tensor: ...
-
-    def __prepare_scriptable__(self) -> NoReturn:
-        """Called by ``torch.jit.script`` before it compiles."""
-        _forwards.refuse_to_be_scripted()
 
 
 def _adaptive_pooling(n: int) -> Callable[..., Any]:
@@ -383,7 +361,7 @@ class MaxUnpool3d(_Unpool, torch.nn.MaxUnpool3d):
     forward = _unpooling(3)
 
 
-class AdaptiveMaxPool1d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool1d):
+class AdaptiveMaxPool1d(_PoolTypes[Indices], torch.nn.AdaptiveMaxPool1d):
     """``torch.nn.AdaptiveMaxPool1d``, by cunpool; see `AdaptiveMaxPool2d`.
 
     Examples
@@ -410,7 +388,7 @@ class AdaptiveMaxPool1d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool1d):
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class AdaptiveMaxPool2d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool2d):
+class AdaptiveMaxPool2d(_PoolTypes[Indices], torch.nn.AdaptiveMaxPool2d):
     """``torch.nn.AdaptiveMaxPool2d``, by cunpool; see `adaptive_max_pool2d`.
 
     Examples
@@ -437,7 +415,7 @@ class AdaptiveMaxPool2d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool2d):
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class AdaptiveMaxPool3d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool3d):
+class AdaptiveMaxPool3d(_PoolTypes[Indices], torch.nn.AdaptiveMaxPool3d):
     """``torch.nn.AdaptiveMaxPool3d``, by cunpool; see `AdaptiveMaxPool2d`.
 
     Examples
@@ -464,7 +442,7 @@ class AdaptiveMaxPool3d(_AdaptivePool[Indices], torch.nn.AdaptiveMaxPool3d):
         def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
 
 
-class AdaptiveMaxUnpool1d(_AdaptiveUnpool):
+class AdaptiveMaxUnpool1d(_UnpoolTypes):
     """`adaptive_max_unpool1d` as a module; see `AdaptiveMaxUnpool2d`.
 
     Examples
@@ -477,7 +455,7 @@ class AdaptiveMaxUnpool1d(_AdaptiveUnpool):
     forward = _adaptive_unpooling(1)
 
 
-class AdaptiveMaxUnpool2d(_AdaptiveUnpool):
+class AdaptiveMaxUnpool2d(_UnpoolTypes):
     """`adaptive_max_unpool2d` as a module, which stores no arguments. PyTorch has no such module.
 
     Examples
@@ -490,7 +468,7 @@ class AdaptiveMaxUnpool2d(_AdaptiveUnpool):
     forward = _adaptive_unpooling(2)
 
 
-class AdaptiveMaxUnpool3d(_AdaptiveUnpool):
+class AdaptiveMaxUnpool3d(_UnpoolTypes):
     """`adaptive_max_unpool3d` as a module; see `AdaptiveMaxUnpool2d`.
 
     Examples
