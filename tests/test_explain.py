@@ -111,7 +111,7 @@ def test_the_cause_of_the_number_of_threads(monkeypatch):
         ("max_pool3d --shape 1,3,16,16,16 --dtype float16 --layout F --kernel 2",
          "filter, cunpool/_kernels/pooling/filter.pxd", "filter_block"),
         ("min_pool2d --shape 1,3,64,64 --dtype uint16 --kernel 2 --indices plane",
-         "window2, cunpool/_kernels/pooling/twos.pxd", "pool_twos"),
+         "window2, cunpool/_kernels/pooling/window2.pxd", "pool_window2_rows"),
         ("max_unpool2d --shape 1,64,50,50 --layout last --kernel 5 --indices window",
          "fill, cunpool/_kernels/unpooling/fill.pxd", "fill_blocks"),
         ("max_unpool2d --shape 1,2,50,50 --kernel 2 --output-size 101,100 --index-dtype int32",

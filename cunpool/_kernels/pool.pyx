@@ -29,7 +29,7 @@ from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
     begin_separable, find_block, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
     separable_bytes, SeparableBlock, separate, set_order)
-from cunpool._kernels.pooling.twos cimport begin_rows, Block, pool_twos, twos_together
+from cunpool._kernels.pooling.window2 cimport begin_rows, Block, pool_window2_rows, rows_at_once
 from cunpool._kernels.pooling.write cimport LINE
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
@@ -48,7 +48,7 @@ cdef void pool_window2(const Job *job, Py_ssize_t task, Found *found, number *fu
     cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row
     cdef int32_t begin_room[LINE]
     cdef const int32_t *begin = NULL
-    cdef int careful = 0
+    cdef int nan_backoff = 0
     cdef Block block
     if together[0]:
         begin_rows(job, begin_room)
@@ -61,8 +61,8 @@ cdef void pool_window2(const Job *job, Py_ssize_t task, Found *found, number *fu
         block.width = min(g.pooled[2] - block.w, <Py_ssize_t> LINE)
         block.rows = 1
         if block.width == g.pooled[2]:
-            twos_together(job, end - line, begin != NULL, &block)
-        pool_twos(job, row // rows, &block, begin, &careful, full)
+            rows_at_once(job, end - line, begin != NULL, &block)
+        pool_window2_rows(job, row // rows, &block, begin, &nan_backoff, full)
         line += block.rows
 
 
@@ -155,14 +155,14 @@ ROLLED = ROLLED_TAKEN
 SEPARATED = SEPARATED_TAKEN
 
 
-cdef Py_ssize_t places_bytes(const Plan *plan) noexcept nogil:
+cdef Py_ssize_t table_bytes(const Plan *plan) noexcept nogil:
     """Bytes of the table by which codes become indices, if the method takes one, else 0."""
     return offsets_bytes(&plan.job) if plan.ways & SEPARATED_TAKEN else 0
 
 
-cdef void plan_places(Plan *plan, char **rest) noexcept nogil:
+cdef void plan_table(Plan *plan, char **rest) noexcept nogil:
     """Plan how codes become indices, if the method leaves that to the end. A table takes scratch memory at `rest`."""
-    cdef Py_ssize_t size = places_bytes(plan)
+    cdef Py_ssize_t size = table_bytes(plan)
     if plan.ways & SEPARATED_TAKEN and not plan.ways & FILTERED_TAKEN:
         plan_indices(&plan.job, &plan.separable, <int64_t *> next_part(rest, size) if size else NULL)
 
@@ -197,7 +197,7 @@ cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
 
 cdef Py_ssize_t lot_bytes(const Plan *plan) noexcept nogil:
     """Bytes of scratch memory that pooling a lot takes beside the copy."""
-    cdef Py_ssize_t table = places_bytes(plan)
+    cdef Py_ssize_t table = table_bytes(plan)
     return share_bytes(plan) + (part_bytes(table) if table else 0)
 
 
@@ -223,7 +223,7 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
         # The last lot, with fewer planes, may have another method, with a table.
         assert_in_block(lot_bytes(&plan) <= copied.scratch_bytes)
         rest = begin
-        plan_places(&plan, &rest)
+        plan_table(&plan, &rest)
         found.scratch = rest
         plan.kernel(&plan.job, 0, found, plan.job.full.data, plan.job.indices.data)
     found.scratch = scratch
@@ -244,7 +244,7 @@ METHODS = [
     Method("rolling", "pooling/rolling_stripes.h", "cunpool_roll",
            "a block of rows with a NaN is compared again, by the comparison that finds NaN",
            <Condition> rolling_stripes_why_not),
-    Method("window2", "pooling/twos.pxd", "pool_twos",
+    Method("window2", "pooling/window2.pxd", "pool_window2_rows",
            "a row with a NaN is compared again, by the comparison that finds NaN", <Condition> window2_why_not),
     Method("filter", "pooling/filter.pxd", "filter_block",
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
@@ -389,7 +389,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
     plan_call(&job, &plan)
     # One block for the table of indices and all threads' shares: no task has to wait for a lock, or to fail.
-    size = places_bytes(&plan)
+    size = table_bytes(&plan)
     size = (part_bytes(size) if size else 0) + shares_of(&plan.job, threads) * plan.job.scratch_bytes
     if explaining():
         raise Planned(explained(&job, &plan, size))
@@ -398,7 +398,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         if scratch == NULL:
             raise MemoryError(f"no memory for {size} bytes to work in")
     rest = <char *> scratch
-    plan_places(&plan, &rest)
+    plan_table(&plan, &rest)
     plan.job.scratch = rest + (-<uintptr_t> rest & PART_ALIGNMENT - 1)
     if (cnp.PyArray_SIZE(full)
             + cnp.PyArray_SIZE(pooled) * min(window_elements, <Py_ssize_t> KEEP_GIL_MAX_BYTES)

@@ -1,4 +1,4 @@
-# Windows in as many neighbouring channels as there are, some of a row at once; or any window, cell after cell.
+# Across: windows of all neighbouring channels, some of a row at once. And any window, element by element.
 from libc.stdint cimport int32_t
 from libc.string cimport memset
 
@@ -11,25 +11,25 @@ from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport (
     bhalf, float4, float8, half, index8, item1, item4, item8, void_cold, void_noinline)
 from cunpool._kernels.pooling.compare cimport (
-    compare_large, compare_windows, end_of, ends_before, find_taps, flipped, inside, number, place_of, spans_far, TAPS,
-    Taps, whole_vectors)
-from cunpool._kernels.pooling.numbers cimport highest_known, highest_windows
+    compare_large, end_of, flipped, inside, number, spans_far, tap_offset, whole_vectors)
+from cunpool._kernels.pooling.numbers cimport has_values_loop, highest_windows
+from cunpool._kernels.pooling.taps cimport compare_windows, ends_before, find_taps, TAPS, Taps
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write
 
-# How many windows of a row are compared and written at once, but at least one in each channel. Past the caches more
-# take longer in 64 x 512 x 512, 2 x 2, to indices, and fewer in 8 x 64 x 112 x 112.
 cdef enum:
-    MOST_TOGETHER = 1024        # windows, counted over all channels
-    MOST_STREAMED = 1 << 10     # bytes of their values, where these are written past the caches
+    # Windows of a row that are compared and stored at once, counted over all channels. (speed: 64 x 512 x 512, 2 x 2,
+    # with indices, out of cache; 8 x 64 x 112 x 112)
+    MOST_TOGETHER = 1024
+    MOST_STREAMED = 1 << 10     # Bytes of their values, if these are stored by non-temporal stores. (speed)
 
 
 cdef inline void_cold pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
                                  Py_ssize_t lines, bint along_channels, number *full) noexcept nogil:
-    """Pool neighbouring windows of any size, cell after cell."""
+    """Pool neighbouring windows of any size, element by element."""
     cdef number[LINE + VECTOR] best_room
-    cdef index8[LINE + VECTOR] place_room
+    cdef index8[LINE + VECTOR] offset_room
     cdef number *best = <number *> align_to_cache_line(best_room)
-    cdef index8 *place = <index8 *> align_to_cache_line(place_room)
+    cdef index8 *offset = <index8 *> align_to_cache_line(offset_room)
     cdef Target target = target_of(job, plane, d, h, w, along_channels)
     cdef Py_ssize_t *at = [d, h, w]
     cdef Py_ssize_t start[3]
@@ -38,15 +38,15 @@ cdef inline void_cold pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d,
     for i in range(3):
         start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
     compare_large(job, plane_address(&job.full, job.channels, plane), start, stride,
-                  job.full.channel_bytes if along_channels else stride * job.full.axis_bytes[2], lines, best, place)
+                  job.full.channel_bytes if along_channels else stride * job.full.axis_bytes[2], lines, best, offset)
     for i in range(lines if job.flip else 0):
         best[i] = flipped(best[i], job.flip)
-    write(&target, base_of(job, d, h, w), stride, lines, best, place)
+    write(&target, base_of(job, d, h, w), stride, lines, best, offset)
 
 
 cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
-    """How many windows of a row are compared in `count` channels, and written, at once: if their results follow each
-    other, as many as the buffers hold, or beyond the caches a few."""
+    """How many windows of a row are compared in `count` channels, and stored, at once. Their results have to follow
+    each other; out of cache there are fewer."""
     cdef const Geometry *g = &job.g
     if (g.pooled[2] == 1 or count < job.channels or job.full.channel_bytes != size
             or not branch_counted("values of all channels that follow each other",
@@ -55,35 +55,35 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
     if job.indices.data != NULL and not branch_counted("indices of all channels that follow each other",
                                                        has_interleaved_channels(job, &job.indices, job.index_size)):
         return 1
-    # Places are counted from where the first of them begins, in 32 bits.
+    # Offsets count from the first window, in 32 bits. (correctness)
     if (g.stride[2] > 0x7FFFFFFF // MOST_TOGETHER // job.raster_steps[2]
-            or place_of(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
+            or tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
             > 0x7FFFFFFF - MOST_TOGETHER * g.stride[2] * job.raster_steps[2]):
         return 1
-    # Indices that are written past the caches have a buffer of their own, of one LINE.
+    # Indices that are stored by non-temporal stores have a buffer of their own, of one LINE. (correctness)
     return max(min(<Py_ssize_t> LINE, MOST_STREAMED // size) // count if job.nontemporal else MOST_TOGETHER // count, 1)
 
 
 cdef inline bint follows_on(const Job *job) noexcept nogil:
-    """Whether what is fetched ahead of columns lies in their row, or in the next one."""
+    """Whether the elements that are prefetched lie in the columns' row, or in the next one."""
     cdef Py_ssize_t row = job.g.full[2] * job.full.axis_bytes[2]
     return row == job.full.axis_bytes[1] or row >= 2 * PREFETCH_BYTES
 
 
-cdef inline bint worth_fetching(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
-    """Whether what a row's next windows look at is fetched before these are compared: columns without any between."""
+cdef inline bint is_prefetched(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """Whether the elements of a row's next windows are prefetched: columns without gaps between them."""
     cdef const Geometry *g = &job.g
     return (branch_counted("windows in all channels at once", count == job.channels)
             and branch_counted("columns of all channels that follow each other",
                                has_interleaved_channels(job, &job.full, size))
-            and branch_counted("windows that look at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
+            and branch_counted("windows that tap at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
             and job.nontemporal and follows_on(job))
 
 
-cdef inline void_noinline fetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
+cdef inline void_noinline prefetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
                                         Py_ssize_t windows) noexcept nogil:
-    """Fetch what lies AHEAD of the columns that so many windows look at and those before do not: in the last rows, for
-    the others have most often been read with the row of windows before."""
+    """Prefetch the columns that some windows have and the windows before them do not have. The last rows are enough:
+    the row of windows before has most often read the others."""
     cdef const Geometry *g = &job.g
     cdef const char *columns = from_plane + (start[2] + g.kernel[2]
                                              - g.stride[2]) * job.full.axis_bytes[2] + PREFETCH_BYTES
@@ -94,11 +94,11 @@ cdef inline void_noinline fetch_columns(const Job *job, const char *from_plane, 
             h = start[1] + kh * g.dilation[1]
             if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
                 prefetch_range(columns + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1], size)
-    cunpool_keep()  # for a compiler drops functions that do nothing but fetch
+    cunpool_keep()  # compilers drop functions that only prefetch
 
 
 cdef inline bint any_set(const item8 *flags, Py_ssize_t size) noexcept nogil:
-    """Whether one of some flags, of 4 or 8 bytes and so many in all, is set."""
+    """Whether one of some flags, of 4 or 8 bytes each and `size` bytes together, is set."""
     cdef item8 seen = (<const item4 *> flags)[size // 4 - 1]
     cdef Py_ssize_t i
     for i in range(size // 8):
@@ -107,15 +107,13 @@ cdef inline bint any_set(const item8 *flags, Py_ssize_t size) noexcept nogil:
 
 
 cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
-                             bint values_alone, int *careful, number *full) noexcept nogil:
-    """Pool a row of windows in `count` neighbouring channels. False where `values_alone` were compared, but a window
-    has a NaN: the row has to be pooled again, with the places then.
-
-    It is long because nearly all that it names is the state of one walk along the row."""
+                             bint values_alone, int *nan_backoff, number *full) noexcept nogil:
+    """Pool a row of windows in `count` neighbouring channels. Returns False where `values_alone` were compared, but a
+    window has a NaN: then the row has to be pooled again, with offsets."""
     cdef number[MOST_TOGETHER + 2 * VECTOR] best_room
-    cdef int32_t[MOST_TOGETHER + 2 * VECTOR] place_room
+    cdef int32_t[MOST_TOGETHER + 2 * VECTOR] offset_room
     cdef number *best = <number *> align_to_cache_line(best_room)
-    cdef int32_t *place = <int32_t *> align_to_cache_line(place_room)
+    cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
     cdef item8[LINE + VECTOR] nan
     cdef Taps taps
     cdef const Geometry *g = &job.g
@@ -124,15 +122,15 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
     cdef Py_ssize_t base = base_of(job, d, h,
                                    0), next_window = g.stride[2] * job.full.axis_bytes[2], w = 0, windows, lines, i
-    cdef Py_ssize_t next_base = g.stride[2] * job.raster_steps[2], next_place = 0 if job.code_size else next_base
-    cdef Py_ssize_t ahead = 0  # bytes from the last taps to these, where both are whole windows'
+    cdef Py_ssize_t next_base = g.stride[2] * job.raster_steps[2], next_offset = 0 if job.code_size else next_base
+    cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
     cdef bint within
     cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
-    # In whole vectors, but at the end of the array: what they make of the cells behind the channels is not used.
+    # In whole vectors, but at the end of the array: results of elements behind the channels are not used.
     cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
     cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
-    cdef bint alone = values_alone and highest_known(True, 1, full)  # a constant for kinds that are never
-    cdef bint fetching = worth_fetching(job, count, sizeof(number))
+    cdef bint alone = values_alone and has_values_loop(True, 1, full)  # a constant of most types
+    cdef bint prefetches = is_prefetched(job, count, sizeof(number))
     cdef bint watched = alone and (number is float4 or number is float8)
     assert_in_block(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
     memset(nan, 0, whole * sizeof(number) if watched else 0)
@@ -143,11 +141,11 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             windows = min(most, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
         if within and ahead:
             for i in range(taps.count):
-                taps.cells[i] += ahead
+                taps.elements[i] += ahead
         else:
             find_taps(job, from_plane, start, &taps)
         ahead = windows * next_window if within else 0
-        if taps.count == 0:  # along another axis than the width perhaps
+        if taps.count == 0:  # the windows miss the array along another axis
             windows = 1
             ahead = 0
             pool_large(job, plane, d, h, w, count, True, full)
@@ -156,14 +154,15 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             if not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
                 lines = count
             assert_in_block((windows - 1) * count + lines <= MOST_TOGETHER + VECTOR)
-            if fetching and within:
-                fetch_columns(job, from_plane, start, windows)
+            if prefetches and within:
+                prefetch_columns(job, from_plane, start, windows)
             if not alone:
-                compare_windows(&taps, windows, next_window, next_place, count, lines, careful, best, place)
+                compare_windows(&taps, windows, next_window, next_offset, count, lines, nan_backoff, best, offset)
             elif number is not half and number is not bhalf:
-                # Not straight to where they belong: that takes an Intel Xeon 1.1 to 1.7 times as long.
-                highest_windows(&taps, windows, next_window, count, lines, careful, best, nan)
-            write(&target, base, 0, windows * count, best, place)
+                # By way of a buffer: storing to the results at once takes an Intel Xeon 1.1 to 1.7 times as long.
+                # (speed)
+                highest_windows(&taps, windows, next_window, count, lines, nan_backoff, best, nan)
+            write(&target, base, 0, windows * count, best, offset)
         start[2] += windows * g.stride[2]
         base += windows * next_base
         target.values += windows * job.pooled.axis_bytes[2]
@@ -174,16 +173,16 @@ cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
 
 
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some rows of windows, each in all channels: for arrays with the channels last, and for small planes."""
+    """One task: some rows of windows, each in all channels."""
     cdef const Geometry *g = &job.g
     cdef bint large = (job.full.channel_bytes != sizeof(number)
-                       or branch_counted("a window of many cells, across channels", element_count(g.kernel) > TAPS)
+                       or branch_counted("a window of many elements, across channels", element_count(g.kernel) > TAPS)
                        or spans_far(job))
     cdef bint knows_flips = number is float4 or number is item1
-    cdef bint values_alone = highest_known(job.indices.data == NULL and not job.omits_nan
+    cdef bint values_alone = has_values_loop(job.indices.data == NULL and not job.omits_nan
                                            and (knows_flips or not job.flip), element_count(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
-    cdef int careful = 0
+    cdef int nan_backoff = 0
     parts = (job.channels + LINE - 1) // LINE
     lines = job.batch * rows * parts
     for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
@@ -195,5 +194,5 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
         if large:
             for w in range(g.pooled[2]):
                 pool_large(job, plane, d, h, w, count, True, full)
-        elif not (values_alone and pool_across(job, plane, d, h, count, True, &careful, full)):
-            pool_across(job, plane, d, h, count, False, &careful, full)
+        elif not (values_alone and pool_across(job, plane, d, h, count, True, &nan_backoff, full)):
+            pool_across(job, plane, d, h, count, False, &nan_backoff, full)

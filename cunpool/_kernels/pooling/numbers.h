@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* The highest of some runs, or the lowest, cell by cell. `into` may be one of them, and lies over none of them otherwise. */
+/* The highest of some runs, or the lowest, element by element. `into` may be one of them, but overlaps no other. */
 #if defined(__clang__)
 #define CUNPOOL_APART _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -25,7 +25,8 @@
         for (i_ = 0; i_ < (count); i_++) \
             (into)[i_] = highest; \
     } while (0)
-#define CUNPOOL_BEST_2(is_minimum, into, a, b, count) CUNPOOL_RUNS(into, count, CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]))
+#define CUNPOOL_BEST_2(is_minimum, into, a, b, count) \
+    CUNPOOL_RUNS(into, count, CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]))
 /* `v` and `w` store the better of two: GCC 12 compiles nested conditions on floats to masks, not to VMAXPS. (speed) */
 #define CUNPOOL_BEST_3(is_minimum, into, v, a, b, c, count) \
     CUNPOOL_RUNS(into, count, ((v) = CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]), \
@@ -35,7 +36,7 @@
                                (w) = CUNPOOL_BETTER(is_minimum, (c)[i_], (d)[i_]), CUNPOOL_BETTER(is_minimum, v, w)))
 
 /* The highest of four or nine, of equals the first; and whether any may be a NaN, which is lost. The first of nine
-   is not asked, for it would stay. `v` to `x` hold what has been read and compared. */
+   is not checked: it would stay. `v` to `x` store elements, and the better of two. */
 #define CUNPOOL_TWO(v, w, x, a, b) \
     (v) = (a)[i_], (w) = (b)[i_], nan_ |= isunordered(v, w), (v) = CUNPOOL_HIGHER(v, w), \
     (x) = CUNPOOL_HIGHER(x, v)

@@ -1,4 +1,4 @@
-# What a plan of pooling is, and the conditions of the table of methods in `pool.pyx`.
+# The plan of a pooling call, and the conditions of the table of methods in `pool.pyx`.
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
@@ -6,13 +6,14 @@ from cunpool._kernels.common.job cimport (
     are_all_contiguous, BHALF_KIND, HALF_KIND, has_interleaved_channels, INT8_KIND, Job)
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel
-from cunpool._kernels.pooling.compare cimport spans_far, TAPS, vector_of
+from cunpool._kernels.pooling.compare cimport spans_far, vector_of
 from cunpool._kernels.pooling.filter cimport Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
-from cunpool._kernels.pooling.numbers cimport FEW_LOOKS, MOST_LOOKS
+from cunpool._kernels.pooling.numbers cimport FEW_TAPS, MOST_TAPS
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
-from cunpool._kernels.pooling.twos cimport rows_together, twos, twos_why_not
+from cunpool._kernels.pooling.taps cimport TAPS
+from cunpool._kernels.pooling.window2 cimport rows_together, is_window2, window2_shape_why_not
 from cunpool._kernels.pooling.write cimport LINE
 
 cdef enum:  # the ways, for plan_pool
@@ -28,35 +29,35 @@ cdef enum:  # the ways, for plan_pool
     SEPARATED_TAKEN = 4096
 
 cdef enum:
-    MANY = 16               # so many channels are worth loops across them,
-    DEALT = 9               # for windows of so few cells
-    LEAST_FILTERED = 1 << 9     # cells of an array that is worth the plan of filtering,
-    NARROW = 4              # cells of a row that is not worth a loop, however high its windows are,
-    ROW_FILTERED = 16       # cells that the windows of a row look at,
-    TALL_FILTERED = 7       # for each byte of a cell in a tall plane of many,
-    PLANE_FILTERED = 128    # and those of a plane by itself
+    MANY = 16               # Fewer channels are not worth loops across them. (speed)
+    DEALT = 9               # Larger windows without indices are not compared across channels. (speed)
+    LEAST_FILTERED = 1 << 9     # A smaller array is not worth the plan of filtering. (speed)
+    NARROW = 4              # Rows of no more elements are not worth a loop, however high windows are. (speed)
+    ROW_FILTERED = 16       # Least elements of all windows of a row that is filtered. (speed)
+    TALL_FILTERED = 7       # The same for each byte of an element, if planes are stacked. (speed)
+    PLANE_FILTERED = 128    # Least elements of all windows of a plane, if they are not. (speed)
     SHORT_ROW_BYTES = 192       # Rows of many planes: separable combines all at once. (speed: 256 x 20 x 20, 9 x 9)
-    BROADEST = 1 << 12      # bytes of the channels that are filtered as units of a row
-    BROAD_UNIT = 64         # bytes of channels whose small windows are compared across them, unless all columns count
-    COPIED_ROW = 64         # cells of the longest row that is copied for nothing but the gap behind it
-    COPIED_MOST = 1 << 18   # bytes of the largest plane that is copied,
-    COPIED_LOT = 1 << 16    # and of small ones that are copied together
+    BROADEST = 1 << 12      # Bytes of the channels that filter takes as units of a row, at most. (speed)
+    BROAD_UNIT = 64         # Small windows over channels of more bytes are compared across them, with a stride. (speed)
+    COPIED_ROW = 64         # Longer rows are not copied because of gaps behind them alone. (speed)
+    COPIED_MOST = 1 << 18   # Bytes of the largest plane that is copied. (speed)
+    COPIED_LOT = 1 << 16    # Bytes of small planes that are copied together. (speed)
 
 
 cdef struct Copied:
     # Planes that are copied to C order first.
-    Py_ssize_t planes       # of a lot: these are copied, and pooled, together; 0 where none is copied
+    Py_ssize_t planes       # planes that are copied and pooled together, a lot; 0 if none is copied
     Py_ssize_t lots
-    Py_ssize_t scratch_bytes    # that pooling a lot takes beside the copy
+    Py_ssize_t scratch_bytes    # for pooling a lot, beside the copy
 
 
 cdef struct Plan:
-    # How a call is done, and what one method alone needs.
+    # How a call is pooled, and the plans of single methods.
     Job job                 # the call as the method receives it: axes turned, planes stacked
     const Method *method
     int ways  # unreached: a declaration
     Kernel kernel  # unreached: the same
-    bint together           # whether short rows of windows of 2 are written together
+    bint together           # short rows of windows of 2 are stored together
     Rolling rolling
     Separable separable
     Filter filter
@@ -64,7 +65,7 @@ cdef struct Plan:
 
 
 cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether planes can be one: where rows follow each other and no window is cut off. Short rows need that."""
+    """Whether planes can be one: rows follow each other, and no window is cut off. Short rows need that."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
     return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
@@ -76,7 +77,7 @@ cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index
 
 
 cdef inline void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Make one tall plane of all, which have to follow each other."""
+    """Make one tall plane of all, which have to follow each other in memory."""
     cdef Py_ssize_t planes = job.batch * job.channels
     job.full.axis_bytes[1] = job.g.full[2] * item_size
     job.pooled.axis_bytes[1] = job.g.pooled[2] * item_size
@@ -94,8 +95,8 @@ cdef inline void join(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil
 
 
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Cells from one column to the next, where values alone can be filtered: of rows that are contiguous or interleave
-    the channels, as those of the results are; else 0."""
+    """Elements from one column to the next where values alone can be filtered: 1 for contiguous rows, all channels
+    where these are interleaved, else 0. Results need the same layout."""
     cdef const Geometry *g = &job.g
     if g.kernel[0] > 1 and branch_counted("layers of many rows", g.kernel[0] * g.kernel[1] > 16):
         return 0
@@ -110,18 +111,18 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
     return 0
 
 
-cdef inline Py_ssize_t looks_at_once(Py_ssize_t item_size, Py_ssize_t channels) noexcept nogil:
-    """Cells of the largest window that is compared across so many channels rather than filtered. Of two bytes there is
-    none: they may be halves, each of which has to be made comparable again and again."""
+cdef inline Py_ssize_t taps_at_once(Py_ssize_t item_size, Py_ssize_t channels) noexcept nogil:
+    """Elements of the largest window that is compared across this many channels, not filtered. 0 for types of two
+    bytes: 16-bit floats would become comparable again and again."""
     if item_size == 2:
         return 0
-    return MOST_LOOKS if item_size > 1 and channels * item_size >= 2 * BROAD_UNIT else FEW_LOOKS
+    return MOST_TAPS if item_size > 1 and channels * item_size >= 2 * BROAD_UNIT else FEW_TAPS
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
                                           bint tall) noexcept nogil:
-    """Why filtering is not worth its plan, or its rows their loops, or NULL: as one tall plane each row, else each
-    plane."""
+    """Why filter would not pay for its plan or its loops, or NULL. Planes may be one tall plane, or else each
+    counts."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel)
     if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= SHORT_ROW_BYTES
@@ -130,7 +131,7 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
     if (branch_counted("broad units, of which a stride leaves some out", g.stride[2] > 1 and unit >= MANY
                        and unit * item_size >= BROAD_UNIT)
             and branch_counted("so few cells that all of a window are compared at once",
-                               element_count(g.kernel) <= looks_at_once(item_size, unit))):
+                               element_count(g.kernel) <= taps_at_once(item_size, unit))):
         return "small windows over 16 channels or more of 64 bytes or more, with a stride"
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW):
         return "a row has no more than 4 elements"
@@ -146,7 +147,7 @@ cdef inline void exchange(Py_ssize_t *sizes, int axis) noexcept nogil:
 
 
 cdef inline void turn(Job *job, int axis) noexcept nogil:
-    """Take this axis for the width, and the width for it. Raster order stays."""
+    """Exchange this axis and the width. Raster order stays."""
     if axis == 2:
         return
     exchange(job.g.full, axis)
@@ -164,7 +165,7 @@ cdef inline void turn(Job *job, int axis) noexcept nogil:
 
 
 cdef inline void turn_to_channels(Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Take for the width the last axis along which all channels are the next ones in memory, if there is any."""
+    """Take for the width the last axis along which neighbours in memory are a pixel of all channels apart, if any."""
     cdef int axis
     for axis in range(2, -1, -1):
         if job.full.axis_bytes[axis] == job.channels * item_size:
@@ -184,8 +185,8 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept 
     plan.together = False
 
 
-cdef inline const char *places_why_not(const Job *job) noexcept nogil:
-    """Indices that take more than 32 bits inside a window are known to the last two methods alone."""
+cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
+    """Only the last two methods serve offsets in a window that take more than 32 bits."""
     if branch_counted("places of 32 bits in a window", not spans_far(job)):
         return NULL
     return "an index is 2**31 elements or more behind the first one of its window"
@@ -204,12 +205,12 @@ cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noex
 
 cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows of 2 where they lie."""
-    cdef const char *why = places_why_not(job)
+    cdef const char *why = offsets_why_not(job)
     if why == NULL:
-        why = twos_why_not(job, job.item_size)
+        why = window2_shape_why_not(job, job.item_size)
     if why != NULL:
         return why
-    if job.order_kind == INT8_KIND:  # rare: loops of their own would make a larger wheel
+    if job.order_kind == INT8_KIND:  # rare (size)
         return "integers of 8 bytes"
     begin(job, 2, plan, TWOS_TAKEN)
     if foldable(job, job.item_size, job.index_size):
@@ -219,8 +220,8 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
 
 
 cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Values alone, along the last axis that is contiguous or interleaves the channels, which is the width then; as one
-    tall plane, where planes can be one."""
+    """Values alone, along the last axis that is contiguous or interleaves the channels, which becomes the width. Planes
+    are stacked if they can be."""
     cdef const char *why = "no axis is contiguous or has interleaved channels (up to 4 KiB) in values and results"
     cdef const char *worth
     cdef Py_ssize_t unit
@@ -255,8 +256,8 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
 
 
 cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Every window in all channels, where these are neighbours."""
-    cdef const char *why = places_why_not(job)
+    """Windows in all channels, where these are neighbours in memory."""
+    cdef const char *why = offsets_why_not(job)
     if why != NULL:
         return why
     if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):
@@ -266,10 +267,10 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     # (speed: 64 x 112 x 112, 3 x 3) GCC does not vectorise the comparison of more than four 16-bit floats. For bytes in
     # windows one element apart, combining runs takes 0.57 of the time.
     if (job.item_size == 1 and job.g.stride[2] == 1
-            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > FEW_LOOKS)):
+            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > FEW_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
     if not (branch_counted("a window of few cells",
-                           element_count(job.g.kernel) <= (FEW_LOOKS if is_half(job) else DEALT))
+                           element_count(job.g.kernel) <= (FEW_TAPS if is_half(job) else DEALT))
             or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not is_half(job)):
         return "a window has more than 9 elements, 32 with indices, or 4 of 16-bit floats"
     begin(job, 2, plan, ACROSS_TAKEN)
@@ -279,7 +280,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
 
 
 cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Whatever the order in memory and the window."""
+    """Any order in memory, any window."""
     cdef const char *why = plan_separable(job, 0, &plan.separable)
     if why == NULL:
         begin(job, 2, plan, SEPARATED_TAKEN)
@@ -288,17 +289,17 @@ cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept n
 
 
 cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Windows that miss the array, are larger than any block or hardly look at it: any window there is."""
+    """Windows that miss the array, or are larger than any block: any window."""
     begin(job, 2, plan, LARGE_TAKEN)
     if job.channels > 1 and absolute(job.full.channel_bytes) < absolute(job.full.axis_bytes[2]):
         plan.ways += ACROSS_TAKEN
     return NULL
 
 
-cdef inline bint with_gaps_behind_twos(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Whether windows of 2 fill no vector, and nothing may be read behind their rows. Where rows follow each other they
-    are compared as whole vectors."""
-    return not job.gapless and job.g.pooled[2] < vector_of(item_size) and twos(job, item_size)
+cdef inline bint has_gaps_behind_window2(const Job *job, Py_ssize_t item_size) noexcept nogil:
+    """Whether windows of 2 fill no vector, and nothing behind their rows may be read. Rows that follow each other are
+    compared as whole vectors."""
+    return not job.gapless and job.g.pooled[2] < vector_of(item_size) and is_window2(job, item_size)
 
 
 cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_once) noexcept nogil:
@@ -315,9 +316,9 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     if (full.axis_bytes[2] == job.item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
                                                                 job.g.full[2] > COPIED_ROW
                                                                 or raster_stride(full, job.g.full) == job.item_size)
-                                                 or twos(job, job.item_size))
+                                                 or is_window2(job, job.item_size))
             and not branch_counted("short rows of windows of two, with gaps behind them",
-                                   with_gaps_behind_twos(job, job.item_size))):
+                                   has_gaps_behind_window2(job, job.item_size))):
         return "rows are contiguous: with no gaps behind them, or longer than 64 elements"
     if branch_counted("fewer planes than threads", planes < job.threads):
         return "fewer planes than threads"
@@ -343,7 +344,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
 
 cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes, Py_ssize_t item_size,
                              char *into) noexcept nogil:
-    """Bring some planes into C order."""
+    """Copy some planes to C order."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t flat = raster_stride(&job.full, g.full), layers = g.full[0], plane, d
     cdef PackedRows rows

@@ -1,4 +1,4 @@
-# Writing: the values of windows that lie side by side, and their indices.
+# Store the values of neighbouring windows, and their indices.
 from libc.stdint cimport int32_t, uint32_t
 
 from cunpool._kernels.common.arrays cimport plane_address
@@ -10,18 +10,19 @@ from cunpool._kernels.common.types cimport index, index4, index8, item1, item2, 
 from cunpool._kernels.pooling.compare cimport number
 
 cdef enum:
-    LINE = 512              # windows that are pooled side by side, in buffers that stay in the first cache
-    LONG_COPY = 256         # bytes from which on it pays to call a copy by longer vectors
-    VECTOR = 64             # numbers in the widest vector: buffers have as many to spare at one end, or at both
+    LINE = 512              # Windows that are pooled side by side, in buffers that stay in L1. (speed)
+    LONG_COPY = 256         # Copies from this many bytes on are worth a call of wider vectors. (speed)
+    # Elements of the widest vector: buffers have as many to spare at one end or both. (correctness)
+    VECTOR = 64
 
 
 cdef struct Target:
-    # Where results go: the first of some neighbours, and the bytes from one to the next, and to the next row of them.
+    # Addresses of the results of the first of some windows, and the bytes to the next one, and to the next row.
     char *values
-    char *indices           # NULL if nobody wants them
+    char *indices           # or NULL
     Py_ssize_t value_step, index_step, value_row, index_row
-    int code_size           # bytes of a window code, 0 where indices are places in the plane
-    int index_size          # bytes of an index, code or place
+    int code_size           # bytes of a window code; 0 for indices
+    int index_size          # bytes of an index or a code
     bint stream
 
 
@@ -53,7 +54,7 @@ cdef inline void next_row(Target *target) noexcept nogil:
 
 
 cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w) noexcept nogil:
-    """The place in its plane where a window begins; before it, where the window begins in the padding."""
+    """The index in its plane where a window begins. With padding, it may lie before the plane."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = h * g.stride[1] - g.padding[1]
     if job.rows_per_plane:
@@ -63,91 +64,91 @@ cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ss
 
 
 cdef inline void_inline write_few(index4 *indices, uint32_t first, uint32_t stride, Py_ssize_t at, Py_ssize_t lines,
-                                  const int32_t *place) noexcept nogil:
-    """`write_places` from window `at` on. The low 32 bits are all that is stored: twice as many fit a vector."""
+                                  const int32_t *offset) noexcept nogil:
+    """`write_offsets` from window `at` on, of which only the low 32 bits are stored: twice as many fit a vector."""
     cdef Py_ssize_t i
     for i in range(at, at + lines):
-        indices[i] = <index4> (first + stride * <uint32_t> i + <uint32_t> place[i])
+        indices[i] = <index4> (first + stride * <uint32_t> i + <uint32_t> offset[i])
 
 
-cdef inline void_inline write_places(index *indices, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                     const int32_t *place) noexcept nogil:
+cdef inline void_inline write_offsets(index *indices, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                     const int32_t *offset) noexcept nogil:
     cdef Py_ssize_t i
     if index is index8:
         for i in range(lines):
-            indices[i] = base + i * stride + place[i]
+            indices[i] = base + i * stride + offset[i]
     elif lines >= 16 or lines < 4:
-        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, lines, place)
-    elif lines >= 8:  # short rows by small vectors, which may overlap
-        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, 8, place)
-        write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 8, 8, place)
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, lines, offset)
+    elif lines >= 8:  # short rows in small vectors, which may overlap
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, 8, offset)
+        write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 8, 8, offset)
     else:
-        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, 4, place)
-        write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 4, 4, place)
+        write_few(indices, <uint32_t> base, <uint32_t> stride, 0, 4, offset)
+        write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 4, 4, offset)
 
 
-cdef inline void_inline store_places(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                     const int32_t *place, index *indices) noexcept nogil:
-    """The places of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
+cdef inline void_inline store_offsets(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+                                     const int32_t *offset, index *indices) noexcept nogil:
+    """Store the indices of `lines` neighbouring windows, `stride` elements apart. The first one begins at `base`."""
     cdef Py_ssize_t step = target.index_step, i
-    # In whole vectors, of which the last one is done again.
+    # In whole vectors, of which the last one is stored again.
     cdef Py_ssize_t left = lines % 16 if lines > 16 else 0
     cdef index[LINE + VECTOR] line_room
     cdef index *line = <index *> align_to_cache_line(line_room)
     if step != sizeof(index):
         for i in range(lines):
-            (<index *> (<char *> indices + i * step))[0] = <index> (base + i * stride + place[i])
+            (<index *> (<char *> indices + i * step))[0] = <index> (base + i * stride + offset[i])
     elif target.stream:
         assert_in_block(lines <= LINE)
-        write_places(line, base, stride, lines, place)
+        write_offsets(line, base, stride, lines, offset)
         cunpool_copy_nontemporal(<char *> indices, <const char *> line, lines * sizeof(index))
     else:
-        write_places(indices, base, stride, lines - left, place)
+        write_offsets(indices, base, stride, lines - left, offset)
         if left:
-            write_places(indices + lines - 16, base + (lines - 16) * stride, stride, 16, place + lines - 16)
+            write_offsets(indices + lines - 16, base + (lines - 16) * stride, stride, 16, offset + lines - 16)
 
 
 cdef inline void_wide write_indices(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                    const int32_t *place) noexcept nogil:
-    """The indices of `lines` neighbouring windows, `stride` cells apart, the first one begun at `base`."""
-    # Copies, because the compiler has to fear that writing results changes `target`.
+                                    const int32_t *offset) noexcept nogil:
+    """Store the indices of `lines` neighbouring windows, `stride` elements apart. The first one begins at `base`."""
+    # Copies: the compiler cannot exclude that storing results changes `target`.
     cdef char *indices = target.indices
     cdef Py_ssize_t index_step = target.index_step, i
     if target.code_size == 1:
         if index_step == 1:
             for i in range(lines):
-                (<item1 *> indices)[i] = <item1> place[i]
+                (<item1 *> indices)[i] = <item1> offset[i]
         else:
             for i in range(lines):
-                (<item1 *> (indices + i * index_step))[0] = <item1> place[i]
+                (<item1 *> (indices + i * index_step))[0] = <item1> offset[i]
     elif target.code_size == 2:
         for i in range(lines):
-            (<item2 *> (indices + i * index_step))[0] = <item2> place[i]
+            (<item2 *> (indices + i * index_step))[0] = <item2> offset[i]
     elif target.index_size == 4:
-        store_places(target, base, stride, lines, place, <index4 *> indices)
+        store_offsets(target, base, stride, lines, offset, <index4 *> indices)
     else:
-        store_places(target, base, stride, lines, place, <index8 *> indices)
+        store_offsets(target, base, stride, lines, offset, <index8 *> indices)
 
 
 cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                            const index8 *place) noexcept nogil:
-    """`write_indices` where places may take more than 32 bits, which is so rare that each is written by itself."""
+                            const index8 *offset) noexcept nogil:
+    """`write_indices` where offsets may take more than 32 bits: a rare case."""
     cdef char *to = target.indices
     cdef Py_ssize_t i
     for i in range(lines):
         if target.code_size == 1:
-            (<item1 *> to)[0] = <item1> place[i]
+            (<item1 *> to)[0] = <item1> offset[i]
         elif target.code_size == 2:
-            (<item2 *> to)[0] = <item2> place[i]
+            (<item2 *> to)[0] = <item2> offset[i]
         elif target.index_size == 4:
-            (<index4 *> to)[0] = <index4> (base + i * stride + place[i])
+            (<index4 *> to)[0] = <index4> (base + i * stride + offset[i])
         else:
-            (<index8 *> to)[0] = base + i * stride + place[i]
+            (<index8 *> to)[0] = base + i * stride + offset[i]
         to += target.index_step
 
 
 cdef inline void_wide copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
-    """`cunpool_copy` in the longest vectors that there are."""
+    """`cunpool_copy` in the widest vectors. (speed)"""
     cunpool_copy(to, values, size)
 
 
@@ -166,11 +167,11 @@ cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t
 
 
 cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
-                       const index *place) noexcept nogil:
-    """Values and indices of neighbouring windows. The indices apart: they are the same loops for any kind of number."""
+                       const index *offset) noexcept nogil:
+    """Store the values and indices of neighbouring windows. Loops over indices are the same for all types. (size)"""
     write_values(target.values, target.value_step, target.stream, lines, best)
     if target.indices != NULL:
         if index is index8:
-            write_each(target, base, stride, lines, place)
+            write_each(target, base, stride, lines, offset)
         else:
-            write_indices(target, base, stride, lines, place)
+            write_indices(target, base, stride, lines, offset)

@@ -1,5 +1,5 @@
-# Windows of 2 that lie side by side in contiguous rows: they are compared where they lie, and written together where
-# rows are short.
+# Window2: windows of 2 side by side in contiguous rows. They are compared where they lie, and short rows are stored
+# together.
 from libc.stdint cimport int32_t
 
 from cunpool._kernels.common.arrays cimport plane_address
@@ -9,24 +9,24 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport float4, float8, item1, void_noinline
-from cunpool._kernels.pooling.compare cimport end_of, int1, number, order_of_job, place_of, vector_of
-from cunpool._kernels.pooling.pairs cimport (
-    begin_windows, compare_bytes, compare_short_twos, compare_twos, places_of_codes)
+from cunpool._kernels.pooling.compare cimport end_of, int1, number, order_of_job, tap_offset, vector_of
+from cunpool._kernels.pooling.window2_compare cimport (
+    begin_windows, compare_bytes, compare_short_rows, compare_window2, offsets_of_codes)
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write_indices, write_values
 
 cdef enum:
-    SHORT = 32              # rows with no more windows than this are written together,
-    SHORT_OF_BYTES = 128    # and of bytes with no more than this
-    VECTOR_ROW = 4          # rows that fill this part of a vector are compared where they lie
+    SHORT = 32              # Rows of up to this many windows are stored together. (speed)
+    SHORT_OF_BYTES = 128    # The same for bytes. (speed)
+    VECTOR_ROW = 4          # Rows that fill this part of a vector are compared where they lie. (speed)
 
 
 cdef struct Block:
-    # Pooled rows of a plane that are pooled together: `rows` from (d, h) on, from w on `width` windows of each.
+    # Pooled rows of a plane that are pooled together: `rows` from (d, h) on, `width` windows of each from w on.
     Py_ssize_t d, h, w, rows, width
 
 
-cdef inline const char *twos_why_not(const Job *job, Py_ssize_t size) noexcept nogil:
-    """Why windows are not of 2, inside the array and next to each other, in contiguous rows worth a vector; or NULL."""
+cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) noexcept nogil:
+    """Why a call has no windows of 2 side by side, inside the array, in contiguous rows worth a vector; or NULL."""
     cdef const Geometry *g = &job.g
     cdef int axis
     for axis in range(3):
@@ -43,38 +43,38 @@ cdef inline const char *twos_why_not(const Job *job, Py_ssize_t size) noexcept n
     return NULL
 
 
-cdef inline bint twos(const Job *job, Py_ssize_t size) noexcept nogil:
+cdef inline bint is_window2(const Job *job, Py_ssize_t size) noexcept nogil:
     """Whether windows of 2 are compared where they lie."""
-    return twos_why_not(job, size) == NULL
+    return window2_shape_why_not(job, size) == NULL
 
 
 cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:
-    """Pooled rows of a layer of each plane, where these may have been made into a tall one."""
+    """Pooled rows of a layer of each plane, also if planes are stacked."""
     return job.rows_per_plane // job.g.stride[1] if job.rows_per_plane else job.g.pooled[1]
 
 
 cdef inline bint rows_together(const Job *job, Py_ssize_t size) noexcept nogil:
-    """Whether rows of windows of 2 are so short, and so near, that their indices are written together: then where a row
-    begins is added, in 32 bits, to each window's place. That costs bytes nothing, whose codes have to become places."""
+    """Whether the indices of several rows are stored together: rows are short, and the offset of each window from the
+    block's first one fits 32 bits. Bytes profit most: their codes have to become offsets anyway."""
     cdef const Geometry *g = &job.g
     return (branch_counted("short rows of windows of two", g.pooled[2] <= (SHORT_OF_BYTES if size == 1 else SHORT))
             and job.indices.data != NULL and not job.code_size and g.stride[1] < 1 << 30
-            and job.raster_steps[1] < 1 << 20 and place_of(job, g.kernel[0] - 1, g.kernel[1] - 1,
+            and job.raster_steps[1] < 1 << 20 and tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1,
                                                            g.kernel[2] - 1) <= 0x7FFFFFFF - LINE * g.stride[1]
             * job.raster_steps[1])
 
 
 cdef inline void_noinline begin_rows(const Job *job, int32_t *begin) noexcept nogil:
-    """How far each window of a block of short rows begins behind the first one."""
+    """The offset of each window of a block of short rows from the first one."""
     cdef Py_ssize_t width = job.g.pooled[2], rows = rows_of_plane(job), row, i
     for row in range(min(LINE // width, job.g.pooled[1])):
         for i in range(width):
             begin[row * width + i] = <int32_t> (row % rows * job.g.stride[1] * job.raster_steps[1] + 2 * i)
 
 
-cdef inline void_noinline twos_together(const Job *job, Py_ssize_t most, bint begun, Block *block) noexcept nogil:
-    """How many rows of windows of 2 are pooled together. Where they have `begun` together, those of a tall plane are
-    some of one plane, or all of several, for then windows begin in each block as in the first."""
+cdef inline void_noinline rows_at_once(const Job *job, Py_ssize_t most, bint begun, Block *block) noexcept nogil:
+    """How many rows are pooled together. With a table of begins, the rows of a tall plane are some of one plane, or all
+    of several: then windows begin in each block as in the first one."""
     cdef Py_ssize_t rows = rows_of_plane(job), behind = block.h % rows
     block.rows = min(LINE // block.width, min(most, job.g.pooled[1] - block.h))
     if begun and block.rows > rows - behind:
@@ -83,7 +83,7 @@ cdef inline void_noinline twos_together(const Job *job, Py_ssize_t most, bint be
 
 cdef inline void write_rows(char *to, Py_ssize_t step, Py_ssize_t row_step, bint stream, Py_ssize_t rows,
                             Py_ssize_t width, const number *values) noexcept nogil:
-    """Values, or codes, of some rows of windows: as one, where these follow each other."""
+    """Store the values, or codes, of some rows of windows, as one row if they follow each other."""
     cdef Py_ssize_t row
     if row_step == width * step:
         write_values(to, step, stream, rows * width, values)
@@ -92,39 +92,39 @@ cdef inline void write_rows(char *to, Py_ssize_t step, Py_ssize_t row_step, bint
         write_values(to + row * row_step, step, stream, width, values + row * width)
 
 
-cdef inline void write_twos(const Job *job, const Block *block, Target *target, bint begun,
-                            const int32_t *place) noexcept nogil:
-    """The indices of a block of windows of 2: those of rows that follow each other as one, where it is in their places
-    where each window has `begun`, or they are codes, which have no need of that."""
+cdef inline void write_window2_indices(const Job *job, const Block *block, Target *target, bint begun,
+                            const int32_t *offset) noexcept nogil:
+    """Store the indices of a block: as one row, if rows follow each other and offsets count from the block's first
+    window, or if indices are codes."""
     cdef Py_ssize_t base = base_of(job, block.d, block.h, block.w), row
     if target.index_row == block.width * target.index_step and (target.code_size or begun):
-        write_indices(target, base, 0, block.rows * block.width, place)
+        write_indices(target, base, 0, block.rows * block.width, offset)
         return
     for row in range(block.rows):
         if job.rows_per_plane:
             base = base_of(job, block.d, block.h + row, block.w)
-        write_indices(target, base, 2, block.width, place + row * block.width)
+        write_indices(target, base, 2, block.width, offset + row * block.width)
         target.indices += target.index_row
         base += job.g.stride[1] * job.raster_steps[1]
 
 
-cdef inline void_noinline pool_twos(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
-                                    int *careful, number *full) noexcept nogil:
-    """Pool a block of windows of 2, without dealing anything out. `begin` is NULL where rows are written one by one."""
+cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
+                                    int *nan_backoff, number *full) noexcept nogil:
+    """Pool a block of windows of 2. With `begin` NULL, rows are stored one by one."""
     cdef number[LINE + 2 * VECTOR] best_room
-    cdef int32_t[LINE + 2 * VECTOR] place_room
+    cdef int32_t[LINE + 2 * VECTOR] offset_room
     cdef item1[LINE + 2 * VECTOR] code_room
     cdef number *best = <number *> align_to_cache_line(best_room)
-    cdef int32_t *place = <int32_t *> align_to_cache_line(place_room)
+    cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
     cdef item1 *code = <item1 *> align_to_cache_line(code_room)
     cdef const char *row[4]
-    cdef int32_t places[4]
+    cdef int32_t offsets[4]
     cdef const Geometry *g = &job.g
     cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
     cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
-    cdef Py_ssize_t step = g.stride[1] * job.full.axis_bytes[1], ahead = 0, kd, kh
+    cdef Py_ssize_t step = g.stride[1] * job.full.axis_bytes[1], prefetch_bytes = 0, kd, kh
     cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * <Py_ssize_t> sizeof(number)
-    cdef bint follow = job.nontemporal and 0 <= step - used < CACHE_LINE  # rows, without gaps between them
+    cdef bint follow = job.nontemporal and 0 <= step - used < CACHE_LINE  # rows without gaps between them
     cdef int rows = 0
     assert_in_block(block.rows * block.width <= LINE)
     for kd in range(g.kernel[0]):
@@ -132,22 +132,24 @@ cdef inline void_noinline pool_twos(const Job *job, Py_ssize_t plane, const Bloc
             row[rows] = (from_plane + (block.d * g.stride[0] + kd) * job.full.axis_bytes[0]
                          + (block.h * g.stride[1] + kh) * job.full.axis_bytes[1] + 2 * block.w
                          * <Py_ssize_t> sizeof(number))
-            places[rows] = <int32_t> place_of(job, kd, kh, 0)
+            offsets[rows] = <int32_t> tap_offset(job, kd, kh, 0)
             rows += 1
     if follow:
-        ahead = prefetch_whole_rows(step)
+        prefetch_bytes = prefetch_whole_rows(step)
     elif job.nontemporal and block.width < g.pooled[2]:  # a part of a long row
-        ahead = PREFETCH_BYTES
+        prefetch_bytes = PREFETCH_BYTES
     if number is item1:
-        compare_bytes(rows, row, step, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)),
+        compare_bytes(rows, row, step, block.width, block.rows, prefetch_bytes, end_of(job, from_plane, sizeof(number)),
                       order_of_job(job), best, code)
     elif (number is float4 or number is float8) and follow and step <= PREFETCH_SHORT_ROWS_BYTES:
-        compare_short_twos(rows, row, step, places, block.width, block.rows, ahead,
-                           end_of(job, from_plane, sizeof(number)), target.indices != NULL, order_of_job(job), careful,
-                           best, place)
+        compare_short_rows(rows, row, step, offsets, block.width, block.rows, prefetch_bytes,
+                           end_of(job, from_plane, sizeof(number)), target.indices != NULL, order_of_job(job),
+                           nan_backoff,
+                           best, offset)
     else:
-        compare_twos(rows, row, step, places, block.width, block.rows, ahead, end_of(job, from_plane, sizeof(number)),
-                     target.indices != NULL, not job.nontemporal, order_of_job(job), careful, best, place)
+        compare_window2(rows, row, step, offsets, block.width, block.rows, prefetch_bytes, end_of(job, from_plane,
+                                                                                                  sizeof(number)),
+                     target.indices != NULL, not job.nontemporal, order_of_job(job), nan_backoff, best, offset)
     write_rows(target.values, target.value_step, target.value_row, target.stream, block.rows, block.width, best)
     if target.indices == NULL:
         return
@@ -158,7 +160,7 @@ cdef inline void_noinline pool_twos(const Job *job, Py_ssize_t plane, const Bloc
             write_rows(target.indices, target.index_step, target.index_row, target.stream, block.rows, block.width,
                        code)
             return
-        places_of_codes(code, places, rows, begin, block.rows * block.width, place)
+        offsets_of_codes(code, offsets, rows, begin, block.rows * block.width, offset)
     elif begin != NULL:
-        begin_windows(begin, block.rows * block.width, place)
-    write_twos(job, block, &target, begin != NULL, place)
+        begin_windows(begin, block.rows * block.width, offset)
+    write_window2_indices(job, block, &target, begin != NULL, offset)
