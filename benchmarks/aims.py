@@ -22,7 +22,7 @@ FRAMEWORKS = "torch", "onnxruntime", "paddle"
 LAST = "channels last"
 PEERS: list[tuple[str, str, tuple[str, ...], float]] = [  # title, group of cells, beside whom, what is aimed at
     ("stride 1, 20 x 20, with indices: best of three", "windows, stride 1, 20 x 20", FRAMEWORKS, 5),
-    ("3/2, 5/2, 7/2, with indices: best of three", "stems", FRAMEWORKS, 3),
+    ("3/2, 5/2, 7/2, with indices: best of three", "first layers, stride 2", FRAMEWORKS, 3),
     ("a million numbers: bottleneck", "a million numbers, stride 1", ("bottleneck",), 2),
     ("images, stride 1: cv2.dilate", "images, stride 1", ("opencv",), 1),
     ("values alone: ONNX Runtime", "no indices", ("onnxruntime",), 1.8),
@@ -55,7 +55,7 @@ def within(every: list[Entry], threads: int) -> Iterator[tuple[str, float, Found
     codes = [cell for cell in every if cell["format"] == "window" and cell["index"] != "none"]
     yield "int64 by window codes", 1.3, inverse(by_another(codes, every, threads, format="plane"))
     for dtype in ("uint8", "float16"):
-        narrow = [cell for cell in every if cell["dtype"] == dtype and cell["group"] == "widths"]
+        narrow = [cell for cell in every if cell["dtype"] == dtype and cell["group"] == "element sizes"]
         yield f"float32 by {dtype}", 1, inverse(by_another(narrow, every, threads, dtype="float32"))
     for layout in dict.fromkeys(cell["layout"] for cell in every if cell["layout"] != "contiguous"):
         turned = [cell for cell in every if cell["group"] == f"{layout} beside C order"]

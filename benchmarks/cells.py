@@ -100,7 +100,7 @@ def lanes() -> list[Cell]:
         for counted in COUNTED:
             chosen += [Cell("pool", (1, 64, 112, 112), kernel, 1, kernel // 2, **counted, group="windows, stride 1")]
     chosen += [Cell("pool", (1, 256, 20, 20), k, 1, k // 2, group="windows, stride 1, 20 x 20") for k in (5, 9, 13)]
-    chosen += [Cell("pool", (1, 64, 112, 112), k, 2, k // 2, group="stems") for k in (3, 5, 7)]
+    chosen += [Cell("pool", (1, 64, 112, 112), k, 2, k // 2, group="first layers, stride 2") for k in (3, 5, 7)]
     for full, kernel, stride in (
         ((8, 64, 112, 112), 2, 2), ((8, 64, 112, 112), 3, 1), ((8, 64, 112, 112), 5, 2), ((8, 64, 112, 112), 7, 2),
         ((1, 64, 28, 28), 3, 1), ((1, 256, 20, 20), 5, 1), ((1, 256, 20, 20), 13, 1),
@@ -122,7 +122,7 @@ def lanes() -> list[Cell]:
         for width in WIDTHS:
             full = (1, max(2**20 // width**2, 1), width, width)
             for op, counted in (("pool", {}), ("pool", COUNTED[2]), ("unpool", {}), ("unpool", COUNTED[1])):
-                chosen += [Cell(op, full, **counted, dtype=dtype, group="widths")]
+                chosen += [Cell(op, full, **counted, dtype=dtype, group="element sizes")]
     return chosen
 
 

@@ -24,11 +24,11 @@ SAME = "op", "full", "kernel", "stride", "padding", "index", "layout", "out", "f
 
 
 def dumped(results: dict[str, Any]) -> str:
-    """JSON of one line for each cell, and times of four digits: what is read and compared by people too."""
+    """JSON of one line for each cell, with times of four digits, because people read and compare it too."""
     lines = []
     for cell in results["cells"]:
         rounded = {name: [float(f"{time:.4g}") for time in rounds] for name, rounds in cell["times"].items()}
-        lines.append(json.dumps({**cell, "times": rounded}))
+        lines.append(json.dumps({**cell, "times": rounded}, separators=(",", ":")))
     head = {name: value for name, value in results.items() if name != "cells"}
     return json.dumps(head)[:-1] + ',\n"cells": [\n' + ",\n".join(lines) + "\n]}\n"
 
@@ -175,7 +175,9 @@ def lane(cell: dict[str, Any]) -> str:
     found = re.fullmatch(r"(\D+) [\dx]+ (\d+)/(\d+)(?: pad \d+)?(.*)", cell["name"])
     assert found, cell["name"]
     op, kernel, stride, rest = found.groups()
-    title = bench.TITLES.get((op, "none" if cell["index"] == "none" else "int64"), op)
+    title = bench.TITLES.get(
+        (op, "none" if cell["index"] == "none" else "int64"), f"{op.partition(' ')[0]}ing's gradient"
+    )
     return f"{title}, {kernel} x {kernel}, stride {stride}" + rest.replace(" ", ", ", 1)
 
 
