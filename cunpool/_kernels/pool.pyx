@@ -3,34 +3,31 @@
 `METHODS` is the table of methods, in the order in which they are tried, with their conditions in `pooling/plan.pxd`.
 Before that, `plan_call` decides whether planes are copied to C order.
 """
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport plane_address, view_of
 from cunpool._kernels.common.caches cimport NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
-from cunpool._kernels.common.geometry cimport element_count, Geometry, geometry_of
+from cunpool._kernels.common.geometry cimport element_count, geometry_of
 from cunpool._kernels.common.job cimport count_planes, HALF_KIND, is_dense, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
-from cunpool._kernels.pooling.across cimport pool_channels, pool_large
+from cunpool._kernels.pooling.across cimport pool_channels, pool_elements
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
-from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8, number
-from cunpool._kernels.pooling.filter cimport Filter, filter_block, filter_bytes
-from cunpool._kernels.pooling.numbers cimport Numbers, numbers_of
+from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8
+from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
     FILTERED_TAKEN, JOINED_TAKEN, LARGE_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
     SEPARATED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
-    begin_separable, find_block, offsets_bytes, plan_indices, Separable, SEPARABLE_AXES, separable_blocks,
-    separable_bytes, SeparableBlock, separate, set_order)
-from cunpool._kernels.pooling.window2 cimport begin_rows, Block, pool_window2_rows, rows_at_once
-from cunpool._kernels.pooling.write cimport LINE
+    offsets_bytes, plan_indices, pool_separable, Separable, SEPARABLE_AXES, separable_bytes, set_order)
+from cunpool._kernels.pooling.window2 cimport pool_window2
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -38,76 +35,6 @@ cdef extern from "_kernels/pool.h":
     object cunpool_pair(object, object, object)
 
 cnp.import_array()
-
-cdef void pool_window2(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some rows of windows of 2 of all planes, or parts of them where they are long."""
-    cdef const Geometry *g = &job.g
-    cdef const bint *together = <const bint *> job.plan
-    cdef Py_ssize_t parts = (g.pooled[2] + LINE - 1) // LINE, rows = g.pooled[0] * g.pooled[1]
-    cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
-    cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row
-    cdef int32_t begin_room[LINE]
-    cdef const int32_t *begin = NULL
-    cdef int nan_backoff = 0
-    cdef Block block
-    if together[0]:
-        begin_rows(job, begin_room)
-        begin = begin_room
-    while line < end:
-        row = line // parts
-        block.d = row % rows // g.pooled[1]
-        block.h = row % g.pooled[1]
-        block.w = line % parts * LINE
-        block.width = min(g.pooled[2] - block.w, <Py_ssize_t> LINE)
-        block.rows = 1
-        if block.width == g.pooled[2]:
-            rows_at_once(job, end - line, begin != NULL, &block)
-        pool_window2_rows(job, row // rows, &block, begin, &nan_backoff, full)
-        line += block.rows
-
-
-cdef void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some pooled rows of all planes, element by element."""
-    cdef const Geometry *g = &job.g
-    # Windows that share no element of a row are handled one by one: the elements between them belong to no window.
-    cdef Py_ssize_t width = LINE if branch_counted("windows that share cells of a row",
-                                                   g.stride[2] < g.full[2]) else 1
-    cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
-    cdef Py_ssize_t lines = job.batch * job.channels * rows * parts, line, row, w
-    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
-        row = line // parts
-        w = line % parts * width
-        pool_large(job, row // rows, row % rows // g.pooled[1], row % g.pooled[1], w, min(g.pooled[2] - w, width),
-                   False, full)
-
-
-cdef void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some blocks, filtered, or else pooled in raster order."""
-    cdef const Filter *filter = <const Filter *> job.plan
-    cdef Py_ssize_t blocks = separable_blocks(&filter.blocks), number_of
-    cdef char *rest = found.scratch
-    cdef char *room = next_part(&rest, max(filter_bytes(filter), separable_bytes(&filter.blocks)))
-    cdef SeparableBlock block
-    cdef Numbers numbers
-    numbers = numbers_of(job.is_minimum, full)
-    for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
-        find_block(&filter.blocks, number_of, &block)
-        if branch_counted("something odd among a block's cells",
-                          filter_block(job, &block, filter, &numbers, room)):
-            separate(&filter.blocks, &block, room)
-
-
-cdef void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
-    """One task: some blocks."""
-    cdef const Separable *plan = <const Separable *> job.plan
-    cdef Py_ssize_t blocks = separable_blocks(plan), number_of
-    cdef char *rest = found.scratch
-    cdef char *room = next_part(&rest, separable_bytes(plan))
-    cdef SeparableBlock block
-    begin_separable(plan, room)
-    for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
-        find_block(plan, number_of, &block)
-        separate(plan, &block, room)
 
 
 # By Job.order_kind. (size)

@@ -196,3 +196,18 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
                 pool_large(job, plane, d, h, w, count, True, full)
         elif not (values_alone and pool_across(job, plane, d, h, count, True, &nan_backoff, full)):
             pool_across(job, plane, d, h, count, False, &nan_backoff, full)
+
+
+cdef inline void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some pooled rows of all planes, element by element."""
+    cdef const Geometry *g = &job.g
+    # Windows that share no element of a row are handled one by one: the elements between them belong to no window.
+    cdef Py_ssize_t width = LINE if branch_counted("windows that share cells of a row",
+                                                   g.stride[2] < g.full[2]) else 1
+    cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
+    cdef Py_ssize_t lines = job.batch * job.channels * rows * parts, line, row, w
+    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
+        row = line // parts
+        w = line % parts * width
+        pool_large(job, row // rows, row % rows // g.pooled[1], row % g.pooled[1], w, min(g.pooled[2] - w, width),
+                   False, full)

@@ -9,12 +9,15 @@ from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.pooling.compare cimport end_of, whole_vectors
+from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.memory cimport next_part
+from cunpool._kernels.pooling.compare cimport end_of, number, whole_vectors
 from cunpool._kernels.pooling.filter_columns cimport combine_columns, is_direct_along
 from cunpool._kernels.pooling.filter_rows cimport (
     combine_rows, FilterLayer, has_odd_rows, is_direct_down, start_running)
-from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers
-from cunpool._kernels.pooling.separable cimport Separable, SEPARABLE_CHANNEL, SeparableBlock
+from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers, numbers_of
+from cunpool._kernels.pooling.separable cimport (
+    find_block, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock, separate)
 
 cdef enum:
     STAGE_BYTES = 1 << 13       # The stage stays in L1, unless a single row is longer. (speed)
@@ -154,3 +157,19 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
             if filter_layer(job, block, filter, numbers, &layer, pooled + d * job.pooled.axis_bytes[0]):
                 return True
     return False
+
+
+cdef inline void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some blocks, filtered, or else pooled in raster order."""
+    cdef const Filter *filter = <const Filter *> job.plan
+    cdef Py_ssize_t blocks = separable_blocks(&filter.blocks), number_of
+    cdef char *rest = found.scratch
+    cdef char *room = next_part(&rest, max(filter_bytes(filter), separable_bytes(&filter.blocks)))
+    cdef SeparableBlock block
+    cdef Numbers numbers
+    numbers = numbers_of(job.is_minimum, full)
+    for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
+        find_block(&filter.blocks, number_of, &block)
+        if branch_counted("something odd among a block's cells",
+                          filter_block(job, &block, filter, &numbers, room)):
+            separate(&filter.blocks, &block, room)

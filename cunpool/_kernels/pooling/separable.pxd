@@ -6,6 +6,8 @@ from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport (
     FLOAT4_KIND, FLOAT8_KIND, HALF_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, Job)
+from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport spans_far
 
 cdef extern from "_kernels/pooling/separable.h":
@@ -380,3 +382,16 @@ cdef inline void plan_indices(const Job *job, Separable *plan, int64_t *offsets)
             for w in range(kernel[2]):
                 offsets[0] = d * steps[0] + h * steps[1] + w * steps[2]
                 offsets += 1
+
+
+cdef inline void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    """One task: some blocks."""
+    cdef const Separable *plan = <const Separable *> job.plan
+    cdef Py_ssize_t blocks = separable_blocks(plan), number_of
+    cdef char *rest = found.scratch
+    cdef char *room = next_part(&rest, separable_bytes(plan))
+    cdef SeparableBlock block
+    begin_separable(plan, room)
+    for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
+        find_block(plan, number_of, &block)
+        separate(plan, &block, room)

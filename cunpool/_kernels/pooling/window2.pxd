@@ -8,6 +8,7 @@ from cunpool._kernels.common.caches cimport (
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport float4, float8, item1, void_noinline
 from cunpool._kernels.pooling.compare cimport end_of, int1, number, order_of_job, tap_offset, vector_of
 from cunpool._kernels.pooling.window2_compare cimport (
@@ -164,3 +165,30 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, co
     elif begin != NULL:
         begin_windows(begin, block.rows * block.width, offset)
     write_window2_indices(job, block, &target, begin != NULL, offset)
+
+
+cdef inline void pool_window2(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """One task: some rows of windows of 2 of all planes, or parts of them where they are long."""
+    cdef const Geometry *g = &job.g
+    cdef const bint *together = <const bint *> job.plan
+    cdef Py_ssize_t parts = (g.pooled[2] + LINE - 1) // LINE, rows = g.pooled[0] * g.pooled[1]
+    cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
+    cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row
+    cdef int32_t begin_room[LINE]
+    cdef const int32_t *begin = NULL
+    cdef int nan_backoff = 0
+    cdef Block block
+    if together[0]:
+        begin_rows(job, begin_room)
+        begin = begin_room
+    while line < end:
+        row = line // parts
+        block.d = row % rows // g.pooled[1]
+        block.h = row % g.pooled[1]
+        block.w = line % parts * LINE
+        block.width = min(g.pooled[2] - block.w, <Py_ssize_t> LINE)
+        block.rows = 1
+        if block.width == g.pooled[2]:
+            rows_at_once(job, end - line, begin != NULL, &block)
+        pool_window2_rows(job, row // rows, &block, begin, &nan_backoff, full)
+        line += block.rows
