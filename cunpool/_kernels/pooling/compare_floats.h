@@ -144,7 +144,7 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
             Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset, Py_ssize_t pitch, Py_ssize_t lines, \
             float *best, int32_t *offset, uint64_t flip) { \
         int with_offsets = offset != NULL; \
-        /* Without the inversion of bits 9 taps take 0.92 of the time. (speed) */ \
+        /* Loops without the inversion of bits: 1.09x faster for 9 taps. (speed) */ \
         if (tap_count == 4 && with_offsets && !flip) \
             return name##_of(4, 1, elements, offsets, windows, next, next_offset, pitch, lines, best, offset, 0); \
         if (tap_count == 4 && !flip) \

@@ -57,24 +57,24 @@ cdef extern from "_kernels/pooling/separable.h":
                                            const PackedRows *rows) noexcept nogil
 
 cdef enum:
-    BLOCK_BYTES = 1 << 14       # elements of a block, in lattices; with codes and twice, they stay in L2 (speed)
-    FILTERED_MORE = 16          # times the elements of a block that is filtered: they stay where they are (speed)
-    MAX_FILTERED_ROW_BYTES = 1 << 13    # of a filtered block (speed),
-    MAX_OVERLAPS = 8            # unless it has more of its neighbour's elements than one in so many
-    MAX_BLOCK_BYTES = 1 << 22   # a single window may need more
-    MAX_WINDOWS_ELEMENTS = 1 << 16  # elements of a block so that it has a vector of windows (speed)
-    MAX_SPARSE = 8              # elements of a block for each one that a window looks at (speed),
-    MIN_SPARSE = 1 << 10        # where that matters (speed)
-    MAX_PADDED = 8              # windows with more elements than so many times the array's are mostly padding (speed)
-    MIN_DOUBLED = 7             # taps along an axis from which on they are combined by doubling (speed)
-    MAX_DECODED = 256           # elements of a window whose codes become indices without a table (correctness)
-    MAX_SINGLE = 8              # elements along a single window, whose elements are lattices of their own (speed)
-    MAX_UNIT_BYTES = 64         # channels that are copied together with each position (speed)
-    MIN_ROW_CHANNELS = 64       # channels that go into a block before anything else (speed)
+    BLOCK_BYTES = 1 << 14       # Elements of a block, in lattices. With codes, and twice, they stay in L2. (speed)
+    FILTERED_MORE = 16          # A filtered block is this many times as large: its elements stay in place. (speed)
+    MAX_FILTERED_ROW_BYTES = 1 << 13    # Longer rows of large windows are cut into parts that stay in L1. (speed)
+    MAX_OVERLAPS = 8            # But each part has this many times the elements that it shares with the next. (speed)
+    MAX_BLOCK_BYTES = 1 << 22   # A window that needs a larger block is pooled element by element. (speed)
+    MAX_WINDOWS_ELEMENTS = 1 << 16  # A block grows to at most this for a vector of windows. (speed)
+    MAX_SPARSE = 8              # Limits the elements of a block for each one that a window has. (speed)
+    MIN_SPARSE = 1 << 10        # Smaller blocks may have more. (speed)
+    MAX_PADDED = 8              # A window of this many times the array's elements is mostly padding. (speed)
+    MIN_DOUBLED = 7             # Least taps along an axis that are combined by doubling. (speed)
+    MAX_DECODED = 256           # Elements of a window whose codes become indices without a table. (correctness)
+    MAX_SINGLE = 8              # Elements along a single window: each is a lattice of its own. (speed)
+    MAX_UNIT_BYTES = 64         # Channels that are copied together with each position. (speed)
+    MIN_ROW_CHANNELS = 64       # Channels that go into a block before anything else. (speed)
 
 
 cdef inline int passes(Py_ssize_t kernel) noexcept nogil:
-    """How often a run is combined with itself to reach so many neighbours."""
+    """How often a run is combined with itself to reach `kernel` neighbours."""
     cdef int count = 0
     while (<Py_ssize_t> 1 << count) < kernel:
         count += 1
@@ -130,7 +130,7 @@ cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexce
 
 
 cdef inline void order_axes(Separable *plan) noexcept nogil:
-    """The axes as memory runs, slowest first; those of one element come first of all."""
+    """The axes as memory runs, slowest first. Axes of one element come before all others."""
     cdef Py_ssize_t step[4]
     cdef int k, other, axis
     for axis in range(SEPARABLE_AXES):
@@ -275,7 +275,7 @@ cdef inline uint64_t nan_bits(int kind) noexcept nogil:
 cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Separable *plan) noexcept nogil:
     """How a call is reduced axis by axis. Returns why it cannot be, or NULL.
 
-    `filtered`: blocks are filtered where they lie, in units of so many channels (`filter.pxd`); else 0.
+    `filtered`: the unit, in channels, of blocks that are filtered in place (`filter.pxd`), else 0.
     """
     cdef Py_ssize_t *one = [1, 1, 1, 1]
     cdef Py_ssize_t least, length, windows, room = BLOCK_BYTES // job.item_size, elements = element_count(job.g.kernel)
@@ -335,7 +335,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
 
 cdef inline bint are_units(const Axis *channels, const Axis *along, Py_ssize_t item_size,
                            int index_size) noexcept nogil:
-    """Whether all channels are neighbours, in all arrays, followed by those of the next position."""
+    """Whether all channels are neighbours in all arrays, and the channels of the next position follow."""
     return (channels.full_bytes == channels.pooled_bytes == item_size and channels.index_bytes == index_size
             and along.full_bytes == along.pooled_bytes == channels.full * item_size
             and along.index_bytes == channels.full * index_size)

@@ -1,7 +1,7 @@
 #ifndef CUNPOOL_POOLING_SEPARABLE_PLAN_H
 #define CUNPOOL_POOLING_SEPARABLE_PLAN_H
 
-/* Separable pooling: what a call and a block are. separable.h says how they are pooled. */
+/* Separable pooling: structures of a call and of a block, which separable.h pools. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +17,7 @@ enum {
 /* How elements are compared: as numbers alone; NaN beats everything; NaN is beaten by every number. The last two treat
    zeros of 16 bits as equal. */
 enum { SEPARABLE_NUMBERS, SEPARABLE_PROPAGATE, SEPARABLE_OMIT };
-/* Codes of a pass over two runs: none; both still 0; those of the second still 0; any. */
+/* Codes of a pass over two runs: none; all still 0; 0 in the second run; any. */
 enum { SEPARABLE_VALUES, SEPARABLE_FIRST, SEPARABLE_FRESH, SEPARABLE_CODES };
 
 /* An axis of the call. Channels have windows of one element. */
@@ -51,7 +51,7 @@ typedef struct {
     int order[SEPARABLE_AXES];  /* as memory runs, slowest first */
     int raster_axes[3];         /* in raster order, slowest first: the last one is reduced first */
     ptrdiff_t unit;             /* channels that are copied with each position of the last axis; else 1 */
-    int outer;                  /* the first so many axes of `order` lead to a row; then comes the row's own */
+    int outer;                  /* axes of `order` that lead to a row; the next one is the row's own */
     ptrdiff_t lattices, pitch;  /* of a block: lattices, and elements from one to the next */
     ptrdiff_t row_windows;      /* results of the longest row */
     int is_single;              /* windows have a single element */
@@ -64,7 +64,7 @@ typedef struct {
     const int64_t *offsets;     /* the same as a table for larger windows; else NULL */
 } cunpool_separable;
 
-/* Where the parts of a task's scratch memory begin, and how large all of them are. */
+/* Begins of the parts of a task's scratch memory, and bytes of all of them. */
 typedef struct {
     ptrdiff_t values[2], codes[2], ramp, row, bytes;
 } cunpool_separable_scratch;

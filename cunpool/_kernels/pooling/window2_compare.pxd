@@ -76,7 +76,7 @@ cdef inline void_inline compare_pairs(int rows, const number **row, const int32_
     cdef const number *c = row[rows - 2 if rows > 2 else 0]
     cdef const number *d = row[rows - 1]
     cdef bint apart = rows > 1 and <const char *> b - <const char *> a >= 2 * count * sizeof(number) + CACHE_LINE
-    # In whole vectors, of which the last one repeats some windows.
+    # Whole vectors. The last one repeats some windows.
     cdef Py_ssize_t vector = vector_of(sizeof(number)), begin = 0, next
     cdef Py_ssize_t some = min(piece, count // vector * vector if count > vector else count)
     while True:

@@ -65,7 +65,7 @@ cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ss
 
 cdef inline void_inline write_few(index4 *indices, uint32_t first, uint32_t stride, Py_ssize_t at, Py_ssize_t lines,
                                   const int32_t *offset) noexcept nogil:
-    """`write_offsets` from window `at` on, of which only the low 32 bits are stored: twice as many fit a vector."""
+    """`write_offsets` from window `at` on. Only the low 32 bits are stored, so that twice as many fit a vector."""
     cdef Py_ssize_t i
     for i in range(at, at + lines):
         indices[i] = <index4> (first + stride * <uint32_t> i + <uint32_t> offset[i])
@@ -91,7 +91,7 @@ cdef inline void_inline store_offsets(const Target *target, Py_ssize_t base, Py_
                                      const int32_t *offset, index *indices) noexcept nogil:
     """Store the indices of `lines` neighbouring windows, `stride` elements apart. The first one begins at `base`."""
     cdef Py_ssize_t step = target.index_step, i
-    # In whole vectors, of which the last one is stored again.
+    # Whole vectors. The last one overlaps the one before.
     cdef Py_ssize_t left = lines % 16 if lines > 16 else 0
     cdef index[LINE + VECTOR] line_room
     cdef index *line = <index *> align_to_cache_line(line_room)
