@@ -207,6 +207,12 @@ def test_one_pooling_for_each_block(rng, monkeypatch):
     assert calls == [2] * 6 + [None] * 6
 
 
+def test_a_block_takes_one_thread_unless_asked():
+    """Dask itself computes several blocks at the same time."""
+    for name in lazy.__all__:
+        assert inspect.signature(getattr(lazy, name)).parameters["num_threads"].default == 1, name
+
+
 def test_threads_reach_the_kernels(rng, monkeypatch):
     from cunpool import _threads
 
