@@ -275,9 +275,9 @@ static inline int cunpool_compare_float_pairs(int size, int rows, int with_offse
                                    flip) ? -1 : 1;
 }
 #else
-#define cunpool_compare_floats(tap_count, elements, offsets, windows, next, next_offset, pitch, lines, best, offset,
+#define cunpool_compare_floats(tap_count, elements, offsets, windows, next, next_offset, pitch, lines, best, offset, \
                                flip) 0
-#define cunpool_compare_float_pairs(size, rows, with_offsets, row, step, offsets, lines, pitch, count, best, offset,
+#define cunpool_compare_float_pairs(size, rows, with_offsets, row, step, offsets, lines, pitch, count, best, offset, \
                                     flip) 0
 #endif
 
