@@ -153,7 +153,7 @@ cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
 
 cdef inline void_inline best_of_halves(bint is_minimum, const char **runs, int count, int2 *into,
                                        Py_ssize_t elements) noexcept nogil:
-    """The same for half precision."""
+    """`best_of` for 16-bit floats, three runs at a time."""
     cdef const int2 *first = <const int2 *> runs[0]
     cdef const int2 *second
     cdef const int2 *third

@@ -33,8 +33,9 @@ static CUNPOOL_INLINE int OF(cunpool_beats)(LANE later, LANE best, int rule, int
     return later > best;
 }
 
-/* Combine two runs, where the second is later in raster order. Its codes grow by `add`, or are `add` where they are
-   fresh. */
+/* Combine two runs, where the second is later in raster order. `form` says which codes are read: none, and none are
+   stored (VALUES); none, because all are 0 (FIRST); those of the first run, because those of the second are 0 (FRESH);
+   both (CODES). Codes of the second run grow by `add`. */
 static CUNPOOL_INLINE void OF(cunpool_combine)(LANE *to, LANE_CODE *to_code, const LANE *best, const LANE_CODE *code,
                                                const LANE *later, const LANE_CODE *later_code, LANE_CODE add,
                                                ptrdiff_t count, int form, int rule, int infinity) {
@@ -130,8 +131,9 @@ static void OF(cunpool_meet)(const cunpool_separable *plan, const cunpool_separa
 #endif
     (void) rule;
     (form == SEPARABLE_VALUES ? OF(cunpool_combine_values) : form == SEPARABLE_FIRST ? OF(cunpool_combine_first)
-     : form == SEPARABLE_FRESH ? OF(cunpool_combine_fresh) : OF(cunpool_combine_codes))(into, into_codes, (const LANE *) best, (const LANE_CODE *) codes, values, later_codes,
-                                  (LANE_CODE) add, count, plan->infinity);
+     : form == SEPARABLE_FRESH ? OF(cunpool_combine_fresh) : OF(cunpool_combine_codes))(
+        into, into_codes, (const LANE *) best, (const LANE_CODE *) codes, values, later_codes, (LANE_CODE) add, count,
+        plan->infinity);
 }
 
 /* Reduce an axis of lattice number `to`: lattices `apart` from each other become one, in the other buffers. */

@@ -86,7 +86,7 @@ cdef inline void_noinline select_mixed_units(const MixedUnits *mixed, char *out,
 
 cdef inline void_inline select_line(int taps, char *out, const lane *codes, const lane *values, Py_ssize_t windows,
                                     lane code, lane tap_code) noexcept nogil:
-    """A line of single elements, in whole vectors. The last one overlaps the one before, or is copied from `spare`."""
+    """A line of single elements, in whole vectors. The last one overlaps the one before, or is copied."""
     cdef char[MAX_LINE_TAPS * LONG_BYTES] some
     cdef Py_ssize_t vector_windows = LONG_BYTES // sizeof(lane), left = windows % vector_windows
     cdef Py_ssize_t count = windows - left, i

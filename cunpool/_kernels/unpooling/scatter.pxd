@@ -1,4 +1,5 @@
-# Scatter: store elements, or add numbers, where their indices point. One loop for each kind of element and index type.
+# Scatter: store elements, or add numbers, where their indices point. One loop for each kind of element and index type:
+# elements of an integer type (`item1` to `item16`) are stored, numbers (`half` to `float8`) are added.
 from libc.stdint cimport int64_t, uint64_t
 
 from cunpool._kernels.common.caches cimport cunpool_keep, prefetch_range, PREFETCH_WINDOWS
