@@ -180,6 +180,14 @@ def test_every_dtype_is_filtered(rng, ways, dtype):
     assert ways[1:] == [FILTERED] * 3
 
 
+def test_many_rows_with_dilation_are_not_filtered(rng, ways):
+    """They have no running maxima, and are too many to be combined at once."""
+    x = plain_numbers(rng, np.dtype("f4"), (1, 2, 90, 300))
+    arguments = ((33, 3), 1, 0, (2, 1))
+    assert bits(cu.max_pool2d(x, *arguments)) == bits(vectorised.max_pool(x, 2, *arguments)[0])
+    assert ways == [_pool.SEPARATED]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("odd", [np.nan, -np.nan, -0.0])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

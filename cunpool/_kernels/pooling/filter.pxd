@@ -79,8 +79,8 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Filter *f
     if not fits or (max(elements, filter.running_rows * filter.row_elements) * filter.blocks.item_bytes
                     > MAX_BLOCK_BYTES):
         return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
-    if filter.is_running and (g.kernel[0] > 1 or g.dilation[1] > 1):
-        return "a window has more than 32 rows, in layers or with dilation"
+    if filter.is_running and g.dilation[1] > 1:
+        return "a window has more than 32 rows, with dilation"
     if branch_counted("units that leave room for one window", filter.unit > 1 and is_single
                       and (span_of(g, 0, 1) > 2 * g.stride[0] or span_of(g, 1, 1) > 2 * g.stride[1]
                            or span_of(g, 2, 1) > 2 * g.stride[2])):
