@@ -179,8 +179,8 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
                        or branch_counted("a window of many elements, across channels", element_count(g.kernel) > TAPS)
                        or spans_far(job))
     cdef bint knows_flips = number is float4 or number is item1
-    cdef bint values_alone = has_values_loop(job.indices.data == NULL and not job.omits_nan
-                                           and (knows_flips or not job.flip), element_count(g.kernel), full)
+    cdef bint values_alone = has_values_loop(job.indices.data == NULL and (number is float4 or not job.omits_nan)
+                                             and (knows_flips or not job.flip), element_count(g.kernel), full)
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
     cdef int nan_backoff = 0
     parts = (job.channels + LINE - 1) // LINE

@@ -97,6 +97,7 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
             highest = V##_HIGHER(x, highest); \
     } while (0)
 
+#define CUNPOOL_COMPARED elements, offsets, windows, next, next_offset, pitch, lines, best, offset
 /* The highest of some taps in each of `lines` windows, with some bits inverted for minima, and its offset if `offset` is
    not NULL; then the same of the windows `next` bytes ahead. The first of equals stays. Returns whether there may have
    been a NaN: all elements but those of the first tap are summed, in four independent sums, and a sum with a NaN is NaN.
@@ -140,24 +141,26 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
         } \
         return V##_ANY_NAN(V##_ADD(V##_ADD(sum[0], sum[1]), V##_ADD(sum[2], sum[3]))); \
     } \
+    __attribute__((always_inline)) static inline int name##_some( \
+            int tap_count, int with_offsets, const char *const *elements, const int32_t *offsets, Py_ssize_t windows, \
+            Py_ssize_t next, Py_ssize_t next_offset, Py_ssize_t pitch, Py_ssize_t lines, float *best, \
+            int32_t *offset, uint64_t flip) { \
+        if (tap_count == 4) \
+            return with_offsets ? name##_of(4, 1, CUNPOOL_COMPARED, flip) : name##_of(4, 0, CUNPOOL_COMPARED, flip); \
+        return with_offsets ? name##_of(9, 1, CUNPOOL_COMPARED, flip) : name##_of(9, 0, CUNPOOL_COMPARED, flip); \
+    } \
     static int name(int tap_count, const char *const *elements, const int32_t *offsets, \
             Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset, Py_ssize_t pitch, Py_ssize_t lines, \
             float *best, int32_t *offset, uint64_t flip) { \
         int with_offsets = offset != NULL; \
-        /* Loops without the inversion of bits: 1.09x faster for 9 taps. (speed) */ \
-        if (tap_count == 4 && with_offsets && !flip) \
-            return name##_of(4, 1, elements, offsets, windows, next, next_offset, pitch, lines, best, offset, 0); \
-        if (tap_count == 4 && !flip) \
-            return name##_of(4, 0, elements, offsets, windows, next, next_offset, pitch, lines, best, offset, 0); \
-        if (tap_count == 9 && with_offsets && !flip) \
-            return name##_of(9, 1, elements, offsets, windows, next, next_offset, pitch, lines, best, offset, 0); \
-        if (tap_count == 9 && !flip) \
-            return name##_of(9, 0, elements, offsets, windows, next, next_offset, pitch, lines, best, offset, 0); \
+        /* Loops without the inversion of bits: 1.09x faster for 9 taps. With the number of taps as a constant: 1.4x for 4, \
+           across 64 channels of 56 x 56. (speed) */ \
+        if (tap_count == 4 || tap_count == 9) \
+            return flip ? name##_some(tap_count, with_offsets, CUNPOOL_COMPARED, flip) \
+                   : name##_some(tap_count, with_offsets, CUNPOOL_COMPARED, 0); \
         if (with_offsets) \
-            return name##_of(tap_count, 1, elements, offsets, windows, next, next_offset, pitch, lines, best, \
-                    offset, flip); \
-        return name##_of(tap_count, 0, elements, offsets, windows, next, next_offset, pitch, lines, best, offset, \
-                flip); \
+            return name##_of(tap_count, 1, CUNPOOL_COMPARED, flip); \
+        return name##_of(tap_count, 0, CUNPOOL_COMPARED, flip); \
     }
 #if CUNPOOL_LANES == 16
 CUNPOOL_COMPARE(cunpool_compare, AVX512, 16)

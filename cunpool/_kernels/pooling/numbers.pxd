@@ -6,8 +6,8 @@ from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.types cimport (
     bhalf, float4, float8, half, item1, item2, item4, item8, void_inline, void_wide)
 from cunpool._kernels.pooling.compare cimport fill_lowest, flip_of, flipped, int1, int2, int4, lowest, number, plain
-from cunpool._kernels.pooling.compare_floats cimport compare_floats, expects_no_nan, FLOAT_TAPS, has_no_nan
-from cunpool._kernels.pooling.taps cimport Taps
+from cunpool._kernels.pooling.compare_floats cimport FLOAT_TAPS
+from cunpool._kernels.pooling.taps cimport floats_served, Taps
 
 cdef extern from "_kernels/pooling/numbers.h":
     void best_2 "CUNPOOL_BEST_2"(...) noexcept nogil
@@ -141,11 +141,9 @@ cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     an element: a line with a flag has a NaN, and its maxima are worth nothing."""
     if plain is float4:
         assert_in_block(0 < taps.count <= FLOAT_TAPS)
-        if expects_no_nan(nan_backoff) and has_no_nan(compare_floats(taps.count, <const char **> taps.elements,
-                                                                     taps.offsets, windows, next, 0, pitch,
-                                          lines, into, NULL, taps.order.flip), nan_backoff):
+        if floats_served(taps, windows, next, 0, pitch, lines, nan_backoff, into, NULL):
             return
-        if taps.order.flip:  # minima have no other loop: the row is pooled again
+        if taps.order.flip or taps.order.omits_nan:  # they have no other loop: the row is pooled again
             nan[0] = 1
             return
     highest_each(taps, windows, next, pitch, lines, into, nan)
