@@ -14,17 +14,16 @@ from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport end_of, number, whole_vectors
 from cunpool._kernels.pooling.filter_columns cimport combine_columns, is_direct_along
 from cunpool._kernels.pooling.filter_rows cimport (
-    combine_rows, FilterLayer, has_odd_rows, is_direct_down, start_running)
+    combine_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
 from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers, numbers_of
 from cunpool._kernels.pooling.separable cimport (
-    find_block, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock, separate)
+    find_block, MAX_SPARSE, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock, separate)
 
 cdef enum:
     STAGE_BYTES = 1 << 13       # The stage stays in L1, unless a single row is longer. (speed)
     SPARE_ELEMENTS = 128        # Room behind the stage: its last row is combined in whole vectors. (correctness)
-    SHORT_ROW_BYTES = 1 << 9    # Shorter rows that follow each other are combined as one. (speed: 256 x 20 x 20, 3 x 3)
-    MAX_BLOCK_BYTES = 1 << 23   # Limits a block, and the running maxima down its rows. (speed)
-    MAX_SPARSE = 8              # Limits the elements of a block for each one that a window has. (speed)
+    STACKED_ROW_BYTES = 1 << 9  # Shorter rows that follow each other are combined as one. (speed: 256 x 20 x 20, 3 x 3)
+    MAX_IN_PLACE_BYTES = 1 << 23    # Limits a block, and the running maxima down its rows. (speed)
 
 
 cdef struct Filter:
@@ -32,10 +31,9 @@ cdef struct Filter:
     Separable blocks            # Blocks, and how one with a NaN or a negative zero is pooled.
     Py_ssize_t unit             # Elements from one column to the next: 1, or all channels.
     Py_ssize_t stride           # Columns from one window to the next. 1 if a block has a single column of windows.
-    bint is_running             # Rows are combined as running maxima.
     bint is_direct              # The taps along a row are combined at once, not by doubling.
     Py_ssize_t row_elements     # A buffered row has whole vectors.
-    Py_ssize_t running_rows     # Rows of running maxima.
+    Py_ssize_t running_rows     # Rows of running maxima; 0 where the rows of each window are combined at once.
     Py_ssize_t stage_elements
 
 
@@ -56,11 +54,10 @@ cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Filter *filter)
     cdef int item_size = filter.blocks.item_bytes
     filter.unit = unit
     filter.stride = g.stride[2] if windows > 1 else 1
-    filter.is_running = not is_direct_down(g)
     filter.is_direct = is_direct_along(g, item_size, unit, filter.stride)
     # The padding behind a row may be longer than the row.
     filter.row_elements = whole_vectors(stage_pitch(filter, columns), min(item_size, 2))
-    filter.running_rows = g.kernel[1] + 1 if filter.is_running else 0
+    filter.running_rows = 0 if is_direct_down(g) else g.kernel[1] + 1
     filter.stage_elements = max(<Py_ssize_t> STAGE_BYTES // item_size, stage_pitch(filter, columns))
 
 
@@ -71,15 +68,15 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Filter *f
     cdef int axis
     for axis in range(3):
         span = span_of(g, axis, filter.blocks.axis[axis].most)
-        fits &= span <= MAX_BLOCK_BYTES // elements
+        fits &= span <= MAX_IN_PLACE_BYTES // elements
         elements *= span if fits else 1
         windows *= filter.blocks.axis[axis].most
         is_single &= filter.blocks.axis[axis].most == 1
     # A single window may be too large, with all channels as units or with its rows in whole vectors.
     if not fits or (max(elements, filter.running_rows * filter.row_elements) * filter.blocks.item_bytes
-                    > MAX_BLOCK_BYTES):
+                    > MAX_IN_PLACE_BYTES):
         return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
-    if filter.is_running and g.dilation[1] > 1:
+    if filter.running_rows and g.dilation[1] > 1:
         return "a window has more than 32 rows, with dilation"
     if branch_counted("units that leave room for one window", filter.unit > 1 and is_single
                       and (span_of(g, 0, 1) > 2 * g.stride[0] or span_of(g, 1, 1) > 2 * g.stride[1]
@@ -108,10 +105,11 @@ cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const F
     layer.running = layer.padding + layer.row_bytes
     layer.stage = <char *> align_to_cache_line(layer.running + filter.running_rows * layer.row_bytes)
     layer.other = <char *> align_to_cache_line(layer.stage + (filter.stage_elements + SPARE_ELEMENTS) * size)
-    layer.is_running = filter.is_running
-    layer.is_stacked = (not filter.is_running and g.kernel[0] * g.kernel[1] > 1
+    layer.is_running = filter.running_rows > 0
+    layer.group = NO_GROUP
+    layer.is_stacked = (not layer.is_running and g.kernel[0] * g.kernel[1] > 1
                         and branch_counted("short rows that follow each other",
-                                           layer.elements * size <= SHORT_ROW_BYTES // g.stride[1])
+                                           layer.elements * size <= STACKED_ROW_BYTES // g.stride[1])
                         and job.full.axis_bytes[1] == layer.elements * size)
     layer.most_rows = filter.stage_elements // layer.pitch // (g.stride[1] if layer.is_stacked else 1)
     layer.most_rows = max(<Py_ssize_t> 1, layer.most_rows)
@@ -125,7 +123,6 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
     cdef Py_ssize_t size = numbers.size, pooled_bytes = job.pooled.axis_bytes[1], checked = 0, row = 0, rows, last
     numbers.fill_lowest(layer.padding, filter.row_elements if layer.is_running
                         else whole_vectors(layer.pitch - layer.elements, size))
-    start_running(layer)
     while row < block.count[1]:
         rows = min(layer.most_rows, block.count[1] - row)
         last = span_of(g, 1, row + rows)

@@ -4,6 +4,7 @@ from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.pooling.compare cimport whole_vectors
 from cunpool._kernels.pooling.numbers cimport Numbers
+from cunpool._kernels.pooling.separable cimport passes
 
 cdef enum:
     MAX_TAPS = 32           # No more taps along a row are combined at once. (size of an array)
@@ -53,28 +54,18 @@ cdef inline void combine_direct(const Geometry *g, const Numbers *numbers, Py_ss
     numbers.highest_of(runs, taps, stage[0], whole_vectors(windows - at, size))
 
 
-cdef inline Py_ssize_t power(Py_ssize_t base, Py_ssize_t exponent) noexcept nogil:
-    cdef Py_ssize_t product = 1
-    for _ in range(exponent):
-        product *= base
-    return product
-
-
-cdef inline Py_ssize_t neighbours_of_pass(Py_ssize_t taps) noexcept nogil:
+cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
     """How many runs each pass combines, 2 to 4: as few as reach all taps in the fewest passes."""
-    cdef Py_ssize_t passes = 1, reached = 4, runs = 2
-    while reached < taps:
-        reached *= 4
-        passes += 1
-    while power(runs, passes) < taps:
-        runs += 1
+    cdef Py_ssize_t runs = 4
+    while runs > 2 and passes(taps, runs - 1) == passes(taps, 4):
+        runs -= 1
     return runs
 
 
 cdef inline void combine_doubling(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
                                   Py_ssize_t elements, char **stage, char **other) noexcept nogil:
     """Running maxima of up to four times as many neighbours in each pass. Then every `stride`-th unit stays."""
-    cdef Py_ssize_t size = numbers.size, taps = g.kernel[2], most = neighbours_of_pass(taps), reached = 1, next
+    cdef Py_ssize_t size = numbers.size, taps = g.kernel[2], most = runs_of_pass(taps), reached = 1, next
     cdef const char *runs[4]
     cdef int count
     while reached < taps:

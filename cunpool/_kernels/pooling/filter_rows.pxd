@@ -11,7 +11,7 @@ cdef enum:
     MAX_ROWS = 32       # No more rows of a window are combined at once. (size of an array)
     DIRECT_ROWS = 6     # As many rows are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
     DIRECT_STRIDES = 4  # Rows of more strides are combined as running maxima. (speed)
-    NO_GROUP = -1
+    NO_GROUP = -1       # There are no running maxima yet.
 
 
 cdef struct FilterLayer:
@@ -103,27 +103,21 @@ cdef inline void combine_window_rows(const Job *job, const Numbers *numbers, con
     """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, as if windows
     were one row apart."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t whole_bytes = whole_vectors(elements, numbers.size) * numbers.size, d, h, k, tap
+    cdef Py_ssize_t whole_bytes = whole_vectors(elements, numbers.size) * numbers.size, k, tap
     cdef const char *runs[MAX_ROWS]
     cdef int count = 0
     cdef bint is_overrun = True
     for k in range(g.kernel[0]):
-        d = layer.depth + k * g.dilation[0]
         for tap in range(g.kernel[1]):
-            h = layer.first_row + row * g.stride[1] + tap * g.dilation[1]
-            if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
-                assert_in_block(count < MAX_ROWS)
-                runs[count] = source_row(job, layer, d, h)
+            assert_in_block(count < MAX_ROWS)
+            runs[count] = source_row(job, layer, layer.depth + k * g.dilation[0],
+                                     layer.first_row + row * g.stride[1] + tap * g.dilation[1])
+            if runs[count] != layer.padding:
                 is_overrun &= runs[count] + whole_bytes <= layer.limit
                 count += 1
     assert_in_block(count > 0)
     # Elements behind a row are in the array. Later rows overwrite their maxima.
     combine_runs(numbers, runs, count, into, elements, is_overrun)
-
-
-cdef inline void start_running(FilterLayer *layer) noexcept nogil:
-    """There are no running maxima yet."""
-    layer.group, layer.prefix_rows = NO_GROUP, 0
 
 
 cdef inline void run_down(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t h, char *rest,

@@ -36,7 +36,7 @@ cdef enum:
     ROW_FILTERED = 16       # Least elements of all windows of a row that is filtered. (speed)
     TALL_FILTERED = 7       # The same for each byte of an element, if planes are stacked. (speed)
     PLANE_FILTERED = 128    # Least elements of all windows of a plane, if they are not. (speed)
-    SHORT_ROW_BYTES = 192       # Rows of many planes: separable combines all at once. (speed: 256 x 20 x 20, 9 x 9)
+    RUNNING_ROW_BYTES = 192     # Separable combines shorter rows of many planes at once. (speed: 256 x 20 x 20, 9 x 9)
     BROADEST = 1 << 12      # Bytes of the channels that filter takes as units of a row, at most. (speed)
     BROAD_UNIT = 64         # Small windows over channels of more bytes are compared across them, with a stride. (speed)
     COPIED_ROW = 64         # Longer rows are not copied because of gaps behind them alone. (speed)
@@ -125,7 +125,7 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
     counts."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel)
-    if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= SHORT_ROW_BYTES
+    if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= RUNNING_ROW_BYTES
                       and not is_direct_down(g)):
         return "a window of many rows, which have 192 bytes or less"
     if (branch_counted("broad units, of which a stride leaves some out", g.stride[2] > 1 and unit >= MANY

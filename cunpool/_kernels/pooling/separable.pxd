@@ -73,10 +73,12 @@ cdef enum:
     MIN_ROW_CHANNELS = 64       # Channels that go into a block before anything else. (speed)
 
 
-cdef inline int passes(Py_ssize_t kernel) noexcept nogil:
-    """How often a run is combined with itself to reach `kernel` neighbours."""
+cdef inline int passes(Py_ssize_t kernel, Py_ssize_t runs) noexcept nogil:
+    """How many passes reach `kernel` neighbours, if each combines `runs` runs."""
+    cdef Py_ssize_t reached = 1
     cdef int count = 0
-    while (<Py_ssize_t> 1 << count) < kernel:
+    while reached < kernel:
+        reached *= runs
         count += 1
     return count
 
@@ -92,7 +94,7 @@ cdef inline void deal_axis(Axis *axis) noexcept nogil:
     axis.dealt, axis.step = axis.stride, 1
     if axis.pooled == 1:
         axis.dealt = (axis.kernel - 1) * axis.dilation + 1 if axis.kernel <= MAX_SINGLE else 1
-    elif axis.kernel - 1 > 2 * axis.stride * passes(axis.kernel):
+    elif axis.kernel - 1 > 2 * axis.stride * passes(axis.kernel, 2):
         axis.dealt, axis.step = 1, axis.stride
     axis.lattices = min(axis.kernel, axis.dealt // greatest_common_divisor(axis.dealt, axis.dilation))
     axis.doubles = axis.dealt == 1 and axis.kernel >= MIN_DOUBLED
