@@ -91,6 +91,24 @@ def test_a_window_of_nothing_but_nan_gives_nan_and_its_first_index():
     assert np.isnan(cu.max_pool1d(x, 2)).all()
 
 
+@pytest.mark.parametrize("kernel", [2, 3])
+@pytest.mark.parametrize("minimum", [False, True])
+def test_one_nan_anywhere_in_a_window_across_channels_is_omitted(minimum, kernel):
+    """In the first element too, which comparisons in whole vectors never replace if it is NaN."""
+    plain = np.random.default_rng(1).random((6, 6, 64), np.float32)
+    function = cu.min_pool2d if minimum else cu.max_pool2d
+    for h, w in np.ndindex(kernel, kernel):
+        x = plain.copy()
+        x[h, w, 5] = np.nan
+        windows = np.lib.stride_tricks.sliding_window_view(x, (kernel, kernel), (0, 1))[::kernel, ::kernel]
+        expected = np.moveaxis((np.nanmin if minimum else np.nanmax)(windows, (-2, -1)), -1, 0)
+        given = np.moveaxis(x, -1, 0)
+        values, indices = function(given, kernel, return_indices=True, nan_policy="omit")
+        assert np.array_equal(function(given, kernel, nan_policy="omit"), expected)
+        assert np.array_equal(values, expected)
+        assert np.array_equal(cu.take_at2d(given, indices), expected)
+
+
 @pytest.mark.parametrize("dtype", [np.int16, bool])
 def test_integers_and_bool_accept_both_policies(dtype):
     x = np.arange(12).reshape(1, 3, 4).astype(dtype)
