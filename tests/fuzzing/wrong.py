@@ -118,6 +118,17 @@ def refusals(rng) -> None:
         {"indices": np.zeros((2, *places.shape), np.uint8), "index_format": "window"},
         {"indices": np.zeros(places.shape), "index_format": "window"},
     ]
+    mutations += [{"fill_value": value} for value in ("0", 1j, [0.0, 1.0], 1e300, np.datetime64("now"))]
+    mutations += [{"channel_axis": axis} for axis in (n + 2, -n - 3, 0.5, "1", True, (1,))]
+    background = np.broadcast_to(np.float32(0), full)
+    mutations += [
+        {"onto": background, "output_size": w.full},
+        {"onto": background, "output_size": None, "fill_value": 0},
+        {"onto": background.astype(np.float64), "output_size": None},
+        {"onto": background[None], "output_size": None},
+        {"onto": np.broadcast_to(np.float32(0), (*w.shape, *beyond)), "output_size": None},
+        {"onto": 0.0, "output_size": None},
+    ]
     if np.prod(full) > 1:
         mutations.append({"out": np.lib.stride_tricks.as_strided(np.zeros(1, "f4"), full, (0,) * len(full))})
     for name in ("kernel_size", "stride", "padding", "dilation"):
