@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -118,7 +119,7 @@ def second(results: Results) -> str:
     one, two = report.threads_of(results)
     gains = []
     for op in TITLES:
-        large = [cell for cell in plain(results, op) if cell["full_bytes"] > 10**6]
+        large = [cell for cell in plain(results, op) if 4 * math.prod(cell["full"]) > 10**6]
         gains.append(bench.geometric_mean(report.our_median(c, one) / report.our_median(c, two) for c in large))
     outs = [cell for cell in results["cells"] if cell["out"] and cell["format"] == "plane" and not cell["group"]]
     found = [report.by_another(outs, results["cells"], threads, out=False) for threads in (one, two)]

@@ -103,7 +103,7 @@ def table(results: dict[str, Any]) -> None:
 
 
 def summary(results: dict[str, Any]) -> None:
-    """Geometric means, the cells where somebody is ahead, and each group."""
+    """Geometric means, and the cells where somebody is ahead."""
     cells = results["cells"]
     counts = threads_of(results)
     print("\ngeometric means over contiguous arrays, int64 indices, fresh results")
@@ -116,7 +116,6 @@ def summary(results: dict[str, Any]) -> None:
             if "nan" not in "".join(parts):
                 print(f"  {op:<16}{title:<14}" + "  ".join(f"{p} at {t}" for p, t in zip(parts, counts, strict=True)))
     wins_and_losses(cells, counts)
-    groups(cells, counts)
 
 
 def wins_and_losses(cells: list[dict[str, Any]], counts: list[int]) -> None:
@@ -138,24 +137,6 @@ def wins_and_losses(cells: list[dict[str, Any]], counts: list[int]) -> None:
         print(f"{mark} {cell:<{width(cells)}}{title} at {threads}: {median:.2f} [{low:.2f} {high:.2f}]")
     if not ahead:
         print("  none")
-
-
-def groups(cells: list[dict[str, Any]], counts: list[int]) -> None:
-    """What each group of cells was made to ask: of everybody the mean ratio, our losses, and the worst cell."""
-    print("\ngeometric mean of the others' time by cunpool's, by group of cells; in how many of them cunpool is behind")
-    print("(the ratio is below 1 beyond the quartiles); the least ratio and its cell")
-    for group in filter(None, dict.fromkeys(cell.get("group") for cell in cells)):
-        print(f"  {group}")
-        alike = [cell for cell in cells if cell.get("group") == group]
-        for name in PEERS:
-            for threads in counts:
-                found = [(*r, cell["name"]) for cell in alike if (r := ratio(cell, name, threads))]
-                if found:
-                    mean = bench.geometric_mean(r[0] for r in found)
-                    losses = sum(high < 1 for _, _, high, _ in found)
-                    least, _, _, worst = min(found)
-                    behind = f"behind in {losses} of {len(found)}"
-                    print(f"    {PEERS[name]:<16}at {threads}: {mean:6.2f}  {behind:<19}{least:6.2f} {worst}")
 
 
 def rows(cells: list[dict[str, Any]], threads: int) -> list[Any]:

@@ -81,14 +81,10 @@ def test_aims_are_told_from_a_runs_cells(tmp_path):
     ]
 
 
-def test_groups_say_what_was_lost(report, capsys):
-    (won,) = results(cunpool=[1, 2, 3], torch=[2, 4, 6], numpy=[4, 8, 12])["cells"]
-    lost = {**won, "name": "pool 8x8", "inside": True, "times": {"inside 1": [2, 4, 6], "torch 1": [1, 2, 3]}}
-    report.groups([{**cell, "group": "a question"} for cell in (won, lost)], [1])
-    printed = capsys.readouterr().out
-    assert re.search(r"\n  a question\n    PyTorch +at 1: +1.00  behind in 1 of 2 +0.50 pool 8x8\n", printed)
-    assert re.search(r"NumPy +at 1: +4.00  behind in 0 of 1 +4.00 pool 4x4\n", printed)
-    assert report.threads_of({"cells": [lost]}) == [1]
+def test_numbers_of_threads_are_those_of_cunpool(report):
+    given = results(**{"inside": [2, 4], "torch": [1, 2]})
+    given["cells"][0]["times"]["torch 4"] = [1, 2]
+    assert report.threads_of(given) == [1]
 
 
 def test_a_cell_a_line_with_four_digits(report):
