@@ -21,9 +21,11 @@ class Explanation:
     method: str | None
     """Name of the method, or None if there is nothing to compute."""
     file: str | None
-    """Source file of the method's loop."""
+    """Source file in which to begin to read: the loop over the windows or blocks of a task."""
     symbol: str | None
     """Function in that file."""
+    loop: str | None
+    """Files and functions of the innermost loops. Files are below ``cunpool/_kernels/``."""
     rejected: Sequence[tuple[str, str]]
     """The methods before it in the table, each with the reason why it does not serve this call."""
     details: Sequence[str]
@@ -47,6 +49,7 @@ class Explanation:
         if self.method is None:
             return f"{self.function}: the result has no elements, and no kernel runs"
         lines = [("method", f"{self.method}, {self.file}: {self.symbol}")]
+        lines.append(("loop", str(self.loop)))
         lines += [("not", f"{name}: {reason}") for name, reason in self.rejected]
         lines += [("plan", detail) for detail in self.details]
         if self.fallback:
@@ -75,9 +78,8 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
     Returns
     -------
     Explanation
-        Printed, it shows the method with the file and the function of its loop, and why earlier methods do not serve
-        the call. It also shows the effects of data, the tasks, blocks, scratch memory and threads. Each of these is an
-        attribute.
+        Printed, it shows the method, the files and functions to read, and why earlier methods do not serve the call. It
+        also shows the effects of data, the tasks, blocks, scratch memory and threads. Each of these is an attribute.
 
     Raises
     ------
@@ -95,7 +97,8 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
     >>> print(plan)  # doctest: +ELLIPSIS
     max_pool2d
       method   separable, cunpool/_kernels/pooling/separable.h: cunpool_separate
-      not      copy to C order, then one of these: rows are contiguous...
+      loop     pooling/separable_lanes.h: cunpool_combine
+      not      copying planes to C order first: rows are contiguous...
       not      rolling: ...
     """
     name = getattr(function, "__name__", None) or repr(function)
@@ -117,7 +120,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
         values = result[0] if isinstance(result, tuple) else result
         if getattr(values, "size", 1):
             raise TypeError(f"explain needs a function whose work is done by a kernel of cunpool, got {name}")
-        return Explanation(name, None, None, None, (), (), None, 0, {}, 0, _simd.IN_USE, 0, "")
+        return Explanation(name, None, None, None, None, (), (), None, 0, {}, 0, _simd.IN_USE, 0, "")
     if plan["threads"] < plan["allowed"]:
         cause = "one for each task"
     elif plan["threads"] > 1 and cause == _threads.LITTLE:
@@ -127,6 +130,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
         method=plan["method"],
         file=KERNELS + plan["file"],
         symbol=plan["function"],
+        loop=plan["loop"],
         rejected=tuple(plan["rejected"]),
         details=tuple(plan["details"]),
         fallback=plan["fallback"],

@@ -46,7 +46,7 @@ def bits(array: np.ndarray) -> bytes:
 DETAILS = {
     "planes are turned to C order": "C order",
     "planes are stacked": "stacked",
-    "another axis": "turned",
+    "another axis": "width swapped",
     "a column is all channels": "units",
     "the rows of a block": "one run",
     "results are written": "streamed",

@@ -42,10 +42,10 @@ def ways(monkeypatch):
 
 
 # Methods, and what else a plan does.
-TWOS, SEPARATED, LARGE, ACROSS, ROLLED, FILTERED = (
+WINDOW2, SEPARATED, LARGE, ACROSS, ROLLED, FILTERED = (
     frozenset([method]) for method in ("window2", "separable", "element by element", "across", "rolling", "filter")
 )
-JOINED, TURNED = (frozenset([detail]) for detail in ("stacked", "turned"))
+STACKED, WIDTH_SWAPPED = (frozenset([detail]) for detail in ("stacked", "width swapped"))
 SCATTER, FILL, SPLIT, STREAMED = (frozenset([word]) for word in ("scatter", "fill", "split", "streamed"))
 WIDE, NARROW, ANY = ("f4", "f8", "i4", "u4"), ("u1", "i2", "e"), ("u1", "i2", "e", "f4", "f8")
 WIDEST = (*WIDE, "i8", "u8")
@@ -58,30 +58,30 @@ ROLLING = ("f4", "u1", "e")
 # method runs with indices and without. A None is not tried.
 POOLING = [
     # Windows of 2 in rows, and in rows too short for a vector.
-    (WIDE, (3, 5, 8, 8), None, (2,), JOINED | TWOS, None),
+    (WIDE, (3, 5, 8, 8), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (3, 5, 6, 6), None, (2,), SEPARATED, None),
-    (WIDE, (3, 5, 16, 200), None, (2,), JOINED | TWOS, None),
-    (WIDE, (3, 5, 17, 201), None, (2,), TWOS, None),
-    (WIDE, (1, 2, 9, 1500), None, ((2, 2), (1, 2)), TWOS, None),
-    (WIDE, (1, 2, 9, 1500), None, ((1, 2), (2, 2)), TWOS, None),
-    (WIDE, (2, 3, 50), None, (2,), JOINED | TWOS, None),
-    (WIDE, (2, 3, 30), None, (2,), JOINED | TWOS, None),
+    (WIDE, (3, 5, 16, 200), None, (2,), STACKED | WINDOW2, None),
+    (WIDE, (3, 5, 17, 201), None, (2,), WINDOW2, None),
+    (WIDE, (1, 2, 9, 1500), None, ((2, 2), (1, 2)), WINDOW2, None),
+    (WIDE, (1, 2, 9, 1500), None, ((1, 2), (2, 2)), WINDOW2, None),
+    (WIDE, (2, 3, 50), None, (2,), STACKED | WINDOW2, None),
+    (WIDE, (2, 3, 30), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (2, 3, 6), None, (2,), SEPARATED, None),
-    (WIDE, (1, 2, 4, 5, 34), None, (2,), TWOS, None),
-    (WIDE, (2, 3, 4, 6, 30), None, (2,), TWOS, None),
+    (WIDE, (1, 2, 4, 5, 34), None, (2,), WINDOW2, None),
+    (WIDE, (2, 3, 4, 6, 30), None, (2,), WINDOW2, None),
     (WIDE, (2, 3, 4, 6, 6), None, (2,), SEPARATED, None),
-    (("u1",), (1, 2, 9, 128), None, (2,), TWOS, TWOS),
-    (("u1",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
-    (("u1",), (1, 2, 9, 32), None, (2,), TWOS, TWOS),
+    (("u1",), (1, 2, 9, 128), None, (2,), WINDOW2, WINDOW2),
+    (("u1",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
+    (("u1",), (1, 2, 9, 32), None, (2,), WINDOW2, WINDOW2),
     (("u1",), (1, 2, 9, 30), None, (2,), SEPARATED, FILTERED),
     (("u1",), (1, 2, 9, 6), None, (2,), SEPARATED, SEPARATED),
-    (("i2",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
-    (("i2",), (1, 2, 9, 16), None, (2,), TWOS, TWOS),
+    (("i2",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
+    (("i2",), (1, 2, 9, 16), None, (2,), WINDOW2, WINDOW2),
     (("i2",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
-    (("e",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
+    (("e",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
     (("e",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
-    (("f4",), (1, 2, 9, 112), None, (2,), TWOS, TWOS),
-    (("f4",), (1, 2, 9, 8), None, (2,), TWOS, TWOS),
+    (("f4",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
+    (("f4",), (1, 2, 9, 8), None, (2,), WINDOW2, WINDOW2),
     (("i8",), (1, 2, 9, 112), None, (2,), SEPARATED, FILTERED),
     (("u8",), (1, 2, 9, 128), None, (2,), SEPARATED, FILTERED),
     # Rows that are longer than a block, and blocks of several planes.
@@ -520,7 +520,7 @@ def test_long_rows_beyond_the_caches(rng, ways, full, dtype):
     """Windows of two are compared in parts of such rows, and what follows each part is fetched before."""
     x = rng.integers(0, 100, full).astype(dtype)
     values, places = POOL[len(full)](x[None], 2, return_indices=True)
-    assert ways[-1] == _pool.STREAMED | _pool.TWOS
+    assert ways[-1] == _pool.STREAMED | _pool.WINDOW2
     expected, expected_places = vectorised.max_pool(x[None], x.ndim, 2)
     assert np.array_equal(values, expected)
     assert np.array_equal(places, expected_places)
@@ -548,7 +548,7 @@ def test_short_rows_beyond_the_caches(rng, ways, planes, full, dtype):
         x[(plane, *rng.integers(0, [length & ~1 for length in full]))] = np.nan
     values, places = POOL[len(full)](x, 2, return_indices=True)
     assert ways[-1] & _pool.STREAMED
-    assert ways[-1] & _pool.TWOS
+    assert ways[-1] & _pool.WINDOW2
     expected, expected_places = vectorised.max_pool(x, len(full), 2)
     assert np.array_equal(values, expected, equal_nan=True)
     assert np.array_equal(places, expected_places)
@@ -602,7 +602,7 @@ def test_rows_that_lie_anywhere_beyond_the_caches(rng, ways, dtype, width, kerne
         x = np.broadcast_to(x[..., :1, :], x.shape)
     values, places = POOL[len(kernel)](x, kernel, return_indices=True)
     assert ways[-1] & _pool.STREAMED
-    assert ways[-1] & _pool.TWOS
+    assert ways[-1] & _pool.WINDOW2
     expected, expected_places = vectorised.max_pool(x, len(kernel), kernel)
     assert np.array_equal(values, expected)
     assert np.array_equal(places, expected_places)
@@ -626,7 +626,7 @@ def test_short_rows_of_windows_of_2_are_written_together(rng, ways, threads, dty
                 for index_dtype in ("int64", "int32"):
                     ways.clear()
                     values, indices = POOL[n](x, 2, return_indices=True, index_dtype=index_dtype, num_threads=threads)
-                    assert ways[0] & _pool.TWOS
+                    assert ways[0] & _pool.WINDOW2
                     assert bits(values) == bits(expected[0])
                     assert np.array_equal(indices, expected[1]), (full, threads)
                     wide = np.full((*values.shape[:-1], windows + 2), -7, index_dtype)
@@ -663,7 +663,7 @@ def test_bytes_in_windows_of_2(rng, ways, full, kernel, threads, dtype):
         ):
             ways.clear()
             result = POOL[n](x, kernel, return_indices=True, num_threads=threads, **style)
-            assert ways[0] & _pool.TWOS
+            assert ways[0] & _pool.WINDOW2
             assert bits(result[0]) == bits(values)
             assert np.array_equal(result[1], expected), (shape, style)
             for gaps in ((2, 0), (0, 2), (2, 2)):  # behind the rows of values, of indices, and of both

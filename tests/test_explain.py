@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from cunpool import __main__ as command
 from cunpool import _simd, _threads
 from cunpool._kernels import runtime as _runtime
 
-HOME = Path(cu.__file__).parent.parent
+KERNELS = Path(cu.__file__).parent / "_kernels"
 
 
 def explained(capsys, *words: str) -> str:
@@ -127,9 +128,13 @@ def test_the_cause_of_the_number_of_threads(monkeypatch):
 def test_the_command_names_the_loop(capsys, words, method, symbol):
     printed = explained(capsys, *words.split())
     assert printed.splitlines()[1] == f"  method   {method}: {symbol}"
-    file = HOME / method.partition(", ")[2]
-    if file.exists():  # an installed package has no sources
-        assert f"{symbol}(" in file.read_text()
+    label, loop = printed.splitlines()[2].split(maxsplit=1)
+    loops = re.findall(r"([a-z0-9_/]+[.](?:pyx|pxd|h)): (\w+)", loop)
+    assert label == "loop"
+    assert loops
+    if (KERNELS / "pool.pyx").exists():  # an installed package has no sources
+        for file, name in [(method.partition("_kernels/")[2], symbol), *loops]:
+            assert re.search(rf"\b{name}\)?\(", (KERNELS / file).read_text())
 
 
 def test_the_command_prints_what_explain_prints(capsys):
@@ -137,7 +142,7 @@ def test_the_command_prints_what_explain_prints(capsys):
     words = "max_pool2d --shape 2,16,40,40 --layout last --kernel 3 --stride 2 --padding 1 --ceil-mode --threads 1"
     plan = cu.explain(cu.max_pool2d, x, 3, 2, 1, ceil_mode=True, num_threads=1)
     assert explained(capsys, *words.split()) == f"{plan}\n"
-    assert [*dict(plan.rejected)][:2] == ["copy to C order, then one of these", "rolling"]
+    assert [*dict(plan.rejected)][:2] == ["copying planes to C order first", "rolling"]
 
 
 def zeros(*shape, dtype="f4"):
@@ -154,7 +159,7 @@ def spread_out(*shape, dtype="f4"):
     [
         ("max_pool2d", (zeros(1, 1, 9, 129), 2), {"ceil_mode": True}, "window2", "a window reaches over the edge"),
         ("max_pool2d", (zeros(1, 1, 9, 129, dtype="i8"), 2), {}, "window2", "integers of 8 bytes"),
-        ("max_pool2d", (zeros(1, 1, 300, 300)[..., ::-1], 2), {}, "copy to C order, then one of these", "256 KiB"),
+        ("max_pool2d", (zeros(1, 1, 300, 300)[..., ::-1], 2), {}, "copying planes to C order first", "256 KiB"),
         ("max_pool2d", (zeros(1, 1, 1100, 1100), 1099), {"return_indices": True}, "separable", "more than 4 MiB"),
         ("max_pool2d", (zeros(1, 1, 300, 300, dtype="u1"), 257, 1), {"return_indices": True}, "separable", "65,536"),
         ("max_unpool2d", (zeros(2, 5, 65), zeros(2, 5, 65, dtype=int), 2), {"output_size": (9, 129)}, "fill",

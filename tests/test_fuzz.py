@@ -164,7 +164,7 @@ def test_ways_and_conditions_are_counted(watching):
     conditions["rows are joined"] = (3, 9)
     counts = counting.counts()
     assert counts["_pool SEPARATED"] == (1, 1)
-    assert counts["_pool TWOS"] == (1, 1)
+    assert counts["_pool WINDOW2"] == (1, 1)
     assert counts["_unpool FILLED"] == (0, 0)
     assert counts["_pool: rows are joined"] == (0, 5)
     with pytest.raises(IndexError):
@@ -174,13 +174,13 @@ def test_ways_and_conditions_are_counted(watching):
 
 def test_what_was_met_on_one_side_is_a_failure(monkeypatch, capsys):
     run = Run(1, 1, 1, 1, math.inf, 1)
-    census.add(run.counts, {"_pool WHOLE": (3, 0), "_pool TWOS": (1, 2), "_pool: far": (0, 7)})
+    census.add(run.counts, {"_pool WHOLE": (3, 0), "_pool WINDOW2": (1, 2), "_pool: far": (0, 7)})
     census.add(run.counts, {"_pool WHOLE": (4, 0)})
     assert run.report(conditions=False)
     assert not run.report(conditions=True)
     said = capsys.readouterr().out
     assert "not met on both sides: _pool WHOLE, 7 times false, 0 times true" in said
-    assert "not met on both sides: _pool TWOS" not in said
+    assert "not met on both sides: _pool WINDOW2" not in said
     monkeypatch.setattr(census, "ONE_SIDED", {"_pool WHOLE": "why not", "_pool: far": "it cannot be near"})
     assert run.report(conditions=True)
     assert "_pool WHOLE  (why not)" in capsys.readouterr().out

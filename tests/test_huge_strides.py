@@ -27,7 +27,7 @@ def overlapping(rng, dtype, shape, apart, rising):
 
 # The sizes, the items from one cell to the next along each axis, the window, and the ways: of values with places, and
 # of values with codes, which ask for no wide places.
-SEPARATED, TWOS, LARGE, ACROSS, STREAMED = _pool.SEPARATED, _pool.TWOS, _pool.LARGE, _pool.ACROSS, _pool.STREAMED
+SEPARATED, WINDOW2, LARGE, ACROSS, STREAMED = _pool.SEPARATED, _pool.WINDOW2, _pool.LARGE, _pool.ACROSS, _pool.STREAMED
 CASES = [
     # A volume of three layers, in windows of two of them, of all three, and of all with padding around.
     ("u1", (1, *LAYERS), (0, 200000, 3, 2), (2, (1, 16384, 16000), 0, (2, 1, 1)), SEPARATED, SEPARATED),
@@ -40,7 +40,7 @@ CASES = [
     ("u1", (1, 2, 2**31 + 5), (0, 1, 0), (2, (1, 2**30)), SEPARATED, SEPARATED),
     ("i2", (40, 2, 2**31 + 9), (1, 80, 0), ((2, 3), (1, 2**30)), SEPARATED, ACROSS | STREAMED),
     # Contiguous rows: windows of two, and windows that are deinterleaved.
-    ("f4", (1, 2, 2**16, 2**15 + 1), (0, 2**15, 0, 1), ((2, 1, 2), (2, 2**16, 2)), SEPARATED, TWOS | STREAMED),
+    ("f4", (1, 2, 2**16, 2**15 + 1), (0, 2**15, 0, 1), ((2, 1, 2), (2, 2**16, 2)), SEPARATED, WINDOW2 | STREAMED),
     ("f4", (1, 513, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (1, 512, 100), 0, (512, 1, 1)), SEPARATED, SEPARATED),
     # Cells so far apart that no block has room for what lies between, in one channel and in neighbours.
     ("f8", (1, 2**20, 2**12), (0, 1, 1), (2, (2**19, 2), 0, (2**20 - 1, 1)), SEPARATED, SEPARATED),
@@ -49,7 +49,7 @@ CASES = [
     ("e", (20, 16383, 4096, 128), (1, 20, 20, 20), ((2, 2, 3), (1, 3000, 50), 1, (16382, 2047, 63)),
      LARGE | ACROSS | STREAMED, LARGE | ACROSS | STREAMED),
     # Windows of neighbours, as far from where their plane begins: of two, deinterleaved, and across channels.
-    ("f4", (1, 2**26 + 3, 64), (0, 0, 1), (2, (2**25 + 1, 2)), TWOS | STREAMED, TWOS | STREAMED),
+    ("f4", (1, 2**26 + 3, 64), (0, 0, 1), (2, (2**25 + 1, 2)), WINDOW2 | STREAMED, WINDOW2 | STREAMED),
     ("f4", (1, 1025, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (512, 512, 100)), SEPARATED, SEPARATED),
     ("f4", (20, 2**26 + 3, 64), (1, 0, 20), (3, (2**25 + 1, 20)), ACROSS | STREAMED, ACROSS | STREAMED),
 ]  # fmt: skip
@@ -169,4 +169,4 @@ def test_short_rows_far_apart(ways, shape, apart, arguments):
         POOL[n](x, *arguments, return_indices=True, out=out, num_threads=threads)
         assert bits(out[0]) == bits(values)
         assert bits(out[1]) == bits(indices)
-    assert all(way & TWOS for way in ways)
+    assert all(way & WINDOW2 for way in ways)

@@ -221,7 +221,7 @@ def test_windows_that_slide_over_an_array(rng, ways):
             result = cu.max_pool1d(slid, *arguments, return_indices=return_indices)
             expected = cu.max_pool1d(slid.copy(), *arguments, return_indices=return_indices)
             assert list(map(bits, result)) == list(map(bits, expected))
-        assert [way & ~_pool.JOINED for way in ways[::2]] == [way & ~_pool.JOINED for way in ways[1::2]]
+        assert [way & ~_pool.STACKED for way in ways[::2]] == [way & ~_pool.STACKED for way in ways[1::2]]
         indices = result.indices
         gradients = (cu.max_unpool1d_backward(x, indices, *arguments) for x in (slid, slid.copy()))
         assert len(set(map(bits, gradients))) == 1

@@ -59,7 +59,7 @@ def test_walks_along_the_axis_nearest_in_memory(rng, ways, channels, window, ord
             for out in (None, [np.empty_like(given, shape=e.shape, dtype=e.dtype) for e in expected]):
                 result = cu.max_pool2d(given, *window, return_indices=True, out=out and tuple(out), **arguments)
                 assert [bits(array) for array in result] == [bits(array) for array in expected]
-            turned = _pool.TURNED if order[-2] == 2 else 0  # next to the channels are the rows
+            turned = _pool.WIDTH_SWAPPED if order[-2] == 2 else 0  # next to the channels are the rows
             if dtype == "f4" and window == (2,):
                 assert set(ways) == {_pool.ACROSS | turned}
 

@@ -80,7 +80,7 @@ def test_int32_in_every_way_of_pooling(rng, monkeypatch, threads):
             )
             assert bits(narrow.values) == bits(wide.values)
             assert bits(narrow.indices) == bits(wide.indices.astype(np.int32)), (full, arguments)
-    for way in (_pool.JOINED, _pool.ACROSS, _pool.LARGE, _pool.TWOS, _pool.SEPARATED):
+    for way in (_pool.STACKED, _pool.ACROSS, _pool.LARGE, _pool.WINDOW2, _pool.SEPARATED):
         assert {bool(taken & way) for taken in ways} == {False, True}
 
 

@@ -44,7 +44,7 @@ cdef bint can_prefetch(const Job *job, Py_ssize_t item_size, bint is_out_of_cach
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t layer = g.full[1] * g.full[2]
     return (branch_counted("windows of several rows side by side", 1 < g.stride[1] <= g.kernel[1])
-            and branch_counted("cells without gaps", job.raster_stride_bytes == job.interleaved_planes * item_size)
+            and branch_counted("elements without gaps", job.raster_stride_bytes == job.interleaved_planes * item_size)
             and branch_counted("layers that are not small", layer * job.raster_stride_bytes >= PREFETCH_MIN_LAYER_BYTES)
             and branch_counted("windows of no more than a line",
                                layer * layers_read(g) * item_size <= CACHE_LINE * g.pooled[1] * g.pooled[2])
@@ -71,13 +71,13 @@ cdef inline void prefetch_source(const Job *job, Run run) noexcept nogil:
 
 cdef void_inline gather_elements(const Job *job, Run run, bint is_uniform, Py_ssize_t stride_bytes, item *full,
                                  index *index_type, Py_ssize_t *outside_count) noexcept nogil:
-    """Read values from where their indices point, and count the indices outside the run's band."""
+    """Read values from where their indices point, and count the indices that the run does not expect."""
     # Copies, because the compiler has to fear that storing values changes the run.
     cdef const char *source = run.full
     cdef char *values = run.values
     cdef const char *indices = run.indices
     cdef Py_ssize_t value_bytes = run.value_bytes, index_bytes = run.index_bytes, count = run.count, i, outside = 0
-    cdef uint64_t position, size = run.band_end
+    cdef uint64_t position, size = run.expected_end
     for i in range(count):
         position = <uint64_t> <int64_t> (<const index *> (indices + i * index_bytes))[0]
         if unlikely(position >= size):
@@ -137,7 +137,7 @@ cdef Py_ssize_t gather_channels(const Job *job, const Run *given, item *full, in
         if job.prefetch_bytes:
             prefetch_source(job, run)
         gather_window(run.full, job.raster_stride_bytes, <item *> run.values, <const index *> run.indices,
-                      run.channels, run.band_end, &outside)
+                      run.channels, run.expected_end, &outside)
         point_to_next(&run)
     return outside
 
@@ -166,10 +166,10 @@ cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept 
     cdef Py_ssize_t blocks = block_count(job), first = blocks * task // job.tasks
     cdef CodeBlock block
     cdef Run run
-    run.band = 0
+    run.expected_begin = 0
     locate_block(job, first, &block)
     for _ in range(first, blocks * (task + 1) // job.tasks):
-        run.band_end = block.count[PLANE_AXIS] * element_count(job.g.full)
+        run.expected_end = block.count[PLANE_AXIS] * element_count(job.g.full)
         found.out_of_plane += move_block(job, &run, &block)
         next_block(job, &block)
 
@@ -184,7 +184,7 @@ cdef void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, vo
     if job.code_size:
         gather_blocks(job, task, found)
         return
-    run.band, run.band_end = 0, element_count(job.g.full)
+    run.expected_begin, run.expected_end = 0, element_count(job.g.full)
     # Either stride is 0 where rows are not adjacent. An axis's own stride is 0 where one index is repeated.
     if (job.interleaved_planes == 1 and value_bytes and index_bytes and value_bytes == job.pooled.axis_bytes[2]
             and index_bytes == job.indices.axis_bytes[2]):
@@ -208,7 +208,10 @@ GATHER_LOOPS = [gather_loops_for(<item1 *> NULL), gather_loops_for(<item2 *> NUL
                 gather_loops_for(<item8 *> NULL), gather_loops_for(<item16 *> NULL)]
 
 # The only method serves all calls.
-cdef Method METHOD = Method("gather", "backward.pyx", "gather_row", NULL, NULL)
+cdef Method METHOD = Method(
+    "gather", "backward.pyx", "gather_row",
+    "backward.pyx: gather_elements; for interleaved channels gather_window; for window codes gather_unchecked",
+    NULL, NULL)
 
 # Added to what `unpool_backward` returns where it prefetched.
 FETCHED = 2

@@ -5,15 +5,15 @@ from numpy.typing import NDArray
 _Pair = TypeVar("_Pair", bound=tuple[NDArray[Any], NDArray[Any]])
 
 KINDS: tuple[str, ...]
-JOINED: int
+STACKED: int
 ACROSS: int
 STREAMED: int
 LARGE: int
-TWOS: int
+WINDOW2: int
 SEPARATED: int
 FILTERED: int
 COPIED: int
-TURNED: int
+WIDTH_SWAPPED: int
 ROLLED: int
 
 def pool(

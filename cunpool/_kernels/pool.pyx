@@ -22,8 +22,8 @@ from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8
 from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
-    FILTERED_TAKEN, JOINED_TAKEN, LARGE_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
-    SEPARATED_TAKEN, STREAMED_TAKEN, TURNED_TAKEN, TWOS_TAKEN, window2_why_not)
+    FILTERED_TAKEN, STACKED_TAKEN, LARGE_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
+    SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
     offsets_bytes, plan_indices, pool_separable, Separable, SEPARABLE_AXES, separable_bytes, set_order)
@@ -42,7 +42,7 @@ cdef Kernel[12] ELEMENTS = [
     NULL, <Kernel> pool_elements[int2], <Kernel> pool_elements[int4], <Kernel> pool_elements[int8],
     <Kernel> pool_elements[item1], NULL, NULL, NULL,
     <Kernel> pool_elements[half], NULL, <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
-cdef Kernel[12] WINDOW2 = [
+cdef Kernel[12] WINDOW2_ROWS = [
     NULL, <Kernel> pool_window2[int2], <Kernel> pool_window2[int4], <Kernel> pool_window2[int8],
     <Kernel> pool_window2[item1], NULL, NULL, NULL,
     <Kernel> pool_window2[half], NULL, <Kernel> pool_window2[float4], <Kernel> pool_window2[float8]]
@@ -64,20 +64,20 @@ cdef Kernel[12] ADAPTIVE = [
 
 # Details of a plan that `explain` prints beside the method.
 cdef dict WAYS = {
-    JOINED_TAKEN: "planes are stacked: their rows follow each other as those of one plane",
-    TURNED_TAKEN: "another axis is taken for the width, along which memory runs",
+    STACKED_TAKEN: "planes are stacked: their rows follow each other as those of one plane",
+    WIDTH_SWAPPED_TAKEN: "another axis is taken for the width, along which memory runs",
     STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than L3",
 }
 
 # The ways that a call can take. `pool` returns a sum of these, for the tests.
-JOINED = JOINED_TAKEN
+STACKED = STACKED_TAKEN
 ACROSS = ACROSS_TAKEN
 STREAMED = STREAMED_TAKEN
 LARGE = LARGE_TAKEN
-TWOS = TWOS_TAKEN
+WINDOW2 = WINDOW2_TAKEN
 FILTERED = FILTERED_TAKEN
 COPIED = COPIED_TAKEN
-TURNED = TURNED_TAKEN
+WIDTH_SWAPPED = WIDTH_SWAPPED_TAKEN
 ROLLED = ROLLED_TAKEN
 SEPARATED = SEPARATED_TAKEN
 
@@ -94,14 +94,14 @@ cdef void plan_table(Plan *plan, char **rest) noexcept nogil:
         plan_indices(&plan.job, &plan.separable, <int64_t *> next_part(rest, size) if size else NULL)
 
 
-cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *cells, Plan *plan) noexcept nogil:
-    """The plan of some planes, from number `first` on, that are in C order in `cells`."""
+cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *planes_copy, Plan *plan) noexcept nogil:
+    """The plan of some planes, from number `first` on, that are in C order in `planes_copy`."""
     cdef Job copy = job[0]
     cdef Py_ssize_t step = job.item_size
     cdef int axis
     copy.tasks = copy.batch = copy.threads = 1
     copy.channels = planes
-    copy.full.data = cells
+    copy.full.data = planes_copy
     for axis in range(2, -1, -1):
         copy.full.axis_bytes[axis] = step
         step *= job.g.full[axis]
@@ -140,13 +140,13 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
     cdef Plan plan
     cdef char *scratch = found.scratch
     cdef char *begin = scratch
-    cdef char *cells = next_part(&begin, copied_bytes(job, copied.planes))
+    cdef char *planes_copy = next_part(&begin, copied_bytes(job, copied.planes))
     cdef char *rest
     for lot in range(copied.lots * task // job.tasks, copied.lots * (task + 1) // job.tasks):
         first = lot * copied.planes
         some = min(copied.planes, planes - first)
-        copy_planes(job, first, some, job.item_size, cells)
-        plan_copy(job, first, some, cells, &plan)
+        copy_planes(job, first, some, job.item_size, planes_copy)
+        plan_copy(job, first, some, planes_copy, &plan)
         # The last lot, with fewer planes, may have another method, with a table.
         assert_in_block(lot_bytes(&plan) <= copied.scratch_bytes)
         rest = begin
@@ -162,29 +162,36 @@ cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
     cdef Py_ssize_t *count = [job.channels if neighbours else 1, job.g.full[0], job.g.full[1], job.g.full[2]]
     cdef Py_ssize_t *step = [job.full.channel_bytes, job.full.axis_bytes[0], job.full.axis_bytes[1],
                              job.full.axis_bytes[2]]
-    return branch_counted("cells without gaps between them", is_dense(count, step, SEPARABLE_AXES, item_size))
+    return branch_counted("elements without gaps between them", is_dense(count, step, SEPARABLE_AXES, item_size))
 
 
 # The methods, in the order in which they are tried.
 cdef Method[6] METHODS
 METHODS = [
-    Method("rolling", "pooling/rolling_stripes.h", "cunpool_roll",
+    Method("rolling", "pooling/rolling_stripes.h", "cunpool_roll", "pooling/rolling_stripes.h: roll_stripe",
            "a block of rows with a NaN is compared again, by the comparison that finds NaN",
            <Condition> rolling_stripes_why_not),
     Method("window2", "pooling/window2.pxd", "pool_window2_rows",
+           "float32 and float64 pooling/compare_floats.h: CUNPOOL_COMPARE_PAIRS_OF; bytes "
+           "pooling/window2_compare.pxd: compare_byte_rows; others compare_number_rows there",
            "a row with a NaN is compared again, by the comparison that finds NaN", <Condition> window2_why_not),
     Method("filter", "pooling/filter.pxd", "filter_block",
+           "pooling/numbers.h: CUNPOOL_BEST_2 to CUNPOOL_BEST_4; for 16-bit floats CUNPOOL_BEST_HALF_2 and _3",
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
     Method("across", "pooling/across.pxd", "pool_channels",
+           "float32 pooling/compare_floats.h: CUNPOOL_COMPARE; others pooling/taps.pxd: compare_taps, or without "
+           "indices pooling/numbers.pxd: highest_taps",
            "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> across_why_not),
-    Method("separable", "pooling/separable.h", "cunpool_separate",
+    Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_lanes.h: cunpool_combine",
            "a block with a NaN is compared by the comparison that finds NaN", <Condition> separable_why_not),
-    Method("element by element", "pooling/across.pxd", "pool_large", NULL, <Condition> any_why_not)]
+    Method("element by element", "pooling/across.pxd", "pool_large", "pooling/compare.pxd: compare_large", NULL,
+           <Condition> any_why_not)]
 
 # The only method of adaptive pooling, which no window of the others serves.
 cdef Method ADAPTIVE_METHOD
-ADAPTIVE_METHOD = Method("adaptive", "pooling/adaptive.pxd", "pool_adaptive", NULL, <Condition> any_why_not)
+ADAPTIVE_METHOD = Method("adaptive", "pooling/adaptive.pxd", "pool_adaptive",
+                         "pooling/adaptive.pxd: compare_line and compare_columns", NULL, <Condition> any_why_not)
 
 
 cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
@@ -200,9 +207,9 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     elif plan.ways & SEPARATED_TAKEN:
         plan.job.plan = &plan.separable
         plan.kernel = <Kernel> pool_separable
-    elif plan.ways & TWOS_TAKEN:
+    elif plan.ways & WINDOW2_TAKEN:
         plan.job.plan = &plan.together
-        plan.kernel = WINDOW2[job.order_kind]
+        plan.kernel = WINDOW2_ROWS[job.order_kind]
     else:
         plan.kernel = CHANNELS[job.order_kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.order_kind]
     plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & SEPARATED_TAKEN)
@@ -259,7 +266,7 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
         details.append("planes are copied to C order first (pooling/plan.pxd: copy_planes)")
         blocks["planes of a copy"] = plan.copied.planes
     elif not is_adaptive(&job.g):
-        rejected.append(("copy to C order, then one of these", plan_copied(job, &other).decode()))
+        rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
     for way, detail in WAYS.items():
         if plan.ways & way:

@@ -25,7 +25,7 @@ from cunpool._kernels.common.types cimport (
 from cunpool._kernels.unpooling.fill cimport fill_task
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
 from cunpool._kernels.unpooling.indices cimport (
-    band_of, is_gapless, lay_background, part_start, prepare_job, set_background, split_planes)
+    expected_range, is_gapless, lay_background, part_start, prepare_job, set_background, split_planes)
 from cunpool._kernels.unpooling.scatter cimport scatter_loops_for
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_turned, scratch_for, turn_job, Turned
 from cunpool._kernels.unpooling.walk cimport Loops, move_block, move_row, point_to, Run
@@ -77,17 +77,17 @@ cdef Py_ssize_t scatter_bands(const Job *job, Run *run, Py_ssize_t plane) noexce
     """
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t width = g.pooled[2], size = element_count(g.full), d, h, part, w, count, outside = 0
-    cdef Py_ssize_t[2] band
+    cdef Py_ssize_t[2] expected
     for d in range(g.pooled[0]):
         for h in range(g.pooled[1]):
             for part in range((width + BAND_MAX_WINDOWS - 1) // BAND_MAX_WINDOWS):
                 w = part * BAND_MAX_WINDOWS
                 count = min(width - w, <Py_ssize_t> BAND_MAX_WINDOWS)
-                band_of(g, d, h, w, w + count, band)
-                # An empty band is read, too, by the task that it lies in, because every index is outside it.
-                if (band[1] <= run.low and band[0] < run.low) or (band[0] >= run.high and run.high < size):
+                expected_range(g, d, h, w, w + count, expected)
+                # Rows that expect no index are read by the task in which they lie: all of their indices are outside.
+                if (expected[1] <= run.low and expected[0] < run.low) or (expected[0] >= run.high and run.high < size):
                     continue
-                run.band, run.band_end = band[0], band[1]
+                run.expected_begin, run.expected_end = expected[0], expected[1]
                 outside += move_row(job, run[0], plane, d, h, w, count)
     return outside
 
@@ -108,7 +108,7 @@ cdef Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, 
         lay_background(job, plane_address(&job.full, job.channels, plane), low, high, job.item_size)
     if element_count(g.pooled) == 0:
         return 0
-    run.low, run.high, run.band, run.band_end = low, high, 0, element_count(g.full)
+    run.low, run.high, run.expected_begin, run.expected_end = low, high, 0, element_count(g.full)
     if job.banded:
         return scatter_bands(job, &run, plane)
     if job.code_size:
@@ -152,7 +152,7 @@ cdef Py_ssize_t scatter_together(const Job *job, Py_ssize_t plane, Py_ssize_t pl
     cdef Run run
     if not job.in_place:
         lay_background(job, plane_address(&job.full, job.channels, plane), 0, planes * size, job.item_size)
-    run.low, run.high, run.band, run.band_end = 0, planes * size, 0, planes * size
+    run.low, run.high, run.expected_begin, run.expected_end = 0, planes * size, 0, planes * size
     run.window, run.count = plane, planes
     if is_contiguous:
         return (<const Loops *> job.ops).planes[job.wide_indices](job, &run, NULL, NULL)
@@ -263,9 +263,12 @@ cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
 cdef Method[2] METHODS
 METHODS = [
     Method("fill", "unpooling/fill.pxd", "fill_blocks",
+           "unpooling/fill_lines.pxd: select_line, or for several channels select_units; "
+           "if indices are compared as they are, unpooling/fill_indices.pxd: fill_row_by_indices",
            "an index outside its own window: the whole call is scattered (a window code is an error)",
            <Condition> fill_condition),
     Method("scatter", "unpooling/scatter.pxd", "scatter_row",
+           "unpooling/scatter.pxd: scatter_elements, or scatter_unchecked for window codes",
            "an index outside its window, where a plane is split: all is scattered again",  # unreached: a text
            <Condition> scatter_condition)]
 

@@ -9,7 +9,8 @@ ctypedef const char *(*Condition)(const Job *, void *) noexcept nogil
 cdef struct Method:
     const char *name
     const char *file            # below `_kernels/`
-    const char *function        # the loop over a task's windows or blocks
+    const char *function        # where to begin to read: the loop over a task's windows or blocks
+    const char *loop            # the innermost loops: file and function, by type where they differ
     const char *fallback        # what happens to data that the loop does not expect, or NULL
     Condition why_not
 
@@ -37,6 +38,7 @@ cdef inline dict described(const Method *chosen, list rejected, list details, di
         "method": chosen.name.decode(),
         "file": chosen.file.decode(),
         "function": chosen.function.decode(),
+        "loop": chosen.loop.decode(),
         "rejected": rejected,
         "fallback": chosen.fallback.decode() if any_data and chosen.fallback != NULL else None,
         "details": details,

@@ -202,7 +202,7 @@ cdef inline void pool_elements(const Job *job, Py_ssize_t task, Found *found, nu
     """One task: some pooled rows of all planes, element by element."""
     cdef const Geometry *g = &job.g
     # Windows that share no element of a row are handled one by one: the elements between them belong to no window.
-    cdef Py_ssize_t width = LINE if branch_counted("windows that share cells of a row",
+    cdef Py_ssize_t width = LINE if branch_counted("windows that share elements of a row",
                                                    g.stride[2] < g.full[2]) else 1
     cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
     cdef Py_ssize_t lines = job.batch * job.channels * rows * parts, line, row, w

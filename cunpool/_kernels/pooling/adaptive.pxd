@@ -17,7 +17,8 @@ from cunpool._kernels.pooling.separable cimport gather
 from cunpool._kernels.pooling.write cimport LINE, Target, target_of, VECTOR, write_each, write_values
 
 cdef enum:
-    ACROSS_MIN_CHANNELS = 8     # neighbouring channels that are compared together: fewer make a short loop (speed)
+    # Neighbouring channels that are compared together. Fewer make a short loop. (speed)
+    ADAPTIVE_ACROSS_MIN_CHANNELS = 8
 
 
 cdef inline bint is_adaptive(const Geometry *g) noexcept nogil:
@@ -56,26 +57,26 @@ cdef inline void find_windows(const Geometry *g, Py_ssize_t first, Windows *wind
         windows.count += 1
 
 
-cdef inline void_wide compare_line(const number *cells, int32_t here, Py_ssize_t count, number *best,
+cdef inline void_wide compare_line(const number *elements, int32_t here, Py_ssize_t count, number *best,
                                    int32_t *codes) noexcept nogil:
     """Compare the best so far of neighbouring windows, or columns, with one more element each."""
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(cells[i], best[i], maxima_alone())
-        best[i] = either(better, cells[i], best[i])
+        better = beats(elements[i], best[i], maxima_alone())
+        best[i] = either(better, elements[i], best[i])
         codes[i] = here if better else codes[i]
 
 
 cdef inline void reduce_window(const Job *job, const char *plane, const Py_ssize_t *low, const Py_ssize_t *high,
                                Py_ssize_t step, Py_ssize_t apart, Py_ssize_t count, number *best,
-                               index8 *place) noexcept nogil:
+                               index8 *best_index) noexcept nogil:
     """The maxima of the elements from `low` to `high`, and the same `step` bytes further, `count` times in all. Their
     indices grow by `apart` each time. The front end keeps the elements of a window below 2**31."""
     cdef number[LINE + VECTOR] line
     cdef int32_t[LINE + VECTOR] codes
-    cdef index8[LINE] places    # of the first codes
-    cdef const char *cells
+    cdef index8[LINE] index_of_code    # of the first window
+    cdef const char *elements
     cdef Py_ssize_t height = high[1] - low[1], width = high[2] - low[2], row, d, h, w, i
     cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))  # the rest of a vector takes longer (speed)
     cdef int32_t code = 0
@@ -86,29 +87,29 @@ cdef inline void reduce_window(const Job *job, const char *plane, const Py_ssize
     for d in range(low[0], high[0]):
         for h in range(low[1], high[1]):
             for w in range(low[2], high[2]):
-                cells = (plane + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1]
+                elements = (plane + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1]
                          + w * job.full.axis_bytes[2])
                 if code == 0:
-                    gather(sizeof(number), <char *> best, cells, step, count, 1)
+                    gather(sizeof(number), <char *> best, elements, step, count, 1)
                 elif step == sizeof(number) and count == whole:
-                    compare_line(<const number *> cells, code, whole, best, codes)
+                    compare_line(<const number *> elements, code, whole, best, codes)
                 else:
-                    gather(sizeof(number), <char *> line, cells, step, count, 1)
+                    gather(sizeof(number), <char *> line, elements, step, count, 1)
                     compare_line(<const number *> line, code, whole, best, codes)
                 if code < LINE:
-                    places[code] = (d * job.g.full[1] + h) * job.g.full[2] + w
+                    index_of_code[code] = (d * job.g.full[1] + h) * job.g.full[2] + w
                 code += 1
     for i in range(count):
         if code <= LINE:
-            place[i] = places[codes[i]] + i * apart
+            best_index[i] = index_of_code[codes[i]] + i * apart
         else:  # divisions, few of them in windows as large as this
             row = codes[i] // width
-            place[i] = (((low[0] + row // height) * job.g.full[1] + low[1] + row % height) * job.g.full[2]
-                        + low[2] + codes[i] % width + i * apart)
+            best_index[i] = (((low[0] + row // height) * job.g.full[1] + low[1] + row % height) * job.g.full[2]
+                             + low[2] + codes[i] % width + i * apart)
 
 
-cdef inline void compare_columns(const number *column, const index8 *places, Py_ssize_t count, number *best,
-                                 index8 *place) noexcept nogil:
+cdef inline void compare_columns(const number *column, const index8 *given, Py_ssize_t count, number *best,
+                                 index8 *best_index) noexcept nogil:
     """Compare the best so far with some columns' maxima. The first of equal ones in raster order stays, but the last of
     several NaN. An earlier column may have a later row."""
     cdef Py_ssize_t i
@@ -116,29 +117,29 @@ cdef inline void compare_columns(const number *column, const index8 *places, Py_
     for i in range(count):
         better = beats(column[i], best[0], maxima_alone())
         if better == beats(best[0], column[i], maxima_alone()):  # both are NaN, or they are equal
-            better = (places[i] > place[0]) == better
+            better = (given[i] > best_index[0]) == better
         best[0] = either(better, column[i], best[0])
-        place[0] = places[i] if better else place[0]
+        best_index[0] = given[i] if better else best_index[0]
 
 
 cdef inline void pool_columns(const Job *job, const char *plane, Py_ssize_t *low, Py_ssize_t *high,
-                              const Windows *windows, number *best, index8 *place) noexcept nogil:
+                              const Windows *windows, number *best, index8 *best_index) noexcept nogil:
     """Pool some windows of a row."""
     cdef number[LINE + VECTOR] column
-    cdef index8[LINE + VECTOR] places
+    cdef index8[LINE + VECTOR] column_index
     cdef Py_ssize_t at = windows.begin[0], end = windows.end[windows.count - 1], count, skipped, i
     while at < end:  # once, or several times for one wide window
         count = min(end - at, <Py_ssize_t> LINE)
         low[2] = at
         high[2] = at + 1
-        reduce_window(job, plane, low, high, job.full.axis_bytes[2], 1, count, column, places)
+        reduce_window(job, plane, low, high, job.full.axis_bytes[2], 1, count, column, column_index)
         for i in range(windows.count):
             skipped = max(windows.begin[i] - at, 0)
             if at == windows.begin[0]:
                 best[i] = column[skipped]
-                place[i] = places[skipped]
-            compare_columns(column + skipped, places + skipped, min(windows.end[i] - at, count) - skipped, best + i,
-                            place + i)
+                best_index[i] = column_index[skipped]
+            compare_columns(column + skipped, column_index + skipped, min(windows.end[i] - at, count) - skipped,
+                            best + i, best_index + i)
         at += count
 
 
@@ -146,14 +147,14 @@ cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, nu
     """One task: some rows of windows of a plane, or of several planes whose channels are neighbours."""
     cdef const Geometry *g = &job.g
     cdef number[LINE + VECTOR] best
-    cdef index8[LINE + VECTOR] place
+    cdef index8[LINE + VECTOR] best_index
     cdef bint across = branch_counted("channels that are neighbours", job.full.channel_bytes == sizeof(number)
-                                      and job.channels >= ACROSS_MIN_CHANNELS)
+                                      and job.channels >= ADAPTIVE_ACROSS_MIN_CHANNELS)
     cdef Py_ssize_t planes = LINE if across else 1, parts = (job.channels + planes - 1) // planes
     cdef Py_ssize_t lines = job.batch * parts * g.pooled[0] * g.pooled[1], line, plane, part, d, h, w, count
     cdef Py_ssize_t low[3]
     cdef Py_ssize_t high[3]
-    cdef const char *cells
+    cdef const char *from_plane
     cdef Target target
     cdef Windows windows
     windows.first = -1
@@ -164,23 +165,23 @@ cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, nu
         low[0], high[0] = window_begin(g, 0, d), window_end(g, 0, d)
         low[1], high[1] = window_begin(g, 1, h), window_end(g, 1, h)
         plane = part // parts * job.channels + part % parts * planes
-        cells = plane_address(&job.full, job.channels, plane)
+        from_plane = plane_address(&job.full, job.channels, plane)
         w = 0
         while w < g.pooled[2]:
             target = target_of(job, plane, d, h, w, across)
             if across:
                 low[2], high[2] = window_begin(g, 2, w), window_end(g, 2, w)
                 count = min(job.channels - part % parts * planes, planes)
-                reduce_window(job, cells, low, high, job.full.channel_bytes, 0, count, best, place)
+                reduce_window(job, from_plane, low, high, job.full.channel_bytes, 0, count, best, best_index)
                 w += 1
             else:
                 if windows.first != w:
                     find_windows(g, w, &windows)
-                pool_columns(job, cells, low, high, &windows, best, place)
+                pool_columns(job, from_plane, low, high, &windows, best, best_index)
                 count = windows.count
                 w += count
             write_values(target.values, target.value_step, False, count, best)
             if target.index_step == sizeof(index8) == target.index_size:
-                memcpy(target.indices, place, count * sizeof(index8))
+                memcpy(target.indices, best_index, count * sizeof(index8))
             elif target.indices != NULL:
-                write_each(&target, 0, 0, count, place)
+                write_each(&target, 0, 0, count, best_index)

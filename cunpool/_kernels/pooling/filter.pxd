@@ -167,6 +167,6 @@ cdef inline void pool_filtered(const Job *job, Py_ssize_t task, Found *found, nu
     numbers = numbers_of(job.is_minimum, full)
     for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         find_block(&filter.blocks, number_of, &block)
-        if branch_counted("something odd among a block's cells",
+        if branch_counted("something odd among a block's elements",
                           filter_block(job, &block, filter, &numbers, room)):
             separate(&filter.blocks, &block, room)

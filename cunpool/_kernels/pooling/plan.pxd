@@ -17,31 +17,36 @@ from cunpool._kernels.pooling.window2 cimport rows_together, is_window2, window2
 from cunpool._kernels.pooling.write cimport LINE
 
 cdef enum:  # the ways, for plan_pool
-    JOINED_TAKEN = 1
+    STACKED_TAKEN = 1
     ACROSS_TAKEN = 2
     STREAMED_TAKEN = 4
     LARGE_TAKEN = 8
-    TWOS_TAKEN = 32
+    WINDOW2_TAKEN = 32
     FILTERED_TAKEN = 128
     COPIED_TAKEN = 256
-    TURNED_TAKEN = 512
+    WIDTH_SWAPPED_TAKEN = 512
     ROLLED_TAKEN = 2048
     SEPARATED_TAKEN = 4096
 
 cdef enum:
-    MANY = 16               # Fewer channels are not worth loops across them. (speed)
-    DEALT = 9               # Larger windows without indices are not compared across channels. (speed)
-    LEAST_FILTERED = 1 << 9     # A smaller array is not worth the plan of filtering. (speed)
-    NARROW = 4              # Rows of no more elements are not worth a loop, however high windows are. (speed)
-    ROW_FILTERED = 16       # Least elements of all windows of a row that is filtered. (speed)
-    TALL_FILTERED = 7       # The same for each byte of an element, if planes are stacked. (speed)
-    PLANE_FILTERED = 128    # Least elements of all windows of a plane, if they are not. (speed)
-    RUNNING_ROW_BYTES = 192     # Separable combines shorter rows of many planes at once. (speed: 256 x 20 x 20, 9 x 9)
-    BROADEST = 1 << 12      # Bytes of the channels that filter takes as units of a row, at most. (speed)
-    BROAD_UNIT = 64         # Small windows over channels of more bytes are compared across them, with a stride. (speed)
-    COPIED_ROW = 64         # Longer rows are not copied because of gaps behind them alone. (speed)
-    COPIED_MOST = 1 << 18   # Bytes of the largest plane that is copied. (speed)
-    COPIED_LOT = 1 << 16    # Bytes of small planes that are copied together. (speed)
+    # Across channels.
+    POOL_ACROSS_MIN_CHANNELS = 16   # Fewer channels are not worth loops across them. (speed)
+    ACROSS_MAX_TAPS = 9             # Larger windows without indices are not compared across channels. (speed)
+    # Channels of more bytes are compared across if windows are small and their stride is not 1. (speed)
+    ACROSS_MIN_UNIT_BYTES = 64
+    # Filter.
+    FILTER_MIN_ELEMENTS = 1 << 9    # A smaller array is not worth the plan of filtering. (speed)
+    NARROW_ROW_ELEMENTS = 4         # Rows of no more elements are not worth a loop, however high windows are. (speed)
+    FILTER_MIN_ROW_TAPS = 16        # Least elements of all windows of a row that is filtered. (speed)
+    FILTER_MIN_STACKED_TAPS = 7     # The same for each byte of an element, if planes are stacked. (speed)
+    FILTER_MIN_PLANE_TAPS = 128     # Least elements of all windows of a plane, if they are not. (speed)
+    # Separable combines shorter rows of many planes at once. (speed: 256 x 20 x 20, 9 x 9)
+    RUNNING_ROW_BYTES = 192
+    FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
+    # Copies to C order.
+    COPY_MAX_ROW_ELEMENTS = 64      # Longer rows are not copied because of gaps behind them alone. (speed)
+    COPY_MAX_PLANE_BYTES = 1 << 18  # The largest plane that is copied. (speed)
+    COPY_LOT_BYTES = 1 << 16        # Small planes that are copied together. (speed)
 
 
 cdef struct Copied:
@@ -53,7 +58,7 @@ cdef struct Copied:
 
 cdef struct Plan:
     # How a call is pooled, and the plans of single methods.
-    Job job                 # the call as the method receives it: axes turned, planes stacked
+    Job job                 # the call as the method receives it: the width swapped, planes stacked
     const Method *method
     int ways  # unreached: a declaration
     Kernel kernel  # unreached: the same
@@ -64,19 +69,19 @@ cdef struct Plan:
     Copied copied
 
 
-cdef inline bint foldable(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+cdef inline bint can_stack_planes(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Whether planes can be one: rows follow each other, and no window is cut off. Short rows need that."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
     return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
-            and branch_counted("rows short enough to be joined", g.pooled[2] < LINE // 4)
+            and branch_counted("rows short enough to be stacked", g.pooled[2] < LINE // 4)
             and branch_counted("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
             and branch_counted("windows within their plane", (g.kernel[1] - 1) * g.dilation[1] < g.stride[1])
             and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
             and branch_counted("planes that follow each other", are_all_contiguous(job, item_size, index_size)))
 
 
-cdef inline void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+cdef inline void stack_planes(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
     """Make one tall plane of all, which have to follow each other in memory."""
     cdef Py_ssize_t planes = job.batch * job.channels
     job.full.axis_bytes[1] = job.g.full[2] * item_size
@@ -87,11 +92,11 @@ cdef inline void fold(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noe
     job.batch = job.channels = 1
 
 
-cdef inline void join(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil:
+cdef inline void stack_window2_planes(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil:
     """Make one tall plane of all."""
     job.rows_per_plane = job.g.full[1]
-    fold(job, item_size, job.index_size)
-    plan.ways += JOINED_TAKEN
+    stack_planes(job, item_size, job.index_size)
+    plan.ways += STACKED_TAKEN
 
 
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
@@ -106,7 +111,7 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
         return 1
     if (branch_counted("channels that are interleaved", has_interleaved_channels(job, &job.full, item_size))
             and has_interleaved_channels(job, &job.pooled, item_size)
-            and branch_counted("units of some channels", job.channels * item_size <= BROADEST)):
+            and branch_counted("units of some channels", job.channels * item_size <= FILTER_MAX_UNIT_BYTES)):
         return job.channels
     return 0
 
@@ -116,7 +121,7 @@ cdef inline Py_ssize_t taps_at_once(Py_ssize_t item_size, Py_ssize_t channels) n
     bytes: 16-bit floats would become comparable again and again."""
     if item_size == 2:
         return 0
-    return MOST_TAPS if item_size > 1 and channels * item_size >= 2 * BROAD_UNIT else FEW_TAPS
+    return MOST_TAPS if item_size > 1 and channels * item_size >= 2 * ACROSS_MIN_UNIT_BYTES else FEW_TAPS
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
@@ -128,16 +133,18 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
     if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= RUNNING_ROW_BYTES
                       and not is_direct_down(g)):
         return "a window of many rows, which have 192 bytes or less"
-    if (branch_counted("broad units, of which a stride leaves some out", g.stride[2] > 1 and unit >= MANY
-                       and unit * item_size >= BROAD_UNIT)
-            and branch_counted("so few cells that all of a window are compared at once",
+    if (branch_counted("broad units, of which a stride leaves some out",
+                       g.stride[2] > 1 and unit >= POOL_ACROSS_MIN_CHANNELS
+                       and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
+            and branch_counted("so few elements that all of a window are compared at once",
                                element_count(g.kernel) <= taps_at_once(item_size, unit))):
         return "small windows over 16 channels or more of 64 bytes or more, with a stride"
-    if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW):
+    if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
         return "a row has no more than 4 elements"
-    if not branch_counted("rows worth filtering", row >= (TALL_FILTERED * item_size if tall else ROW_FILTERED)):
+    if not branch_counted("rows worth filtering", row >= (FILTER_MIN_STACKED_TAPS * item_size
+                                                          if tall else FILTER_MIN_ROW_TAPS)):
         return "the windows of a row have fewer than 16 elements, or 7 for each byte of one in stacked planes"
-    if not branch_counted("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= PLANE_FILTERED):
+    if not branch_counted("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= FILTER_MIN_PLANE_TAPS):
         return "the windows of a plane have fewer than 128 elements"
     return NULL
 
@@ -146,7 +153,7 @@ cdef inline void exchange(Py_ssize_t *sizes, int axis) noexcept nogil:
     sizes[axis], sizes[2] = sizes[2], sizes[axis]
 
 
-cdef inline void turn(Job *job, int axis) noexcept nogil:
+cdef inline void swap_width_axis(Job *job, int axis) noexcept nogil:
     """Exchange this axis and the width. Raster order stays."""
     if axis == 2:
         return
@@ -164,12 +171,12 @@ cdef inline void turn(Job *job, int axis) noexcept nogil:
     job.raster_axes[axis], job.raster_axes[2] = job.raster_axes[2], job.raster_axes[axis]
 
 
-cdef inline void turn_to_channels(Job *job, Py_ssize_t item_size) noexcept nogil:
+cdef inline void swap_width_for_channels(Job *job, Py_ssize_t item_size) noexcept nogil:
     """Take for the width the last axis along which neighbours in memory are a pixel of all channels apart, if any."""
     cdef int axis
     for axis in range(2, -1, -1):
         if job.full.axis_bytes[axis] == job.channels * item_size:
-            turn(job, axis)
+            swap_width_axis(job, axis)
             return
 
 
@@ -180,14 +187,14 @@ cdef inline bint is_half(const Job *job) noexcept nogil:
 cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept nogil:
     """Begin the plan of a method: the job with this axis as the width."""
     plan.job = job[0]
-    turn(&plan.job, axis)
+    swap_width_axis(&plan.job, axis)
     plan.ways = ways
     plan.together = False
 
 
 cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
     """Only the last two methods serve offsets in a window that take more than 32 bits."""
-    if branch_counted("places of 32 bits in a window", not spans_far(job)):
+    if branch_counted("offsets of 32 bits in a window", not spans_far(job)):
         return NULL
     return "an index is 2**31 elements or more behind the first one of its window"
 
@@ -212,9 +219,9 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
         return why
     if job.order_kind == INT8_KIND:  # rare (size)
         return "integers of 8 bytes"
-    begin(job, 2, plan, TWOS_TAKEN)
-    if foldable(job, job.item_size, job.index_size):
-        join(&plan.job, plan, job.item_size)
+    begin(job, 2, plan, WINDOW2_TAKEN)
+    if can_stack_planes(job, job.item_size, job.index_size):
+        stack_window2_planes(&plan.job, plan, job.item_size)
     plan.together = rows_together(&plan.job, job.item_size)
     return NULL
 
@@ -229,21 +236,21 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
     cdef bint tall
     if job.indices.data != NULL:
         return "indices are asked for"
-    if not branch_counted("windows of more than a cell", element_count(job.g.kernel) > 1):
+    if not branch_counted("windows of more than an element", element_count(job.g.kernel) > 1):
         return "a window has a single element"
-    if not branch_counted("cells enough to be filtered",
-                          job.batch * job.channels * element_count(job.g.full) >= LEAST_FILTERED):
+    if not branch_counted("elements enough to be filtered",
+                          job.batch * job.channels * element_count(job.g.full) >= FILTER_MIN_ELEMENTS):
         return "the array has fewer than 512 elements"
     for axis in range(2, -1, -1):
         begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN)
         unit = unit_of(&plan.job, job.item_size)
         if not unit:
             continue
-        tall = foldable(&plan.job, job.item_size, 0)
+        tall = can_stack_planes(&plan.job, job.item_size, 0)
         worth = filtering_why_not(&plan.job, job.item_size, unit, tall)
         if worth == NULL:
             if tall:
-                fold(&plan.job, job.item_size, 0)
+                stack_planes(&plan.job, job.item_size, 0)
             worth = plan_separable(&plan.job, unit, &plan.filter.blocks)
         if worth == NULL:
             plan_filter(&plan.job.g, unit, &plan.filter)
@@ -262,20 +269,20 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return why
     if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):
         return "channels are not neighbours in memory"
-    if not branch_counted("channels enough", job.channels >= MANY):
+    if not branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS):
         return "fewer than 16 channels"
     # (speed: 64 x 112 x 112, 3 x 3) GCC does not vectorise the comparison of more than four 16-bit floats. For bytes in
-    # windows one element apart, combining runs takes 0.57 of the time.
+    # windows one element apart, combining runs is 1.8x faster.
     if (job.item_size == 1 and job.g.stride[2] == 1
             and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > FEW_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
-    if not (branch_counted("a window of few cells",
-                           element_count(job.g.kernel) <= (FEW_TAPS if is_half(job) else DEALT))
+    if not (branch_counted("a window of few elements",
+                           element_count(job.g.kernel) <= (FEW_TAPS if is_half(job) else ACROSS_MAX_TAPS))
             or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not is_half(job)):
         return "a window has more than 9 elements, 32 with indices, or 4 of 16-bit floats"
     begin(job, 2, plan, ACROSS_TAKEN)
-    turn_to_channels(&plan.job, job.item_size)
-    plan.ways += TURNED_TAKEN * (plan.job.raster_axes[2] != 2)
+    swap_width_for_channels(&plan.job, job.item_size)
+    plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
     return NULL
 
 
@@ -305,7 +312,7 @@ cdef inline bint has_gaps_behind_window2(const Job *job, Py_ssize_t item_size) n
 cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_once) noexcept nogil:
     """How many planes are copied to C order at a time, and why none is.
 
-    Planes are copied that fit a buffer, if their rows lie along memory, but with cells between, backwards, or short
+    Planes are copied that fit a buffer, if their rows lie along memory, but with elements between, backwards, or short
     and with gaps behind them, which may not be read. A plane is never split, so each thread has to have one.
     """
     cdef const View *full = &job.full
@@ -314,7 +321,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     if job.channels > 1 and step > absolute(full.channel_bytes) or job.batch > 1 and step > absolute(full.batch_bytes):
         return "elements of other planes lie between those of a row"
     if (full.axis_bytes[2] == job.item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
-                                                                job.g.full[2] > COPIED_ROW
+                                                                job.g.full[2] > COPY_MAX_ROW_ELEMENTS
                                                                 or raster_stride(full, job.g.full) == job.item_size)
                                                  or is_window2(job, job.item_size))
             and not branch_counted("short rows of windows of two, with gaps behind them",
@@ -326,7 +333,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
                           and (job.indices.data == NULL or job.indices.uniform_planes)):
         return "the planes of the results are not equally far apart"
     for axis in range(3):
-        if branch_counted("planes larger than a buffer", job.g.full[axis] > COPIED_MOST // size):
+        if branch_counted("planes larger than a buffer", job.g.full[axis] > COPY_MAX_PLANE_BYTES // size):
             return "a plane has more than 256 KiB"
         size *= job.g.full[axis]
     if size == job.item_size:
@@ -335,7 +342,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
                       and step > absolute(full.axis_bytes[1]) or job.g.full[0] > 1
                       and step > absolute(full.axis_bytes[0])):
         return "rows are farther apart along the width than along another axis"
-    some = clamp(COPIED_LOT // size, 1, planes)
+    some = clamp(COPY_LOT_BYTES // size, 1, planes)
     if job.threads > 1:
         some = clamp(planes // (4 * job.threads), 1, some)
     planes_at_once[0] = some
@@ -351,7 +358,7 @@ cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes
     cdef const char *start
     rows.unit, rows.unit_bytes, rows.units = 1, flat if flat else job.full.axis_bytes[2], g.full[2]
     rows.row_bytes, rows.rows = job.full.axis_bytes[1], g.full[1]
-    if branch_counted("planes of cells as far apart everywhere", flat != 0):
+    if branch_counted("planes of elements as far apart everywhere", flat != 0):
         rows.units, rows.rows, layers = element_count(g.full), 1, 1
     for plane in range(first, first + planes):
         start = plane_address(&job.full, job.channels, plane)

@@ -17,7 +17,7 @@ cdef extern from "_kernels/pooling/separable.h":
         Py_ssize_t unit_bytes, row_bytes, units, rows, unit
     ctypedef struct Axis "cunpool_axis":
         Py_ssize_t full, pooled, full_bytes, pooled_bytes, index_bytes, kernel, stride, padding, dilation, raster, taps
-        Py_ssize_t dealt, lattices, step, most, parts
+        Py_ssize_t lattice_step, lattices, step, most, parts
         bint doubles
     ctypedef struct Decoder "cunpool_decoder":
         uint32_t column, row, layer, per_row, per_layer
@@ -90,14 +90,14 @@ cdef inline Py_ssize_t greatest_common_divisor(Py_ssize_t a, Py_ssize_t b) noexc
 
 
 cdef inline void deal_axis(Axis *axis) noexcept nogil:
-    """How the positions along an axis are dealt to lattices."""
-    axis.dealt, axis.step = axis.stride, 1
+    """How the positions along an axis are deinterleaved into lattices."""
+    axis.lattice_step, axis.step = axis.stride, 1
     if axis.pooled == 1:
-        axis.dealt = (axis.kernel - 1) * axis.dilation + 1 if axis.kernel <= MAX_SINGLE else 1
+        axis.lattice_step = (axis.kernel - 1) * axis.dilation + 1 if axis.kernel <= MAX_SINGLE else 1
     elif axis.kernel - 1 > 2 * axis.stride * passes(axis.kernel, 2):
-        axis.dealt, axis.step = 1, axis.stride
-    axis.lattices = min(axis.kernel, axis.dealt // greatest_common_divisor(axis.dealt, axis.dilation))
-    axis.doubles = axis.dealt == 1 and axis.kernel >= MIN_DOUBLED
+        axis.lattice_step, axis.step = 1, axis.stride
+    axis.lattices = min(axis.kernel, axis.lattice_step // greatest_common_divisor(axis.lattice_step, axis.dilation))
+    axis.doubles = axis.lattice_step == 1 and axis.kernel >= MIN_DOUBLED
 
 
 cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexcept nogil:
@@ -126,7 +126,7 @@ cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexce
     axis.full = axis.pooled = job.channels * (job.batch if uniform else 1)
     axis.full_bytes, axis.pooled_bytes = job.full.channel_bytes, job.pooled.channel_bytes
     axis.index_bytes = job.indices.channel_bytes if job.indices.data != NULL else 0
-    axis.kernel = axis.stride = axis.dilation = axis.dealt = axis.lattices = axis.step = 1
+    axis.kernel = axis.stride = axis.dilation = axis.lattice_step = axis.lattices = axis.step = 1
     axis.padding = axis.raster = axis.taps = 0
     axis.doubles = False
 

@@ -146,7 +146,7 @@ static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool
     ptrdiff_t tap;
     for (tap = 1; tap < a->kernel; tap++) {
         OF(cunpool_meet)(plan, block, to, best, codes, to + tap % a->lattices * apart,
-                         tap * a->dilation / a->dealt * block->distance[axis], tap * a->taps, form, rule);
+                         tap * a->dilation / a->lattice_step * block->distance[axis], tap * a->taps, form, rule);
         best = block->other_values + at * (ptrdiff_t) sizeof(LANE);
         codes = block->other_codes + at * (ptrdiff_t) sizeof(LANE_CODE);
         form = form == SEPARABLE_FIRST ? SEPARABLE_FRESH : form;

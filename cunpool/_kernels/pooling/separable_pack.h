@@ -13,9 +13,9 @@
 /* Which elements of a lattice, from position `position` on, lie in the array: from `low` to before `high`. */
 static inline void cunpool_separable_inside(const cunpool_axis *axis, ptrdiff_t position, ptrdiff_t extent,
                                             ptrdiff_t *low, ptrdiff_t *high) {
-    const ptrdiff_t dealt = axis->dealt;
-    ptrdiff_t first = position < 0 ? (dealt - 1 - position) / dealt : 0;
-    ptrdiff_t end = position < axis->full ? (axis->full - 1 - position) / dealt + 1 : 0;
+    const ptrdiff_t lattice_step = axis->lattice_step;
+    ptrdiff_t first = position < 0 ? (lattice_step - 1 - position) / lattice_step : 0;
+    ptrdiff_t end = position < axis->full ? (axis->full - 1 - position) / lattice_step + 1 : 0;
     *low = first < extent ? first : extent;
     *high = end < *low ? *low : end < extent ? end : extent;
 }
@@ -29,13 +29,13 @@ static void cunpool_separable_pack_lattice(const cunpool_separable *plan, const 
     int k, axis, is_whole = 1;
     for (axis = 0; axis < SEPARABLE_AXES; axis++) {
         const cunpool_axis *a = &plan->axis[axis];
-        const ptrdiff_t position = block->first[axis] + lattice[axis] * a->dilation % a->dealt;
+        const ptrdiff_t position = block->first[axis] + lattice[axis] * a->dilation % a->lattice_step;
         cunpool_separable_inside(a, position, block->extent[axis], &low[axis], &high[axis]);
         is_whole &= low[axis] == 0 && high[axis] == block->extent[axis];
         at[axis] = low[axis];
         to += low[axis] * block->distance[axis];
-        from += (position + low[axis] * a->dealt) * a->full_bytes;
-        pitch[axis] = a->dealt * a->full_bytes;
+        from += (position + low[axis] * a->lattice_step) * a->full_bytes;
+        pitch[axis] = a->lattice_step * a->full_bytes;
         if (low[axis] == high[axis]) {
             cunpool_fill(size, values, block->length, block->outside);
             return;

@@ -27,7 +27,7 @@ typedef struct {
     ptrdiff_t kernel, stride, padding, dilation;
     ptrdiff_t raster;           /* what an index grows by along this axis */
     ptrdiff_t taps;             /* what a code grows by */
-    ptrdiff_t dealt;            /* positions from one element of a lattice to the next */
+    ptrdiff_t lattice_step;     /* positions from one element of a lattice to the next */
     ptrdiff_t lattices;
     ptrdiff_t step;             /* elements of a lattice from one window to the next */
     ptrdiff_t most, parts;      /* windows of a block at most; blocks */
@@ -69,7 +69,7 @@ typedef struct {
     ptrdiff_t values[2], codes[2], ramp, row, bytes;
 } cunpool_separable_scratch;
 
-/* A block on its way. */
+/* A block while it is pooled. */
 typedef struct {
     ptrdiff_t begin[SEPARABLE_AXES];    /* first window */
     ptrdiff_t count[SEPARABLE_AXES];    /* windows */
@@ -85,7 +85,7 @@ typedef struct {
 } cunpool_separable_block;
 
 static inline ptrdiff_t cunpool_separable_extent(const cunpool_axis *axis, ptrdiff_t windows) {
-    return (windows - 1) * axis->step + 1 + (axis->kernel - 1) * axis->dilation / axis->dealt;
+    return (windows - 1) * axis->step + 1 + (axis->kernel - 1) * axis->dilation / axis->lattice_step;
 }
 
 static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_separable *plan) {

@@ -32,7 +32,7 @@ cdef inline void_wide widen_codes(const item1 *given, Py_ssize_t count, Py_ssize
 cdef inline void_inline codes_of_indices(int line_count, const index *given, const uint32_t *relative, Py_ssize_t count,
                                          uint32_t base, const uint32_t *line_first, uint32_t line_taps, lane *codes,
                                          bint *has_outside) noexcept nogil:
-    """The codes of places, counted from `base` and from what the `relative` says of each window."""
+    """The codes of indices. The first index of window i is `base + relative[i]`."""
     cdef uint32_t relative_index, tap, code, outside_bits = 0
     cdef index seen = 0
     cdef Py_ssize_t i

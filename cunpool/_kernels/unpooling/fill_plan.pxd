@@ -259,9 +259,9 @@ cdef inline void find_direct_indices(const Geometry *g, FillPlan *plan) noexcept
 cdef inline bint has_few_windows_in_row(const Geometry *g, Py_ssize_t item_size) noexcept nogil:
     """Whether rows have so few windows that zeroing and scattering them is faster."""
     cdef Py_ssize_t most = FEW_WINDOWS_OF_BYTES if item_size == 1 else FEW_WINDOWS
-    if branch_counted("cells of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
+    if branch_counted("elements of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
         most = FEW_WINDOWS_BEFORE_REST
-    return g.pooled[2] <= most and branch_counted("rows of more than a cell", g.full[2] > 1)
+    return g.pooled[2] <= most and branch_counted("rows of more than an element", g.full[2] > 1)
 
 
 cdef inline bint is_short_row2(const Geometry *g) noexcept nogil:
@@ -280,7 +280,7 @@ cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
         elif (branch_counted("short rows of codes", width < SHORT_ROW_WINDOWS) and taps >= MEDIUM_WINDOW_TAPS
                 and (branch_counted("of large windows", taps >= LARGE_WINDOW_TAPS) or has_tiled_rows(job))):
             why = "rows have fewer than 40 windows of 9 elements or more (27 where rows are not contiguous)"
-    elif (branch_counted("short rows of places", is_short_row2(&job.g) if is_window2(&job.g) else
+    elif (branch_counted("short rows of indices", is_short_row2(&job.g) if is_window2(&job.g) else
                          width * SMALL_WINDOW_TAPS < SHORT_ROW_WINDOWS * max(taps, <Py_ssize_t> SMALL_WINDOW_TAPS))
             and (branch_counted("of planes of many windows", element_count(job.g.pooled) >= FILL_MIN_WINDOWS)
                  or has_tiled_rows(job))):
@@ -324,7 +324,7 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
         return "fewer than 128 windows"
     if not branch_counted("windows whose codes leave one for none", element_count(job.g.kernel) <= FILL_MAX_LINES):
         return "a window has more than 255 elements"
-    if not branch_counted("cells that are neighbours along some axis", axes[last].full_step == item_size):
+    if not branch_counted("elements that are neighbours along some axis", axes[last].full_step == item_size):
         return "the output is contiguous along no axis"
     why = why_scatter_is_faster(job)
     if why != NULL:
@@ -357,9 +357,9 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     find_run(plan)
     find_direct_indices(&job.g, plan)
     # A block of a small plane that no other follows is soon done, and scattering needs no division.
-    if (branch_counted("blocks of few cells", plan.most_rows * plan.row.taps * plan.most_windows * plan.line.taps
+    if (branch_counted("blocks of few elements", plan.most_rows * plan.row.taps * plan.most_windows * plan.line.taps
                        * plan.most_unit < FILL_MIN_BLOCK_ELEMENTS)
-            and branch_counted("cells that follow each other", job.raster_stride_bytes == item_size
+            and branch_counted("elements that follow each other", job.raster_stride_bytes == item_size
                                or job.interleaved_planes > 1)):
         return "planes are small and not adjacent: a block has fewer than 384 elements"
     return NULL

@@ -171,8 +171,8 @@ cdef inline void lay_background(const Job *job, char *out, Py_ssize_t low, Py_ss
         copy_in_parts(start, job.background + (start - job.full.data), bytes)
 
 
-cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
-                         Py_ssize_t *band) noexcept nogil:
+cdef inline void expected_range(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,
+                                Py_ssize_t *expected) noexcept nogil:
     """The range of indices in which the windows of a pooled row lie, or in 1d the windows of a part of the row."""
     cdef Py_ssize_t first[3]
     cdef Py_ssize_t last[3]
@@ -184,17 +184,17 @@ cdef inline void band_of(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize
         last[axis] = clamp(high[axis] * g.stride[axis] - g.padding[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1,
                            first[axis], g.full[axis])
     if g.full[0] * g.full[1] == 1 and g.pooled[0] * g.pooled[1] == 1:
-        band[0] = first[2]
-        band[1] = last[2]
+        expected[0] = first[2]
+        expected[1] = last[2]
     else:
-        band[0] = min((first[0] * g.full[1] + first[1]) * g.full[2], element_count(g.full))
-        band[1] = max(((last[0] - 1) * g.full[1] + last[1]) * g.full[2], band[0])
+        expected[0] = min((first[0] * g.full[1] + first[1]) * g.full[2], element_count(g.full))
+        expected[1] = max(((last[0] - 1) * g.full[1] + last[1]) * g.full[2], expected[0])
 
 
 cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogil:
     """The first index of part number `part` of a split plane: the begin of a pooled row's windows, if rows suffice."""
     cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = element_count(job.g.full), row
-    cdef Py_ssize_t band[2]
+    cdef Py_ssize_t expected[2]
     # Layers of windows that lie in the padding in front begin at the same index, and their rows are in no order.
     if (part == 0 or part == job.parts_per_plane
             or branch_counted("fewer rows than parts of a plane", rows < job.parts_per_plane)
@@ -202,8 +202,8 @@ cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogi
                               job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0])):
         return size * part // job.parts_per_plane
     row = rows * part // job.parts_per_plane
-    band_of(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, band)
-    return band[0]
+    expected_range(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, expected)
+    return expected[0]
 
 
 cdef inline void split_planes(Job *job, int threads) noexcept nogil:

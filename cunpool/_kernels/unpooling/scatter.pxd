@@ -15,7 +15,7 @@ from cunpool._kernels.unpooling.walk cimport Loop, Loops, point_to_next, Run, Un
 cdef inline void_inline scatter_elements(const Job *job, Run run, bint in_part, bint is_uniform,
                                          Py_ssize_t stride_bytes, Py_ssize_t out_bytes, element *full,
                                          index *index_type, Py_ssize_t *outside_count) noexcept nogil:
-    """Store values where their indices point: in the run's band, or `in_part` of it.
+    """Store values where their indices point: where the run expects them, or `in_part` of that.
 
     Value number i belongs to the plane that starts `i * out_bytes` bytes after the run's. One unsigned comparison, in
     64 bits whatever the index type, is both bounds at once.
@@ -25,14 +25,15 @@ cdef inline void_inline scatter_elements(const Job *job, Run run, bint in_part, 
     cdef const char *values = run.values
     cdef const char *indices = run.indices
     cdef Py_ssize_t value_bytes = run.value_bytes, index_bytes = run.index_bytes, count = run.count, i, outside = 0
-    cdef uint64_t position, low = run.low, span = run.high - run.low, band = run.band, band_span = run.band_end - band
+    cdef uint64_t position, low = run.low, span = run.high - run.low, expected = run.expected_begin
+    cdef uint64_t expected_span = run.expected_end - expected
     for i in range(count):
         position = <uint64_t> <int64_t> (<const index *> (indices + i * index_bytes))[0]
         if in_part:
-            outside += position - band >= band_span
+            outside += position - expected >= expected_span
             if position - low >= span:
                 continue
-        elif unlikely(position - band >= band_span):
+        elif unlikely(position - expected >= expected_span):
             outside += 1
             continue
         store_or_add(<element *> (out + i * out_bytes + offset_of(job, is_uniform, stride_bytes,
@@ -45,11 +46,11 @@ cdef inline void_inline scatter_pairs(const Job *job, Run run, Py_ssize_t stride
                                       element *full, index *index_type, Py_ssize_t *outside_count) noexcept nogil:
     """`scatter_elements` to uniform planes. Numbers are added two at a time: one comparison finds whether either
     sum is NaN."""
-    cdef char *out = run.full + run.band * stride_bytes
+    cdef char *out = run.full + run.expected_begin * stride_bytes
     cdef const char *values = run.values
     cdef const char *indices = run.indices
     cdef Py_ssize_t value_bytes = run.value_bytes, index_bytes = run.index_bytes, left = run.count
-    cdef uint64_t position, next_position, low = run.band, span = run.band_end - run.band
+    cdef uint64_t position, next_position, low = run.expected_begin, span = run.expected_end - run.expected_begin
     if element is float4 or element is float8:
         while left > 1:
             position = <uint64_t> <int64_t> (<const index *> indices)[0] - low
@@ -63,7 +64,7 @@ cdef inline void_inline scatter_pairs(const Job *job, Run run, Py_ssize_t stride
             values += 2 * value_bytes
             indices += 2 * index_bytes
             left -= 2
-        run.full = out - run.band * stride_bytes
+        run.full = out - run.expected_begin * stride_bytes
         run.values = <char *> values
         run.indices = indices
         run.count = left
@@ -95,22 +96,22 @@ cdef inline void_inline scatter_contiguous(const Job *job, Run run, bint prefetc
 
 
 cdef inline bint is_whole(const Run *run) noexcept nogil:
-    """Whether a run stores to all of its band."""
-    return run.low <= run.band and run.band_end <= run.high
+    """Whether a run stores to all elements that it expects indices of."""
+    return run.low <= run.expected_begin and run.expected_end <= run.high
 
 
-cdef inline void_inline scatter_band(const Job *job, Run run, bint at_begin, element *full, index *index_type,
+cdef inline void_inline scatter_whole(const Job *job, Run run, bint at_begin, element *full, index *index_type,
                                      Py_ssize_t *outside_count) noexcept nogil:
-    """`scatter_row` for contiguous arrays and a whole band, which is `at_begin` of its plane."""
+    """`scatter_row` for contiguous arrays and whole runs, whose expected elements are `at_begin` of their plane."""
     if at_begin:
-        run.band = 0
+        run.expected_begin = 0
     scatter_contiguous(job, run, job.prefetch_bytes > 0, full, index_type, outside_count)
 
 
 cdef inline Py_ssize_t scatter_row(const Job *job, const Run *run, element *full, index *index_type) noexcept nogil:
     """Store the values of a row.
 
-    The loop is compiled for contiguous arrays, for uniform planes, and for all others, in whole bands and in parts.
+    The loop is compiled for contiguous arrays, for uniform planes, and for all others, for whole runs and for parts.
     """
     cdef Py_ssize_t outside = 0
     if not job.raster_stride_bytes:
@@ -120,10 +121,10 @@ cdef inline Py_ssize_t scatter_row(const Job *job, const Run *run, element *full
     elif (job.raster_stride_bytes != sizeof(element) or run.value_bytes != sizeof(element)
             or run.index_bytes != sizeof(index)):
         scatter_pairs(job, run[0], job.raster_stride_bytes, 0, full, index_type, &outside)
-    elif run.band:
-        scatter_band(job, run[0], False, full, index_type, &outside)
+    elif run.expected_begin:
+        scatter_whole(job, run[0], False, full, index_type, &outside)
     else:
-        scatter_band(job, run[0], True, full, index_type, &outside)
+        scatter_whole(job, run[0], True, full, index_type, &outside)
     return outside
 
 
@@ -148,7 +149,7 @@ cdef inline void_inline scatter_windows(const Job *job, Run run, bint in_part, e
 
 cdef inline Py_ssize_t scatter_channels(const Job *job, const Run *run, element *full,
                                         index *index_type) noexcept nogil:
-    """Store one element of each interleaved channel, window by window. Compiled apart for whole bands."""
+    """Store one element of each interleaved channel, window by window. Compiled apart for whole runs."""
     cdef Py_ssize_t outside = 0
     if not is_whole(run):
         scatter_windows(job, run[0], True, full, index_type, &outside)
@@ -165,7 +166,7 @@ cdef inline void_inline scatter_each_plane(const Job *job, Run run, bint prefetc
     run.values = job.pooled.data + run.window * job.pooled.channel_bytes
     run.indices = job.indices.data + run.window * job.indices.channel_bytes
     run.count = element_count(job.g.pooled)
-    run.band, run.band_end = 0, element_count(job.g.full)
+    run.expected_begin, run.expected_end = 0, element_count(job.g.full)
     for _ in range(planes):
         scatter_contiguous(job, run, prefetching, full, index_type, outside_count)
         run.full += job.full.channel_bytes

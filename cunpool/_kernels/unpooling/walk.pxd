@@ -17,10 +17,10 @@ cdef struct Run:
     Py_ssize_t count            # windows
     Py_ssize_t channels         # interleaved channels of each
     Py_ssize_t window           # number of the first one in its plane
-    # Scatter stores to the elements `low` to `high` alone. Indices outside `band` to `band_end` are counted.
-    Py_ssize_t low, high, band, band_end
+    # Scatter stores to the elements `low` to `high` alone. Indices outside the expected ones are counted.
+    Py_ssize_t low, high, expected_begin, expected_end
 
-# A loop returns the number of indices outside the run's band. The last two arguments only select an instance.
+# A loop returns the number of indices that the run does not expect. The last two arguments only select an instance.
 ctypedef Py_ssize_t (*Loop)(const Job *, const Run *, void *, void *) noexcept nogil
 ctypedef void (*Unchecked)(const Run *, void *) noexcept nogil
 
