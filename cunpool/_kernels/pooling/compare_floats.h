@@ -34,7 +34,6 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
 #define AVX512_ADD(x, y) _mm512_add_ps(x, y)
 #define AVX512_HIGHER(x, y) _mm512_max_ps(x, y)
 #define AVX512_ABOVE(x, y) _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ)
-#define AVX512_IF(mask, x, y) _mm512_mask_mov_ps(y, mask, x)
 #define AVX512_OFFSETS_IF(mask, x, y) _mm512_mask_mov_epi32(y, mask, x)
 #define AVX512_ANY_NAN(x) (_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0)
 
@@ -58,7 +57,6 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
 #define AVX2_ADD(x, y) _mm256_add_ps(x, y)
 #define AVX2_HIGHER(x, y) _mm256_max_ps(x, y)
 #define AVX2_ABOVE(x, y) _mm256_cmp_ps(x, y, _CMP_GT_OQ)
-#define AVX2_IF(mask, x, y) _mm256_blendv_ps(y, x, mask)
 #define AVX2_OFFSETS_IF(mask, x, y) _mm256_blendv_epi8(y, x, _mm256_castps_si256(mask))
 #define AVX2_ANY_NAN(x) (_mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0)
 #define AVX2_IN_ORDER(x) _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xD8))
@@ -81,7 +79,6 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
 #define AVX512_DOUBLES_ADD(x, y) _mm512_add_pd(x, y)
 #define AVX512_DOUBLES_HIGHER(x, y) _mm512_max_pd(x, y)
 #define AVX512_DOUBLES_ABOVE(x, y) _mm512_cmp_pd_mask(x, y, _CMP_GT_OQ)
-#define AVX512_DOUBLES_IF(mask, x, y) _mm512_mask_mov_pd(y, mask, x)
 #define AVX512_DOUBLES_OFFSETS_IF(mask, x, y) _mm256_mask_mov_epi32(y, mask, x)
 #define AVX512_DOUBLES_ANY_NAN(x) (_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q) != 0)
 #define AVX512_DOUBLES_EVEN(x, y) _mm512_permutex2var_pd(x, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), y)
@@ -91,10 +88,9 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
 #define CUNPOOL_COMPARE_ONE(V, x, offset) do { \
         if (with_offsets) { \
             above = V##_ABOVE(x, highest); \
-            highest = V##_IF(above, x, highest); \
             there = V##_OFFSETS_IF(above, offset, there); \
-        } else \
-            highest = V##_HIGHER(x, highest); \
+        } \
+        highest = V##_HIGHER(x, highest); \
     } while (0)
 
 #define CUNPOOL_COMPARED elements, offsets, windows, next, next_offset, pitch, lines, best, offset
@@ -127,6 +123,7 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
                 highest = V##_FLIP(highest, bits); \
                 V##_KEEP(highest); \
                 there = at[0]; \
+                _Pragma("GCC unroll 8") \
                 for (tap = 1; tap < tap_count; tap++) { \
                     x = V##_LOAD((const float *) (element[tap] + ahead)); \
                     x = V##_FLIP(x, bits); \
