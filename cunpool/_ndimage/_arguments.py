@@ -128,7 +128,9 @@ def along(ndim: int, axis: int, size: SupportsIndex, mode: str, origin: Supports
 
 def frozen(value: Any) -> Any:
     """A sequence as a tuple, for caches, and anything else as it is."""
-    return tuple(value) if np.iterable(value) and not isinstance(value, str) else value
+    if value is None or isinstance(value, (int, str)):  # `numpy.iterable` takes longer for these (speed)
+        return value
+    return tuple(value) if np.iterable(value) else value
 
 
 @lru_cache(maxsize=256, typed=True)

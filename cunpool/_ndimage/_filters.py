@@ -88,7 +88,7 @@ def cast(array: Array, dtype: np.dtype[Any]) -> Array:
 
 def _has_constant(windows: Windows) -> bool:
     """Whether a window may contain the constant."""
-    return any(
+    return "constant" in windows.modes and any(
         mode == "constant" and before + after > 0
         for before, after, mode in zip(windows.before, windows.after, windows.modes, strict=True)
     )

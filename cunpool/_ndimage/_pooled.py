@@ -30,7 +30,10 @@ Result = tuple[Array, Array | None]
 
 def extreme(planes: Array, group: Group, rule: Rule, out: Array | None) -> Result:
     """Extremes over the last axes of `planes`, which are the axes of the group. Padding never wins."""
-    window = group.sizes, 1, group.padding, 1
+    sizes, padding = group.sizes, group.padding
+    if group.is_square:  # integers are checked faster (speed)
+        sizes, padding = sizes[0], padding[0]  # type: ignore[assignment]
+    window = sizes, 1, padding, 1
     into = (out, None) if rule.has_indices and out is not None else out
     found: Any = pooling._max_pool(
         len(group.axes), planes, window, False, rule.has_indices, "plane", None, into, rule.num_threads, False,
@@ -49,6 +52,8 @@ class Group(NamedTuple):
         The window's size along each of `axes`.
     padding : tuple of int or of pairs
         The padding along each of `axes`; an integer, which is checked faster, stands for two equal sides. (speed)
+    is_square : bool
+        Whether all sizes are equal, and all padding is one integer.
     order, back : tuple of int or None
         The axes of the array as pooling takes them, `others` first, and the way back. None where nothing moves.
     """
@@ -57,6 +62,7 @@ class Group(NamedTuple):
     others: tuple[int, ...]
     sizes: tuple[int, ...]
     padding: tuple[Any, ...]
+    is_square: bool
     order: tuple[int, ...] | None
     back: tuple[int, ...] | None
 
@@ -80,7 +86,8 @@ def groups(extents: Pads, pads: Pads, has_indices: bool) -> list[Group]:
         back = tuple(order.index(axis) for axis in range(len(order))) if moves else None
         sides = tuple(pads[axis] for axis in axes)
         padding = tuple(before for before, _ in sides) if all(a == b for a, b in sides) else sides
-        found.append(Group(axes, others, sizes, padding, order if moves else None, back))
+        is_square = len({*sizes}) == len({*padding}) == 1 and isinstance(padding[0], int)
+        found.append(Group(axes, others, sizes, padding, is_square, order if moves else None, back))
     return found
 
 
@@ -131,7 +138,7 @@ def _along_one_axis(array: Array, group: Group, rule: Rule, out: Array | None) -
     axis = group.axes[0]
     shape = math.prod(array.shape[:axis]), array.shape[axis], math.prod(array.shape[axis + 1 :])
     none = (0, 0) if isinstance(group.padding[0], tuple) else 0
-    both = group._replace(axes=(0, 1), sizes=(*group.sizes, 1), padding=(*group.padding, none))
+    both = group._replace(axes=(0, 1), sizes=(*group.sizes, 1), padding=(*group.padding, none), is_square=False)
     into = out.reshape(shape) if out is not None and out.flags.c_contiguous else None
     values, _ = extreme(array.reshape(shape), both, rule, into)
     return values.reshape((*array.shape[:axis], -1, *array.shape[axis + 1 :]))
