@@ -1,7 +1,7 @@
 # float32 compared in whole vectors, without a check of each element for NaN. If there was a NaN, the results are worth
 # nothing, and the windows are compared as other types are. With AVX-512 also float64, in windows of 2 in two rows.
 # (size)
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t
 
 cdef extern from "_kernels/pooling/compare_floats.h":
     enum:
@@ -9,10 +9,11 @@ cdef extern from "_kernels/pooling/compare_floats.h":
     int compare_floats "cunpool_compare_floats"(
         int tap_count, const char **elements, const int32_t *offsets, Py_ssize_t windows, Py_ssize_t next,
         Py_ssize_t next_offset, Py_ssize_t pitch, Py_ssize_t lines, void *best, int32_t *offset,
-        uint64_t flip) noexcept nogil
+        bint is_minimum) noexcept nogil
     int compare_float_pairs "cunpool_compare_float_pairs"(
         int size, int rows, bint with_offsets, const char **row, Py_ssize_t step, const int32_t *offsets,
-        Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, void *best, int32_t *offset, uint64_t flip) noexcept nogil
+        Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, void *best, int32_t *offset,
+        bint is_minimum) noexcept nogil
 
 cdef enum:
     NAN_BACKOFF_CALLS = 16  # calls after one with a NaN that expect NaN (speed)

@@ -36,6 +36,8 @@ enum {
 #define ROLLING_ONCE _Pragma("GCC unroll 1")
 #endif
 enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
+/* What a loop finds: maxima; maxima of elements whose bits are inverted by `flip`; minima, without codes. */
+enum { ROLLING_MAXIMA, ROLLING_FLIPPED, ROLLING_MINIMA };
 
 /* One array: bytes from plane to plane. */
 typedef struct {

@@ -85,31 +85,13 @@ cdef inline void_wide compare_each(const Taps *taps, Py_ssize_t windows, Py_ssiz
         compare_fours(taps, order, windows, next, next_offset, pitch, lines, best, offset)
 
 
-cdef inline void_wide look_for_nan(const float4 *best, Py_ssize_t windows, Py_ssize_t pitch, Py_ssize_t lines,
-                                   bint *found) noexcept nogil:
-    """Whether the best of some windows is a NaN."""
-    cdef Py_ssize_t window, i
-    cdef bint seen = False
-    for window in range(windows):
-        for i in range(lines):
-            seen |= best[window * pitch + i] != best[window * pitch + i]
-    found[0] = seen
-
-
 cdef inline bint floats_served(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset,
                                Py_ssize_t pitch, Py_ssize_t lines, int *nan_backoff, float4 *best,
                                int32_t *offset) noexcept nogil:
-    """Whether `compare_floats` served the windows, and none has a NaN. It misses a NaN in the first tap, which stays
-    the best. That is right unless NaN is omitted."""
-    cdef bint found = False
-    cdef int outcome
-    if not expects_no_nan(nan_backoff):
-        return False
-    outcome = compare_floats(taps.count, <const char **> taps.elements, taps.offsets, windows, next, next_offset,
-                             pitch, lines, best, offset, taps.order.flip)
-    if outcome > 0 and taps.order.omits_nan:
-        look_for_nan(best, windows, pitch, lines, &found)
-    return has_no_nan(-1 if found else outcome, nan_backoff)
+    """Whether `compare_floats` served the windows, and none has a NaN."""
+    return expects_no_nan(nan_backoff) and has_no_nan(
+        compare_floats(taps.count, <const char **> taps.elements, taps.offsets, windows, next, next_offset, pitch,
+                       lines, best, offset, taps.order.flip != 0), nan_backoff)
 
 
 cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset,

@@ -161,7 +161,7 @@ cdef inline void compare_window2(int rows, const char **row, Py_ssize_t step, co
             some = whole_lines(sizeof(number), rows, row, step, count, lines, limit)
             if some and not has_no_nan(compare_float_pairs(sizeof(number), rows, with_offsets, row, step, offsets,
                                                            some, count,
-                                           max(count, vector), best, offset, order.flip), nan_backoff):
+                                           max(count, vector), best, offset, order.flip != 0), nan_backoff):
                 some = 0
     if some < lines:
         # Most often there are none before, and `row` serves: to read pointers that were just copied would wait. (speed)
