@@ -33,6 +33,9 @@ enum {
     LARGE_L2_BYTES = 1 << 20,
     /* Windows of a 1d plane whose range of elements is computed at once. */
     BAND_MAX_WINDOWS = CUNPOOL_SPEED(4096, 64),
+    /* Least pooled rows of a task's band, where windows overlap: two tasks read the rows between their bands ("inside
+       PyTorch", 256 x 28 x 28, 3/2). */
+    BAND_MIN_ROWS = CUNPOOL_SPEED(6, 1),
 
     /* Calls with fewer windows are scattered ("smallest calls"). */
     FILL_MIN_WINDOWS = CUNPOOL_SPEED(128, 8),

@@ -3,6 +3,7 @@ cdef extern from "_kernels/common/thresholds.h":
     enum:
         ACROSS_MIN_CHANNELS
         BAND_MAX_WINDOWS
+        BAND_MIN_ROWS
         CACHED_RESULT_BYTES
         FEW_WINDOWS
         FEW_WINDOWS_BEFORE_REST

@@ -7,7 +7,7 @@ from cunpool._kernels.common.arrays cimport raster_stride, view_of
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, Job
-from cunpool._kernels.common.thresholds cimport ACROSS_MIN_CHANNELS
+from cunpool._kernels.common.thresholds cimport ACROSS_MIN_CHANNELS, BAND_MIN_ROWS
 from cunpool._kernels.common.types cimport item16, item2, item4, item8, void_wide
 
 cdef enum:
@@ -210,7 +210,10 @@ cdef inline void split_planes(Job *job, int threads) noexcept nogil:
     """Divide the job into several tasks for each thread, so that a delayed thread does not delay the others (speed)."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes
     cdef Py_ssize_t wanted = 1 if threads == 1 else 4 * threads
-    cdef Py_ssize_t size = element_count(job.g.full)
+    cdef Py_ssize_t size = element_count(job.g.full), rows = job.g.pooled[0] * job.g.pooled[1]
+    # Two tasks read the pooled rows between their bands.
+    if rows >= threads and job.g.kernel[1] > job.g.stride[1]:
+        wanted = min(wanted, max(groups * rows // BAND_MIN_ROWS, <Py_ssize_t> threads))
     job.parts_per_plane = clamp((wanted + groups - 1) // groups, 1, size)
     job.tasks = groups * job.parts_per_plane if job.parts_per_plane > 1 else min(groups, wanted)
     job.banded = job.parts_per_plane > 1
