@@ -180,8 +180,9 @@ METHODS = [
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
     Method("across", "pooling/across.pxd", "pool_channels",
-           "float32 pooling/compare_floats.h: CUNPOOL_COMPARE; others pooling/taps.pxd: compare_taps, or without "
-           "indices pooling/numbers.pxd: highest_taps",
+           "float32 pooling/compare_floats.h: CUNPOOL_COMPARE; 16-bit floats pooling/compare_halves.h: "
+           "CUNPOOL_COMPARE_HALVES; others pooling/taps.pxd: compare_taps, or without indices pooling/numbers.pxd: "
+           "highest_taps",
            "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> across_why_not),
     Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_lanes.h: cunpool_combine",
            "a block with a NaN is compared by the comparison that finds NaN", <Condition> separable_why_not),

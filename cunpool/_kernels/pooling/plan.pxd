@@ -6,13 +6,13 @@ from cunpool._kernels.common.job cimport (
     are_all_contiguous, BHALF_KIND, HALF_KIND, has_interleaved_channels, INT8_KIND, Job)
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel
-from cunpool._kernels.pooling.compare cimport spans_far, vector_of
+from cunpool._kernels.pooling.compare cimport spans_far, tap_offset, vector_of
 from cunpool._kernels.pooling.filter cimport Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.numbers cimport FEW_TAPS, MOST_TAPS
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
-from cunpool._kernels.pooling.taps cimport TAPS
+from cunpool._kernels.pooling.taps cimport HALF_MAX_OFFSET, TAPS
 from cunpool._kernels.pooling.window2 cimport rows_together, is_window2, window2_shape_why_not
 from cunpool._kernels.pooling.write cimport LINE
 
@@ -192,6 +192,13 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept 
     plan.together = False
 
 
+cdef inline bint spans_16_bits(const Job *job) noexcept nogil:
+    """Whether the offset of each element in its window fits 16 bits."""
+    cdef const Geometry *g = &job.g
+    return (not spans_far(job)
+            and tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= HALF_MAX_OFFSET)
+
+
 cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
     """Only the last two methods serve offsets in a window that take more than 32 bits."""
     if branch_counted("offsets of 32 bits in a window", not spans_far(job)):
@@ -271,15 +278,17 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return "channels are not neighbours in memory"
     if not branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS):
         return "fewer than 16 channels"
-    # (speed: 64 x 112 x 112, 3 x 3) GCC does not vectorise the comparison of more than four 16-bit floats. For bytes in
-    # windows one element apart, combining runs is 1.8x faster.
+    if is_half(job) and not branch_counted("offsets of 16 bits in a window", spans_16_bits(job)):
+        return "16-bit floats, and an offset in a window takes more than 16 bits"
+    # (speed: 64 x 112 x 112, 3 x 3) For bytes in windows one element apart, combining runs is 1.8x faster.
     if (job.item_size == 1 and job.g.stride[2] == 1
             and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > FEW_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
     if not (branch_counted("a window of few elements",
-                           element_count(job.g.kernel) <= (FEW_TAPS if is_half(job) else ACROSS_MAX_TAPS))
+                           element_count(job.g.kernel) <= (FEW_TAPS if is_half(job) and job.indices.data == NULL
+                                                           else ACROSS_MAX_TAPS))
             or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not is_half(job)):
-        return "a window has more than 9 elements, 32 with indices, or 4 of 16-bit floats"
+        return "a window has more than 9 elements, 32 with indices, or 4 of 16-bit floats without indices"
     begin(job, 2, plan, ACROSS_TAKEN)
     swap_width_for_channels(&plan.job, job.item_size)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)

@@ -1,5 +1,5 @@
 # Windows compared tap by tap: their maxima side by side, in as many channels or windows as follow each other in memory.
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
@@ -7,6 +7,15 @@ from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, void_inline, void_wide
 from cunpool._kernels.pooling.compare cimport flipped, keep_higher, number, Order, order_of_job, tap_offset
 from cunpool._kernels.pooling.compare_floats cimport compare_floats, expects_no_nan, FLOAT_TAPS, has_no_nan
+
+cdef extern from "_kernels/pooling/compare_halves.h":
+    enum:
+        HALF_TAPS "CUNPOOL_HALF_TAPS"
+        HALF_MAX_OFFSET "CUNPOOL_HALF_MAX_OFFSET"
+    void compare_halves "cunpool_compare_halves"(
+        int count, const char **elements, const int32_t *offsets, uint64_t flip, int32_t infinity, bint omits_nan,
+        Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset, Py_ssize_t pitch, Py_ssize_t lines, void *best,
+        int32_t *offset) noexcept nogil
 
 cdef enum:
     TAPS = FLOAT_TAPS       # elements of the largest window whose elements are compared at once
@@ -80,8 +89,7 @@ cdef inline void_wide compare_each(const Taps *taps, Py_ssize_t windows, Py_ssiz
         order.omits_nan = True
         compare_fours(taps, order, windows, next, next_offset, pitch, lines, best, offset)
     else:
-        if number is not half and number is not bhalf:
-            order.omits_nan = False
+        order.omits_nan = False
         compare_fours(taps, order, windows, next, next_offset, pitch, lines, best, offset)
 
 
@@ -101,10 +109,16 @@ cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
     further, with offsets `next_offset` larger, and results `pitch` elements further. After a NaN the next calls compare
     each element for NaN."""
     assert_in_block(0 < taps.count <= FLOAT_TAPS)
-    if number is float4:
+    if number is half or number is bhalf:
+        assert_in_block(taps.count <= HALF_TAPS)
+        compare_halves(taps.count, <const char **> taps.elements, taps.offsets, taps.order.flip, taps.order.infinity,
+                       taps.order.omits_nan, windows, next, next_offset, pitch, lines, best, offset)
+        return
+    elif number is float4:
         if floats_served(taps, windows, next, next_offset, pitch, lines, nan_backoff, best, offset):
             return
-    compare_each(taps, windows, next, next_offset, pitch, lines, best, offset)
+    if number is not half and number is not bhalf:
+        compare_each(taps, windows, next, next_offset, pitch, lines, best, offset)
 
 
 cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
