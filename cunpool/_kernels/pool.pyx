@@ -20,13 +20,14 @@ from cunpool._kernels.pooling.across cimport pool_channels, pool_elements
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8
 from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
+from cunpool._kernels.pooling.order cimport set_order
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
     FILTERED_TAKEN, STACKED_TAKEN, LARGE_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
     SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
-    offsets_bytes, plan_indices, pool_separable, Separable, SEPARABLE_AXES, separable_bytes, set_order)
+    offsets_bytes, plan_indices, pool_separable, Separable, SEPARABLE_AXES, separable_bytes)
 from cunpool._kernels.pooling.window2 cimport pool_window2
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
