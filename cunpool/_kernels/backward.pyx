@@ -210,8 +210,7 @@ GATHER_LOOPS = [gather_loops_for(<item1 *> NULL), gather_loops_for(<item2 *> NUL
 # The only method serves all calls.
 cdef Method METHOD = Method(
     "gather", "backward.pyx", "gather_row",
-    "backward.pyx: gather_elements; for interleaved channels gather_window; for window codes gather_unchecked",
-    NULL, NULL)
+    "backward.pyx: gather_elements", NULL, NULL)
 
 # Added to what `unpool_backward` returns where it prefetched.
 FETCHED = 2
@@ -228,8 +227,13 @@ cdef dict explained(const Job *job):
         details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
     if job.prefetch_bytes:
         details.append("the array is prefetched: the arrays are larger than the caches")
-    return described(&METHOD, [], details, {}, job.tasks,
-                     shares_of(job, job.threads) * job.scratch_bytes, job.threads, shares_of(job, job.threads), False)
+    found = described(&METHOD, [], details, {}, job.tasks,
+                      shares_of(job, job.threads) * job.scratch_bytes, job.threads, shares_of(job, job.threads), False)
+    if job.interleaved_planes > 1:
+        found["function"], found["loop"] = "gather_channels", "backward.pyx: gather_window"
+    elif job.code_size:
+        found["loop"] = "backward.pyx: gather_unchecked, or gather_elements if a code may be wrong"
+    return found
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,

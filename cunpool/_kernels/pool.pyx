@@ -177,7 +177,8 @@ METHODS = [
            "pooling/window2_compare.pxd: compare_byte_rows; others compare_number_rows there",
            "a row with a NaN is compared again, by the comparison that finds NaN", <Condition> window2_why_not),
     Method("filter", "pooling/filter.pxd", "filter_block",
-           "pooling/numbers.h: CUNPOOL_BEST_2 to CUNPOOL_BEST_4; for 16-bit floats CUNPOOL_BEST_HALF_2 and _3",
+           "pooling/numbers.pxd: best_of, or for 16-bit floats best_of_halves, by loops of pooling/numbers.h: "
+           "CUNPOOL_RUNS",
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
     Method("across", "pooling/across.pxd", "pool_channels",

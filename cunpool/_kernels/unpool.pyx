@@ -263,19 +263,36 @@ cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
 cdef Method[2] METHODS
 METHODS = [
     Method("fill", "unpooling/fill.pxd", "fill_blocks",
-           "unpooling/fill_lines.pxd: select_line, or for several channels select_units; "
-           "if indices are compared as they are, unpooling/fill_indices.pxd: fill_row_by_indices",
+           "unpooling/fill_lines.pxd: select_line, or for windows of 2 x 2 select_line_pairs",
            "an index outside its own window: the whole call is scattered (a window code is an error)",
            <Condition> fill_condition),
     Method("scatter", "unpooling/scatter.pxd", "scatter_row",
-           "unpooling/scatter.pxd: scatter_elements, or scatter_unchecked for window codes",
+           "unpooling/scatter.pxd: scatter_elements",
            "an index outside its window, where a plane is split: all is scattered again",  # unreached: a text
            <Condition> scatter_condition)]
+
+
+cdef void name_loop(const Plan *plan, dict found):
+    """Name the function and the innermost loop that serve this call, where a method has several."""
+    if plan.ways & FILLED_TAKEN:
+        if plan.fill_plan.by_indices:
+            found["loop"] = "unpooling/fill_indices.pxd: fill_row_by_indices"
+        elif plan.fill_plan.unit > 1:
+            found["loop"] = ("unpooling/fill_lines.pxd: select_unit, in vectors of unpooling/fill_select.h: "
+                             "CUNPOOL_SELECT_LOOP")
+        return
+    if plan.ways & INTERLEAVED_TAKEN:
+        found["function"] = "scatter_channels"
+    elif plan.job.code_size:
+        found["loop"] = "unpooling/scatter.pxd: scatter_unchecked, or scatter_elements if a code may be wrong"
+    if KINDS[plan.job.kind] in ("f4", "f8") and (plan.ways & INTERLEAVED_TAKEN or not plan.job.code_size):
+        found["loop"] = "unpooling/scatter.pxd: scatter_pairs, and scatter_elements for what it leaves"
 
 
 cdef dict explained(const Job *job, const Plan *plan):
     """The plan for `cunpool.explain`."""
     cdef Plan other
+    cdef dict found
     details, blocks = [], {}
     for way, detail in WAYS.items():
         if plan.ways & way:
@@ -285,10 +302,12 @@ cdef dict explained(const Job *job, const Plan *plan):
     if plan.ways & FILLED_TAKEN:
         blocks = {"rows of windows": plan.fill_plan.most_rows, "windows of a row": plan.fill_plan.most_windows,
                   "neighbouring channels": plan.fill_plan.most_unit}
-    return described(plan.method, rejected_methods(METHODS, plan.method, job, &other), details, blocks, plan.job.tasks,
-                     shares_of(&plan.job, job.threads) * plan.job.scratch_bytes, job.threads,
-                     shares_of(&plan.job, job.threads),
-                     not plan.ways & SCATTERED_TAKEN or plan.job.banded)
+    found = described(plan.method, rejected_methods(METHODS, plan.method, job, &other), details, blocks, plan.job.tasks,
+                      shares_of(&plan.job, job.threads) * plan.job.scratch_bytes, job.threads,
+                      shares_of(&plan.job, job.threads),
+                      not plan.ways & SCATTERED_TAKEN or plan.job.banded)
+    name_loop(plan, found)
+    return found
 
 
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,

@@ -37,7 +37,7 @@ cdef inline void combine_direct(const Geometry *g, const Numbers *numbers, Py_ss
         for tap in range(taps):
             runs[tap] = stage[0] + tap * g.dilation[2] * unit * size
         elements -= (taps - 1) * g.dilation[2] * unit
-        numbers.highest_of(runs, taps, other[0], whole_vectors(elements, size))
+        numbers.best_of_runs(runs, taps, other[0], whole_vectors(elements, size))
         stage[0], other[0] = other[0], stage[0]
         return
     for tap in range(taps):
@@ -51,7 +51,7 @@ cdef inline void combine_direct(const Geometry *g, const Numbers *numbers, Py_ss
             parts += 1
         runs[tap] = other[0] + (part_of[tap] * windows + at // stride) * size
     at = (taps - 1) * g.dilation[2] // stride
-    numbers.highest_of(runs, taps, stage[0], whole_vectors(windows - at, size))
+    numbers.best_of_runs(runs, taps, stage[0], whole_vectors(windows - at, size))
 
 
 cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
@@ -75,7 +75,7 @@ cdef inline void combine_doubling(const Geometry *g, const Numbers *numbers, Py_
             runs[count] = stage[0] + min(count * reached, next - reached) * g.dilation[2] * unit * size
             count += 1
         reached = next
-        numbers.highest_of(runs, count, other[0],
+        numbers.best_of_runs(runs, count, other[0],
                            whole_vectors(elements - (reached - 1) * g.dilation[2] * unit, size))
         stage[0], other[0] = other[0], stage[0]
     if stride > 1:

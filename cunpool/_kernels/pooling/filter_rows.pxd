@@ -89,13 +89,13 @@ cdef inline void combine_runs(const Numbers *numbers, const char **runs, int cou
     cdef const char *last[MAX_ROWS]
     cdef int i
     if is_overrun:
-        numbers.highest_of(runs, count, into, whole_vectors(elements, numbers.size))
+        numbers.best_of_runs(runs, count, into, whole_vectors(elements, numbers.size))
         return
-    numbers.highest_of(runs, count, into, elements - left)
+    numbers.best_of_runs(runs, count, into, elements - left)
     if left:
         for i in range(count):
             last[i] = runs[i] + (elements - vector) * numbers.size
-        numbers.highest_of(last, count, into + (elements - vector) * numbers.size, vector)
+        numbers.best_of_runs(last, count, into + (elements - vector) * numbers.size, vector)
 
 
 cdef inline void combine_window_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t row,
@@ -156,7 +156,7 @@ cdef inline void running_row(const Job *job, const Numbers *numbers, FilterLayer
         run_down(job, numbers, layer, first + kernel + layer.prefix_rows, prefix, prefix, layer.prefix_rows == 0)
         layer.prefix_rows += 1
     runs[0], runs[1] = layer.running + offset * layer.row_bytes, prefix
-    numbers.highest_of(runs, 2 if offset else 1, into, whole_vectors(layer.elements, numbers.size))
+    numbers.best_of_runs(runs, 2 if offset else 1, into, whole_vectors(layer.elements, numbers.size))
 
 
 cdef inline void combine_stacked(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t row,

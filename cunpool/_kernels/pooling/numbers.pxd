@@ -31,7 +31,7 @@ cdef struct Numbers:
     # Functions that depend on the type, and not on its size alone. For minima "highest" is the lowest, and "lowest" the
     # highest.
     Py_ssize_t size             # bytes of an element
-    Highest highest_of
+    Highest best_of_runs
     LookForOdd look_for_odd     # or NULL
     FillLowest fill_lowest
 
@@ -213,9 +213,9 @@ cdef inline Numbers numbers_of(bint is_minimum, number *_) noexcept nogil:
     numbers.look_for_odd = NULL
     numbers.fill_lowest = <FillLowest> fill_highest[number] if is_minimum else <FillLowest> fill_lowest[number]
     if number is half or number is bhalf:
-        numbers.highest_of = <Highest> lowest_of_halves if is_minimum else <Highest> highest_of_halves
+        numbers.best_of_runs = <Highest> lowest_of_halves if is_minimum else <Highest> highest_of_halves
     else:
-        numbers.highest_of = <Highest> lowest_of[number] if is_minimum else <Highest> highest_of[number]
+        numbers.best_of_runs = <Highest> lowest_of[number] if is_minimum else <Highest> highest_of[number]
     if number is half or number is bhalf or number is float4 or number is float8:
         numbers.look_for_odd = <LookForOdd> look_for_odd[number]
     return numbers

@@ -16,7 +16,8 @@ cdef extern from "_kernels/pooling/separable.h":
     ctypedef struct PackedRows "cunpool_rows":
         Py_ssize_t unit_bytes, row_bytes, units, rows, unit
     ctypedef struct Axis "cunpool_axis":
-        Py_ssize_t full, pooled, full_bytes, pooled_bytes, index_bytes, kernel, stride, padding, dilation, raster, taps
+        Py_ssize_t full, pooled, full_bytes, pooled_bytes, index_bytes, kernel, stride, padding, dilation
+        Py_ssize_t raster, code_step
         Py_ssize_t lattice_step, lattices, step, most, parts
         bint doubles
     ctypedef struct Decoder "cunpool_decoder":
@@ -120,7 +121,7 @@ cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexce
         axis.full_bytes, axis.pooled_bytes = job.full.axis_bytes[i], job.pooled.axis_bytes[i]
         axis.index_bytes = job.indices.axis_bytes[i] if job.indices.data != NULL else 0
         axis.kernel, axis.stride, axis.padding, axis.dilation = g.kernel[i], g.stride[i], g.padding[i], g.dilation[i]
-        axis.raster, axis.taps = job.raster_steps[i], taps
+        axis.raster, axis.code_step = job.raster_steps[i], taps
         taps *= g.kernel[i]
         deal_axis(axis)
     axis = &plan.axis[SEPARABLE_CHANNEL]
@@ -128,7 +129,7 @@ cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexce
     axis.full_bytes, axis.pooled_bytes = job.full.channel_bytes, job.pooled.channel_bytes
     axis.index_bytes = job.indices.channel_bytes if job.indices.data != NULL else 0
     axis.kernel = axis.stride = axis.dilation = axis.lattice_step = axis.lattices = axis.step = 1
-    axis.padding = axis.raster = axis.taps = 0
+    axis.padding = axis.raster = axis.code_step = 0
     axis.doubles = False
 
 
@@ -373,11 +374,11 @@ cdef inline void plan_indices(const Job *job, Separable *plan, int64_t *offsets)
 cdef inline void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some blocks."""
     cdef const Separable *plan = <const Separable *> job.plan
-    cdef Py_ssize_t blocks = separable_blocks(plan), number_of
+    cdef Py_ssize_t blocks = separable_blocks(plan), block_number
     cdef char *rest = found.scratch
     cdef char *room = next_part(&rest, separable_bytes(plan))
     cdef SeparableBlock block
     begin_separable(plan, room)
-    for number_of in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
-        find_block(plan, number_of, &block)
+    for block_number in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
+        find_block(plan, block_number, &block)
         separate(plan, &block, room)

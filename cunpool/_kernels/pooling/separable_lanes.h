@@ -1,5 +1,5 @@
 /* Separable pooling of one element type, LANE, with codes of type LANE_CODE: see separable.h. Included once for each
-   type; functions end with LANE_NAME. LANE_IS_FLOAT: the type has NaN. LANE_IS_HALF: 16-bit floats, as integers in the
+   type; functions end with LANE_NAME, so that OF(cunpool_reduce) is cunpool_reduce_item1 and so on. LANE_IS_FLOAT: the type has NaN. LANE_IS_HALF: 16-bit floats, as integers in the
    order of the numbers. */
 #define LANE_JOIN_(name, type) name##_##type
 #define LANE_JOIN(name, type) LANE_JOIN_(name, type)
@@ -146,7 +146,7 @@ static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool
     ptrdiff_t tap;
     for (tap = 1; tap < a->kernel; tap++) {
         OF(cunpool_meet)(plan, block, to, best, codes, to + tap % a->lattices * apart,
-                         tap * a->dilation / a->lattice_step * block->distance[axis], tap * a->taps, form, rule);
+                         tap * a->dilation / a->lattice_step * block->distance[axis], tap * a->code_step, form, rule);
         best = block->other_values + at * (ptrdiff_t) sizeof(LANE);
         codes = block->other_codes + at * (ptrdiff_t) sizeof(LANE_CODE);
         form = form == SEPARABLE_FIRST ? SEPARABLE_FRESH : form;
@@ -164,7 +164,7 @@ static void OF(cunpool_reduce_doubling)(const cunpool_separable *plan, cunpool_s
             at = lattice * plan->pitch;
             OF(cunpool_meet)(plan, block, lattice, block->values + at * (ptrdiff_t) sizeof(LANE),
                              block->codes + at * (ptrdiff_t) sizeof(LANE_CODE), lattice,
-                             shift * a->dilation * block->distance[axis], shift * a->taps, form, rule);
+                             shift * a->dilation * block->distance[axis], shift * a->code_step, form, rule);
         }
         cunpool_separable_swap(block);
         form = form == SEPARABLE_FIRST ? SEPARABLE_CODES : form;

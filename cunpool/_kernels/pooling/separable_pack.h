@@ -99,7 +99,7 @@ static void cunpool_separable_leave_padding(const cunpool_separable *plan, const
                 for (i = 0; i < 3; i++) {
                     const ptrdiff_t position = first[i] + at[i] * a[i].stride;
                     skipped[i] = cunpool_separable_skipped(&a[i], position);
-                    code += skipped[i] * a[i].taps;
+                    code += skipped[i] * a[i].code_step;
                     element += at[i] * a[i].step * distance[i];
                     from += (position + skipped[i] * a[i].dilation) * a[i].full_bytes;
                 }

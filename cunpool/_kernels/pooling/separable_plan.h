@@ -26,7 +26,7 @@ typedef struct {
     ptrdiff_t full_bytes, pooled_bytes, index_bytes;    /* from one to the next */
     ptrdiff_t kernel, stride, padding, dilation;
     ptrdiff_t raster;           /* what an index grows by along this axis */
-    ptrdiff_t taps;             /* what a code grows by */
+    ptrdiff_t code_step;        /* what a code grows by */
     ptrdiff_t lattice_step;     /* positions from one element of a lattice to the next */
     ptrdiff_t lattices;
     ptrdiff_t step;             /* elements of a lattice from one window to the next */
