@@ -340,3 +340,13 @@ def test_another_axis_as_rows(rng, ways, odd, threads):
         ways.clear()
         assert bits(POOL[n](x, *arguments, num_threads=threads)) == bits(values)
         assert [way & ~_pool.STACKED for way in ways] == [FILTERED]
+
+
+@pytest.mark.parametrize("size", [(9, 9), (3, 40)])
+def test_large_results_are_those_of_parts(rng, size):
+    """Results that are stored past the caches."""
+    x = rng.random((1, 3000, 3001), dtype=np.float32)
+    whole = cu.max_pool2d(x, size, 1)
+    for rows in (slice(0, 60), slice(2900, 3000)):
+        part = cu.max_pool2d(x[:, rows], size, 1)
+        assert np.array_equal(whole[:, rows.start : rows.start + part.shape[1]], part)

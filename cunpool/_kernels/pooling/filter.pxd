@@ -5,7 +5,7 @@
 #
 # The order in which elements are compared matters for NaN and for zeros of either sign alone. A block that has a NaN or
 # a negative zero is pooled in raster order instead (`separable.h`).
-from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
@@ -23,6 +23,7 @@ cdef enum:
     STAGE_BYTES = 1 << 13       # The stage stays in L1, unless a single row is longer. (speed)
     SPARE_ELEMENTS = 128        # Room behind the stage: its last row is combined in whole vectors. (correctness)
     STACKED_ROW_BYTES = 1 << 9  # Shorter rows that follow each other are combined as one. (speed: 256 x 20 x 20, 3 x 3)
+    STREAMED_ROW_BYTES = 1 << 10    # Shorter rows of results are never stored by non-temporal stores. (speed)
     MAX_IN_PLACE_BYTES = 1 << 23    # Limits a block, and the running maxima down its rows. (speed)
 
 
@@ -121,6 +122,7 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
     worth nothing."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = numbers.size, pooled_bytes = job.pooled.axis_bytes[1], checked = 0, row = 0, rows, last
+    cdef Py_ssize_t pitch_bytes, row_bytes = block.count[2] * filter.unit * size, i
     numbers.fill_lowest(layer.padding, filter.row_elements if layer.is_running
                         else whole_vectors(layer.pitch - layer.elements, size))
     while row < block.count[1]:
@@ -132,8 +134,12 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
         combine_rows(job, numbers, layer, row, rows)
         combine_columns(g, numbers, filter.unit, filter.stride, filter.is_direct, rows * layer.pitch, &layer.stage,
                         &layer.other)
-        copy_rows(pooled + row * pooled_bytes, pooled_bytes, layer.stage, layer.pitch // filter.stride * size, rows,
-                  block.count[2] * filter.unit * size)
+        pitch_bytes = layer.pitch // filter.stride * size
+        if job.nontemporal and row_bytes >= STREAMED_ROW_BYTES:
+            for i in range(rows):
+                cunpool_copy_nontemporal(pooled + (row + i) * pooled_bytes, layer.stage + i * pitch_bytes, row_bytes)
+        else:
+            copy_rows(pooled + row * pooled_bytes, pooled_bytes, layer.stage, pitch_bytes, rows, row_bytes)
         row += rows
     return False
 
