@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import channels_last, planned
+from cases import LOW, channels_last, planned
 
 import cunpool as cu
 from cunpool import __main__ as command
@@ -204,6 +204,15 @@ def test_what_a_report_has():
     assert plan.fallback is None
     assert plan.blocks["planes of a copy"] == 120
     assert plan.scratch_bytes > 120 * 8 * 8 * 4
+
+
+@pytest.mark.skipif(LOW, reason="bands may have a single row")
+@pytest.mark.parametrize(("rows", "stride", "tasks"), [(11, 2, 2), (12, 2, 2), (23, 2, 3), (24, 2, 4), (24, 3, 8)])
+def test_bands_of_windows_that_overlap_have_six_rows(rows, stride, tasks):
+    values, indices = (channels_last(zeros(1, 16, rows, 40, dtype=dtype)) for dtype in ("f4", int))
+    plan = cu.explain(cu.max_unpool2d, values, indices, 3, stride, 1, num_threads=2)
+    assert plan.method == "scatter"
+    assert plan.tasks == tasks
 
 
 def test_a_fallback_is_named_where_a_call_may_take_it():
