@@ -343,10 +343,13 @@ def test_another_axis_as_rows(rng, ways, odd, threads):
 
 
 @pytest.mark.parametrize("size", [(9, 9), (3, 40)])
-def test_large_results_are_those_of_parts(rng, size):
-    """Results that are stored past the caches."""
-    x = rng.random((1, 3000, 3001), dtype=np.float32)
-    whole = cu.max_pool2d(x, size, 1)
-    for rows in (slice(0, 60), slice(2900, 3000)):
+@pytest.mark.parametrize(("shape", "streamed"), [((3000, 3001), True), ((50000, 200), False)])
+def test_large_results_are_those_of_parts(rng, ways, shape, size, streamed):
+    """Long rows of results are stored past the caches, and blocks with a NaN are pooled again where they were."""
+    x = rng.random((1, *shape), dtype=np.float32)
+    x[0, 45, 60] = np.nan
+    whole = cu.max_pool2d(x, size, 1, num_threads=1)
+    assert ways[-1] == FILTERED | streamed * _pool.STREAMED
+    for rows in (slice(0, 60), slice(shape[0] - 100, shape[0])):
         part = cu.max_pool2d(x[:, rows], size, 1)
-        assert np.array_equal(whole[:, rows.start : rows.start + part.shape[1]], part)
+        assert np.array_equal(whole[:, rows.start : rows.start + part.shape[1]], part, equal_nan=True)

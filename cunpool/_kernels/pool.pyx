@@ -215,7 +215,8 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
         plan.kernel = WINDOW2_ROWS[job.order_kind]
     else:
         plan.kernel = CHANNELS[job.order_kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.order_kind]
-    plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & SEPARATED_TAKEN)
+    plan.ways += STREAMED_TAKEN * (plan.job.nontemporal
+                                   and plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) != SEPARATED_TAKEN)
 
 
 cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:

@@ -5,7 +5,7 @@
 #
 # The order in which elements are compared matters for NaN and for zeros of either sign alone. A block that has a NaN or
 # a negative zero is pooled in raster order instead (`separable.h`).
-from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
@@ -47,6 +47,11 @@ cdef inline Py_ssize_t filter_bytes(const Filter *filter) noexcept nogil:
     """Bytes of scratch memory: a row of padding, the running maxima, and two stages."""
     return ((filter.row_elements * (1 + filter.running_rows) + 2 * (filter.stage_elements + SPARE_ELEMENTS))
             * filter.blocks.item_bytes + 2 * CACHE_LINE)
+
+
+cdef inline bint can_stream(const Filter *filter) noexcept nogil:
+    """Whether the rows of results that a block stores are long enough for non-temporal stores."""
+    return filter.blocks.axis[2].most * filter.unit * filter.blocks.item_bytes >= STREAMED_ROW_BYTES
 
 
 cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Filter *filter) noexcept nogil:
@@ -122,7 +127,6 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
     worth nothing."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = numbers.size, pooled_bytes = job.pooled.axis_bytes[1], checked = 0, row = 0, rows, last
-    cdef Py_ssize_t pitch_bytes, row_bytes = block.count[2] * filter.unit * size, i
     numbers.fill_lowest(layer.padding, filter.row_elements if layer.is_running
                         else whole_vectors(layer.pitch - layer.elements, size))
     while row < block.count[1]:
@@ -134,12 +138,8 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
         combine_rows(job, numbers, layer, row, rows)
         combine_columns(g, numbers, filter.unit, filter.stride, filter.is_direct, rows * layer.pitch, &layer.stage,
                         &layer.other)
-        pitch_bytes = layer.pitch // filter.stride * size
-        if job.nontemporal and row_bytes >= STREAMED_ROW_BYTES:
-            for i in range(rows):
-                cunpool_copy_nontemporal(pooled + (row + i) * pooled_bytes, layer.stage + i * pitch_bytes, row_bytes)
-        else:
-            copy_rows(pooled + row * pooled_bytes, pooled_bytes, layer.stage, pitch_bytes, rows, row_bytes)
+        copy_rows(pooled + row * pooled_bytes, pooled_bytes, layer.stage, layer.pitch // filter.stride * size, rows,
+                  block.count[2] * filter.unit * size, job.nontemporal)
         row += rows
     return False
 

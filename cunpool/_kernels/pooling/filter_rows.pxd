@@ -198,4 +198,4 @@ cdef inline void combine_rows(const Job *job, const Numbers *numbers, FilterLaye
             memcpy(to + layer.elements * size + k, layer.padding + k, 16)
         to += pitch * size
     copy_rows(layer.stage + (layer.low + (first - row) * pitch) * size, pitch * size, layer.other,
-              job.g.stride[1] * layer.elements * size, last - first, layer.elements * size)
+              job.g.stride[1] * layer.elements * size, last - first, layer.elements * size, False)

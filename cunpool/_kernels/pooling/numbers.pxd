@@ -1,7 +1,7 @@
 # Loops over elements of each type, for filter and, in windows of all channels without indices, for across.
 from libc.string cimport memcpy
 
-from cunpool._kernels.common.caches cimport cunpool_copy
+from cunpool._kernels.common.caches cimport cunpool_copy, cunpool_copy_nontemporal
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.types cimport (
     bhalf, float4, float8, half, item1, item2, item4, item8, void_inline, void_wide)
@@ -222,11 +222,14 @@ cdef inline Numbers numbers_of(bint is_minimum, number *_) noexcept nogil:
 
 
 cdef inline void_wide copy_rows(char *into, Py_ssize_t into_step, const char *rows, Py_ssize_t step,
-                                Py_ssize_t count, Py_ssize_t size) noexcept nogil:
-    """Copy some rows, as one if they follow each other."""
+                                Py_ssize_t count, Py_ssize_t size, bint stream) noexcept nogil:
+    """Copy some rows, as one if they follow each other. `stream`: by non-temporal stores."""
     cdef Py_ssize_t row
     if into_step == size and step == size:
-        cunpool_copy(into, rows, count * size)
-        return
+        size *= count
+        count = 1
     for row in range(count):
-        cunpool_copy(into + row * into_step, rows + row * step, size)
+        if stream:
+            cunpool_copy_nontemporal(into + row * into_step, rows + row * step, size)
+        else:
+            cunpool_copy(into + row * into_step, rows + row * step, size)

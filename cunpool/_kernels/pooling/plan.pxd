@@ -7,12 +7,12 @@ from cunpool._kernels.common.job cimport (
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.pooling.compare cimport spans_far, tap_offset, vector_of
-from cunpool._kernels.pooling.filter cimport Filter, filter_limits_why_not, plan_filter
+from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.numbers cimport FEW_TAPS, MOST_TAPS
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
-from cunpool._kernels.pooling.taps cimport HALF_MAX_OFFSET, TAPS
+from cunpool._kernels.pooling.taps cimport HALF_MAX_OFFSET, HALF_TAPS, TAPS
 from cunpool._kernels.pooling.window2 cimport rows_together, is_window2, window2_shape_why_not
 from cunpool._kernels.pooling.write cimport LINE
 
@@ -192,7 +192,7 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept 
     plan.together = False
 
 
-cdef inline bint spans_16_bits(const Job *job) noexcept nogil:
+cdef inline bint has_16_bit_offsets(const Job *job) noexcept nogil:
     """Whether the offset of each element in its window fits 16 bits."""
     cdef const Geometry *g = &job.g
     return (not spans_far(job)
@@ -264,6 +264,7 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
             worth = filter_limits_why_not(&plan.job.g, &plan.filter)
         if worth == NULL:
             plan.job.tasks = min(job.tasks, separable_blocks(&plan.filter.blocks))
+            plan.job.nontemporal = job.nontemporal and can_stream(&plan.filter)
             return NULL
         why = worth
     return why
@@ -278,15 +279,15 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return "channels are not neighbours in memory"
     if not branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS):
         return "fewer than 16 channels"
-    if is_half(job) and not branch_counted("offsets of 16 bits in a window", spans_16_bits(job)):
+    if is_half(job) and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
         return "16-bit floats, and an offset in a window takes more than 16 bits"
     # (speed: 64 x 112 x 112, 3 x 3) For bytes in windows one element apart, combining runs is 1.8x faster.
     if (job.item_size == 1 and job.g.stride[2] == 1
             and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > FEW_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
     if not (branch_counted("a window of few elements",
-                           element_count(job.g.kernel) <= (FEW_TAPS if is_half(job) and job.indices.data == NULL
-                                                           else ACROSS_MAX_TAPS))
+                           element_count(job.g.kernel) <= (ACROSS_MAX_TAPS if not is_half(job) else
+                                                           FEW_TAPS if job.indices.data == NULL else HALF_TAPS))
             or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not is_half(job)):
         return "a window has more than 9 elements, 32 with indices, or 4 of 16-bit floats without indices"
     begin(job, 2, plan, ACROSS_TAKEN)

@@ -113,11 +113,10 @@ cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_
         assert_in_block(taps.count <= HALF_TAPS)
         compare_halves(taps.count, <const char **> taps.elements, taps.offsets, taps.order.flip, taps.order.infinity,
                        taps.order.omits_nan, windows, next, next_offset, pitch, lines, best, offset)
-        return
     elif number is float4:
-        if floats_served(taps, windows, next, next_offset, pitch, lines, nan_backoff, best, offset):
-            return
-    if number is not half and number is not bhalf:
+        if not floats_served(taps, windows, next, next_offset, pitch, lines, nan_backoff, best, offset):
+            compare_each(taps, windows, next, next_offset, pitch, lines, best, offset)
+    else:
         compare_each(taps, windows, next, next_offset, pitch, lines, best, offset)
 
 
