@@ -94,11 +94,11 @@ enum { CUNPOOL_FLOAT_TAPS = 32 }; /* elements of the largest window */
     } while (0)
 
 #define CUNPOOL_COMPARED elements, offsets, windows, next, next_offset, pitch, lines, best, offset
-/* The highest of some taps in each of `lines` windows, and its offset if `offset` is not NULL; then the same of the windows `next` bytes ahead. The first of equals stays. Returns whether there may have
-   been a NaN: all elements but those of the first tap are summed, in four independent sums, and a sum with a NaN is NaN.
-   To compare each element with itself takes longer. A NaN in the first tap stays the highest, which is added, too.
-   Elements are kept in registers by KEEP: else compilers read them again for each use, which takes up to 1.7 times as
-   long. (speed) */
+/* The highest of some taps in each of `lines` windows, and its offset if `offset` is not NULL; then the same of the
+   windows `next` bytes ahead. The first of equals stays. Returns whether there may have been a NaN: all elements but
+   those of the first tap are summed, in four independent sums, and a sum with a NaN is NaN. To compare each element with
+   itself takes longer. A NaN in the first tap stays the highest, which is added, too. Elements are kept in registers by
+   KEEP: else compilers read them again for each use, which takes up to 1.7 times as long. (speed) */
 #define CUNPOOL_COMPARE(name, V, LANES) \
     __attribute__((always_inline)) static inline int name##_of( \
             int tap_count, int with_offsets, const char *const *elements, const int32_t *offsets, Py_ssize_t windows, \

@@ -17,8 +17,9 @@
 #endif
 #define CUNPOOL_HIGHER(x, y) ((y) > (x) ? (y) : (x))
 #define CUNPOOL_LOWER(x, y) ((y) < (x) ? (y) : (x))
-/* The loop of all macros below; `highest` is an expression of its counter `i_`. `is_minimum` is a constant of each loop. */
+/* `is_minimum` is a constant of each loop. */
 #define CUNPOOL_BETTER(is_minimum, x, y) ((is_minimum) ? CUNPOOL_LOWER(x, y) : CUNPOOL_HIGHER(x, y))
+/* The loop of the macros below. `highest` is an expression of its counter `i_`. */
 #define CUNPOOL_RUNS(into, count, highest) do { \
         Py_ssize_t i_; \
         CUNPOOL_APART \
