@@ -206,6 +206,13 @@ def test_what_a_report_has():
     assert plan.scratch_bytes > 120 * 8 * 8 * 4
 
 
+@pytest.mark.parametrize(("rows", "threads", "columns"), [(128, 2, 256), (127, 2, 64), (127, 1, 256)])
+def test_threads_share_whole_rows_if_there_are_enough(rows, threads, columns):
+    plan = cu.explain(cu.max_pool2d, zeros(1, rows, 256), 31, 1, 15, num_threads=threads)
+    assert plan.method == "filter"
+    assert plan.blocks["columns of windows"] == columns
+
+
 @pytest.mark.skipif(LOW, reason="bands may have a single row")
 @pytest.mark.parametrize(("rows", "stride", "tasks"), [(11, 2, 2), (12, 2, 2), (23, 2, 3), (24, 2, 4), (24, 3, 8)])
 def test_bands_of_windows_that_overlap_have_six_rows(rows, stride, tasks):
