@@ -82,6 +82,22 @@ def test_omitted_nan_never_wins_against_a_number(dtype, share, minimum):
         check(n, some_numbers(dtype, shape, nan=share), window, minimum, True, layout)
 
 
+@pytest.mark.parametrize("name", ["avx512", "avx2", "portable"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("omit", [False, True])
+def test_minima_of_finite_floats(dtype, omit, name, monkeypatch):
+    """A sum of infinities is NaN, so that the fastest loops, which add elements up, never serve the numbers above."""
+    use(name, monkeypatch)
+    x = some_numbers(dtype, (2, 32, 20, 22))
+    x = np.where(np.isinf(x), np.copysign(3, x), x).astype(dtype)
+    for window, layout in itertools.product(
+        [(2, 2, 0, 1), (3, 2, 1, 1), (5, 2, 2, 1), ((1, 2), 2, 0, 1)], ["C", "channels"]
+    ):
+        given = x if layout == "C" else np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+        for minimum in (False, True):
+            check(2, given, window, minimum, omit, "C")
+
+
 def test_a_window_of_nothing_but_nan_gives_nan_and_its_first_index():
     x = np.array([[np.nan, np.nan, 1, np.nan, -np.inf, np.nan]])
     values, indices = cu.max_pool1d(x, 2, return_indices=True, nan_policy="omit")
