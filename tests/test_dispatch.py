@@ -75,10 +75,11 @@ POOLING = [
     (("u1",), (1, 2, 9, 32), None, (2,), WINDOW2, WINDOW2),
     (("u1",), (1, 2, 9, 30), None, (2,), SEPARATED, FILTERED),
     (("u1",), (1, 2, 9, 6), None, (2,), SEPARATED, SEPARATED),
-    (("i2",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
-    (("i2",), (1, 2, 9, 16), None, (2,), WINDOW2, WINDOW2),
+    # Filter compares values of 2 bytes alone.
+    (("i2",), (1, 2, 9, 112), None, (2,), WINDOW2, FILTERED),
+    (("i2",), (1, 2, 9, 16), None, (2,), WINDOW2, SEPARATED),
     (("i2",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
-    (("e",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
+    (("e",), (1, 2, 9, 112), None, (2,), WINDOW2, FILTERED),
     (("e",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
     (("f4",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
     (("f4",), (1, 2, 9, 8), None, (2,), WINDOW2, WINDOW2),
@@ -117,12 +118,18 @@ POOLING = [
     (ANY, (8, 20, 4, 4), COLUMNS, (3, 3, 1), None, SEPARATED),
     # A batch whose planes are neighbours is as good as channels.
     (WIDEST, (64, 16, 8, 8), BATCH_LAST, (3, 1, 1), ACROSS, None),
-    # Channels last: a few are copied with each position, and many are compared across.
-    (WIDE, (2, 5, 9, 11), LAST, (3, 2, 1), SEPARATED, None),
+    # Channels last: a few are copied with each position, and many are compared across; fewer of float32 if windows
+    # overlap little.
+    (("f8", "i4", "u4"), (2, 5, 9, 11), LAST, (3, 2, 1), SEPARATED, None),
+    (("f4",), (2, 3, 9, 11), LAST, (2,), SEPARATED, None),
+    (("f4",), (2, 4, 9, 11), LAST, (3, 2, 1), ACROSS, None),
+    (("f4",), (2, 15, 9, 11), LAST, (4, 2, 1), SEPARATED, None),
+    (("f4",), (2, 15, 9, 11), LAST, (4, 3, 1), ACROSS, None),
+    (("f4",), (2, 16, 9, 11), LAST, (4, 2, 1), ACROSS, None),
     (WIDE, (2, 16, 9, 11), LAST, (3, 2, 1), ACROSS, None),
     (WIDEST, (2, 3, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
     (WIDEST, (2, 3, 90, 31), LAST_COLUMNS, (3, 2, 1), SEPARATED, None),
-    (WIDEST, (2, 15, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
+    (WIDEST[1:], (2, 15, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
     (WIDEST, (2, 16, 31, 90), LAST, (3, 2, 1), ACROSS, None),
     (WIDEST, (2, 3, 31, 30), LAST, (3, 2, 1), SEPARATED, None),
     # 16-bit floats across channels: up to 9 elements, and offsets of 16 bits.
@@ -132,6 +139,12 @@ POOLING = [
     (("e",), (1, 16, 3, 16383), LAST, (3, 2, 1), SEPARATED, None),
     (NARROW, (2, 3, 31, 90), LAST, (2,), SEPARATED, None),
     (("f4",), (1, 60, 17, 18), LAST, (13, 1), None, FILTERED),
+    # More rows of several layers than filter combines at once, and as many in short rows and in long ones.
+    (("f4",), (1, 2, 12, 30, 60), None, (7, 1, 3), None, SEPARATED),
+    (("f4",), (1, 2, 12, 30, 60), None, ((7, 7, 3), 3, (3, 3, 1)), None, SEPARATED),
+    (("f4",), (1, 2, 9, 30, 31), None, (5, 1, 2), None, SEPARATED),
+    (("f4",), (1, 2, 9, 30, 32), None, (5, 1, 2), None, FILTERED),
+    (("f4",), (1, 2, 9, 30, 31), None, (5, 2, 2), None, FILTERED),
 ]
 
 

@@ -11,7 +11,7 @@ import cunpool as cu
 from cunpool._kernels import pool as _pool
 
 # Fewer and more than a vector, whole ones and not, and more than the buffers hold.
-CHANNELS = [16, 17, 24, 31, 32, 63, 64, 65, 100, 128, 300, 512, 513, 600]
+CHANNELS = [4, 5, 8, 15, 16, 17, 24, 31, 32, 63, 64, 65, 100, 128, 300, 512, 513, 600]
 # A vector's worth of one cell, of some and of all looks; over the edge, and past an array that they miss.
 WINDOWS = [(2,), ((1, 2),), ((3, 1), (1, 2)), (3, 2, 1), ((1, 9), (1, 4), (0, 4)), ((2, 2), 2, 1, (5, 1)), ((1, 7), 3)]
 DTYPES = ["f4", "f8", "i4", "u4", "i8", "u1", "i1"]

@@ -68,6 +68,12 @@ GEOMETRIES = [
     ((1, 2, 9, 16, 18), ((1, 3, 9), (2, 1, 1), (0, 1, 4))),
     ((1, 2, 9, 16, 18), ((5, 3, 2), (2, 2, 1), (2, 1, 1))),
     ((2, 2, 6, 8, 18), (2,)),
+    ((1, 2, 7, 20, 130), (5, 1, 2)),
+    ((1, 2, 9, 30, 19), ((5, 5, 3), (2, 3, 2), (2, 1, 1))),
+    # Small planes, of which the stage has several: more than are checked together, and more than it counts.
+    ((3, 90, 9, 10), (2, 1)),
+    ((2, 100, 6, 10, 11), (3,)),
+    ((1, 130, 7, 12), (3, 2, 1)),
 ]
 
 
@@ -186,6 +192,18 @@ def test_many_rows_with_dilation_are_not_filtered(rng, ways):
     arguments = ((33, 3), 1, 0, (2, 1))
     assert bits(cu.max_pool2d(x, *arguments)) == bits(vectorised.max_pool(x, 2, *arguments)[0])
     assert ways == [_pool.SEPARATED]
+
+
+@pytest.mark.parametrize("odd", [np.nan, -0.0])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_something_odd_in_any_of_many_small_planes(rng, ways, dtype, odd):
+    plain = plain_numbers(rng, np.dtype(dtype), (1, 90, 10, 13))
+    plain[..., :5] = 0  # so that zeros of either sign meet
+    for at in (0, 129, 130, 40 * 130 + 50, 90 * 130 - 1):
+        x = plain.copy()
+        x.flat[at] = odd
+        assert bits(cu.max_pool2d(x, 4, 3)) == bits(vectorised.max_pool(x, 2, 4, 3)[0])
+    assert set(ways) == {FILTERED}
 
 
 @pytest.mark.slow

@@ -102,8 +102,7 @@ def paddle(threads: int) -> Prepared:  # pragma: no cover - no extra installs it
     def call(cell: Cell, arrays: Arrays) -> Call:
         x, window = paddle.to_tensor(arrays["x"]), cell.window
         if cell.op == "unpool":
-            # Its 1d unpooling refuses any explicit size. The default is the same in these cells.
-            size = list(cell.full[2:]) if cell.n > 1 else None
+            size = list(cell.full[2:] if cell.n > 1 else cell.full)  # in 1d it refuses the spatial size
             unpool, indices = getattr(F, f"max_unpool{cell.n}d"), paddle.to_tensor(arrays["indices"])
             return lambda: unpool(x, indices, *window, output_size=size)
         pool, wanted = getattr(F, f"max_pool{cell.n}d"), cell.index != "none"

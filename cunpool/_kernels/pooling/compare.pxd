@@ -47,14 +47,14 @@ cdef enum:
 
 
 cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
-    """Elements of the widest vector, at least 16: codes and offsets take up to four bytes each."""
-    return max(<Py_ssize_t> 16, 64 // size)
+    """Elements of the widest vector, at least 16: codes and offsets take up to four bytes each. A power of 2."""
+    return 64 if size == 1 else 32 if size == 2 else 16
 
 
 cdef inline Py_ssize_t whole_vectors(Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """`count`, rounded up to whole vectors. Results behind a row are overwritten by the next row."""
     cdef Py_ssize_t vector = vector_of(size)
-    return (count + vector - 1) // vector * vector
+    return (count + vector - 1) & -vector
 
 
 cdef inline number lowest(number *_) noexcept nogil:

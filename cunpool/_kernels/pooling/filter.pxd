@@ -1,13 +1,14 @@
 # Filter: values alone, along contiguous rows. First the rows of a window are combined where they lie, into rows of a
-# buffer, the stage (`filter_rows.pxd`). Then neighbours along these rows are combined, of many rows at once
-# (`filter_columns.pxd`). A row of interleaved channels is a row like any other, whose neighbours are a unit apart: all
-# channels.
+# buffer, the stage (`filter_rows.pxd`). Then neighbours along these rows are combined, of many rows at once, and of
+# several planes if these are small (`filter_columns.pxd`). A row of interleaved channels is a row like any other, whose
+# neighbours are a unit apart: all channels.
 #
 # The order in which elements are compared matters for NaN and for zeros of either sign alone. A block that has a NaN or
 # a negative zero is pooled in raster order instead (`separable.h`).
+from cunpool._kernels.common.arrays cimport raster_stride
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
+from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
@@ -24,6 +25,8 @@ cdef enum:
     SPARE_ELEMENTS = 128        # Room behind the stage: its last row is combined in whole vectors. (correctness)
     STACKED_ROW_BYTES = 1 << 9  # Shorter rows that follow each other are combined as one. (speed: 256 x 20 x 20, 3 x 3)
     STREAMED_ROW_BYTES = 1 << 10    # Shorter rows of results are never stored by non-temporal stores. (speed)
+    CHECKED_BYTES = 1 << 13     # Planes that are checked together for NaN and negative zeros, at most. (speed)
+    MAX_STAGED_PARTS = 64       # Layers of small planes that the stage has at most. (size of an array)
     MAX_IN_PLACE_BYTES = 1 << 23    # Limits a block, and the running maxima down its rows. (speed)
 
 
@@ -94,17 +97,26 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Filter *f
     return NULL
 
 
-cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Filter *filter, Py_ssize_t size,
-                            const char *plane, Py_ssize_t depth, char *scratch, FilterLayer *layer) noexcept nogil:
-    """The rows of the windows in one layer of a block, from position `depth` on, and the buffers in `scratch`."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t unit = filter.unit, columns = span_of(g, 2, block.count[2]), low
-    low = clamp(-block.first[2], 0, columns)
-    layer.depth, layer.first_row = depth, block.first[1]
+cdef struct StagedRows:
+    # Rows of the stage that belong to one layer of one plane: their number, and where their results go.
+    Py_ssize_t rows
+    char *pooled
+
+
+cdef struct Staged:
+    # What the stage has: rows of one layer, or of several where planes are small.
+    Py_ssize_t rows
+    int parts
+    StagedRows[MAX_STAGED_PARTS] part
+
+
+cdef inline void plan_buffers(const SeparableBlock *block, const Geometry *g, const Filter *filter,
+                              const Numbers *numbers, char *scratch, FilterLayer *layer) noexcept nogil:
+    """The buffers in `scratch`, and what all layers of a block have in common."""
+    cdef Py_ssize_t unit = filter.unit, columns = span_of(g, 2, block.count[2]), size = numbers.size
+    cdef Py_ssize_t low = clamp(-block.first[2], 0, columns)
     layer.low = low * unit
     layer.elements = clamp(g.full[2] - block.first[2], low, columns) * unit - layer.low
-    layer.corner = plane + (block.first[2] * unit + layer.low) * size
-    layer.limit = end_of(job, plane, unit * size)
     layer.pitch = stage_pitch(filter, columns)
     layer.row_bytes = filter.row_elements * size
     layer.padding = scratch
@@ -112,34 +124,62 @@ cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const F
     layer.stage = <char *> align_to_cache_line(layer.running + filter.running_rows * layer.row_bytes)
     layer.other = <char *> align_to_cache_line(layer.stage + (filter.stage_elements + SPARE_ELEMENTS) * size)
     layer.is_running = filter.running_rows > 0
+    numbers.fill_lowest(layer.padding, filter.row_elements if layer.is_running
+                        else whole_vectors(layer.pitch - layer.elements, size))
+
+
+cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Filter *filter, Py_ssize_t size,
+                            const char *plane, Py_ssize_t depth, FilterLayer *layer) noexcept nogil:
+    """The rows of the windows in one layer of a block, from position `depth` on."""
+    cdef const Geometry *g = &job.g
+    layer.depth, layer.first_row = depth, block.first[1]
+    layer.corner = plane + (block.first[2] * filter.unit + layer.low) * size
+    layer.limit = end_of(job, plane, filter.unit * size)
     layer.group = NO_GROUP
     layer.is_stacked = (not layer.is_running and g.kernel[0] * g.kernel[1] > 1
                         and branch_counted("short rows that follow each other",
                                            layer.elements * size <= STACKED_ROW_BYTES // g.stride[1])
                         and job.full.axis_bytes[1] == layer.elements * size)
-    layer.most_rows = filter.stage_elements // layer.pitch // (g.stride[1] if layer.is_stacked else 1)
-    layer.most_rows = max(<Py_ssize_t> 1, layer.most_rows)
+
+
+cdef inline void store_staged(const Job *job, const SeparableBlock *block, const Filter *filter,
+                              const Numbers *numbers, FilterLayer *layer, Staged *staged) noexcept nogil:
+    """Combine the columns of all rows in the stage, store the results, and leave the stage empty."""
+    cdef Py_ssize_t pitch = layer.pitch // filter.stride * numbers.size, bytes = job.pooled.axis_bytes[1]
+    cdef const char *results
+    cdef int i
+    combine_columns(&job.g, numbers, filter.unit, filter.stride, filter.is_direct, staged.rows * layer.pitch,
+                    &layer.stage, &layer.other)
+    results = layer.stage
+    for i in range(staged.parts):
+        copy_rows(staged.part[i].pooled, bytes, results, pitch, staged.part[i].rows,
+                  block.count[2] * filter.unit * numbers.size, job.nontemporal)
+        results += staged.part[i].rows * pitch
+    staged.rows = staged.parts = 0
 
 
 cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const Filter *filter, const Numbers *numbers,
-                              FilterLayer *layer, char *pooled) noexcept nogil:
-    """Pool the windows in one layer of a block. Returns whether it has a NaN or a negative zero: then the results are
-    worth nothing."""
+                              FilterLayer *layer, Staged *staged, char *pooled, bint is_checked) noexcept nogil:
+    """Put the windows in one layer of a block into the stage, and store it whenever it is full. Returns whether the
+    layer, unless it `is_checked`, has a NaN or a negative zero: then the results are worth nothing."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t size = numbers.size, pooled_bytes = job.pooled.axis_bytes[1], checked = 0, row = 0, rows, last
-    numbers.fill_lowest(layer.padding, filter.row_elements if layer.is_running
-                        else whole_vectors(layer.pitch - layer.elements, size))
+    cdef Py_ssize_t checked = 0, row = 0, rows, last
+    cdef Py_ssize_t most = max(filter.stage_elements // layer.pitch, <Py_ssize_t> 1)
+    # Stacked rows are combined together with those that the stride leaves out.
+    cdef Py_ssize_t at_once = max(most // (g.stride[1] if layer.is_stacked else 1), <Py_ssize_t> 1)
     while row < block.count[1]:
-        rows = min(layer.most_rows, block.count[1] - row)
+        if staged.rows == most or branch_counted("a stage of many layers", staged.parts == MAX_STAGED_PARTS):
+            store_staged(job, block, filter, numbers, layer, staged)
+        rows = min(min(at_once, most - staged.rows), block.count[1] - row)
         last = span_of(g, 1, row + rows)
-        if has_odd_rows(job, numbers, layer, checked, last):
+        if not is_checked and has_odd_rows(job, numbers, layer, checked, last):
             return True
         checked = max(checked, last)
-        combine_rows(job, numbers, layer, row, rows)
-        combine_columns(g, numbers, filter.unit, filter.stride, filter.is_direct, rows * layer.pitch, &layer.stage,
-                        &layer.other)
-        copy_rows(pooled + row * pooled_bytes, pooled_bytes, layer.stage, layer.pitch // filter.stride * size, rows,
-                  block.count[2] * filter.unit * size, job.nontemporal)
+        combine_rows(job, numbers, layer, row, rows, layer.stage + staged.rows * layer.pitch * numbers.size)
+        staged.part[staged.parts].rows = rows
+        staged.part[staged.parts].pooled = pooled + row * job.pooled.axis_bytes[1]
+        staged.parts += 1
+        staged.rows += rows
         row += rows
     return False
 
@@ -150,15 +190,31 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
     cdef const Geometry *g = &job.g
     cdef const char *plane
     cdef char *pooled
-    cdef Py_ssize_t channel, d
+    cdef Py_ssize_t channels = block.count[SEPARABLE_CHANNEL] // filter.unit, channel, d
+    cdef Py_ssize_t elements = element_count(g.full)
+    # Small planes that follow each other are checked together.
+    cdef bint is_checked = (branch_counted("small planes", elements * numbers.size <= CHECKED_BYTES)
+                            and raster_stride(&job.full, g.full) == numbers.size
+                            and job.full.channel_bytes == elements * numbers.size)
+    cdef Py_ssize_t together = CHECKED_BYTES // (elements * numbers.size) if is_checked else channels
+    cdef bint is_odd = False
     cdef FilterLayer layer
-    for channel in range(block.count[SEPARABLE_CHANNEL] // filter.unit):
+    cdef Staged staged
+    plan_buffers(block, g, filter, numbers, scratch, &layer)
+    staged.rows = staged.parts = 0
+    for channel in range(channels):
         plane = block.full + (block.begin[SEPARABLE_CHANNEL] + channel) * job.full.channel_bytes
+        if is_checked and numbers.look_for_odd != NULL and channel % together == 0:
+            numbers.look_for_odd(plane, min(together, channels - channel) * elements, &is_odd)
+            if is_odd:
+                return True
         pooled = block.pooled + channel * job.pooled.channel_bytes
         for d in range(block.count[0]):
-            plan_layer(job, block, filter, numbers.size, plane, block.first[0] + d * g.stride[0], scratch, &layer)
-            if filter_layer(job, block, filter, numbers, &layer, pooled + d * job.pooled.axis_bytes[0]):
+            plan_layer(job, block, filter, numbers.size, plane, block.first[0] + d * g.stride[0], &layer)
+            if filter_layer(job, block, filter, numbers, &layer, &staged, pooled + d * job.pooled.axis_bytes[0],
+                            is_checked):
                 return True
+    store_staged(job, block, filter, numbers, &layer, &staged)
     return False
 
 

@@ -23,7 +23,6 @@ cdef struct FilterLayer:
     Py_ssize_t low          # Elements of padding before a row.
     Py_ssize_t elements     # Elements of a row.
     Py_ssize_t pitch        # Elements from one row of the stage to the next.
-    Py_ssize_t most_rows    # The stage has room for them.
     bint is_running         # Rows are combined as running maxima.
     bint is_stacked         # Short rows that follow each other are combined as one.
     Py_ssize_t row_bytes    # Bytes of a buffered row.
@@ -85,7 +84,7 @@ cdef inline void combine_runs(const Numbers *numbers, const char **runs, int cou
     """The maxima of some runs, in whole vectors. If nothing behind a run may be read, the last vector overlaps the one
     before. To compare elements again changes nothing, even where `into` is one of the runs.
     """
-    cdef Py_ssize_t vector = vector_of(numbers.size), left = elements % vector if elements > vector else 0
+    cdef Py_ssize_t vector = vector_of(numbers.size), left = elements & (vector - 1) if elements > vector else 0
     cdef const char *last[MAX_ROWS]
     cdef int i
     if is_overrun:
@@ -162,7 +161,7 @@ cdef inline void running_row(const Job *job, const Numbers *numbers, FilterLayer
 cdef inline void combine_stacked(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t row,
                                  Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
     """Combine at once the rows of windows `first` to before `last` of a block that reach over neither the upper nor the
-    lower edge: all rows follow each other in memory. Row `row` of the block is the first one of the stage."""
+    lower edge: all rows follow each other in memory. The stage receives the rows of the block from `row` on."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t elements, begin = first[0], end = last[0]
     first[0] = clamp(first_tap(layer.first_row, g.stride[1]), begin, end)
@@ -176,13 +175,14 @@ cdef inline void combine_stacked(const Job *job, const Numbers *numbers, const F
 
 
 cdef inline void combine_rows(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t row,
-                              Py_ssize_t rows) noexcept nogil:
-    """Combine the rows of some rows of windows into rows of the stage, with the padding between them."""
+                              Py_ssize_t rows, char *stage) noexcept nogil:
+    """Combine the rows of some rows of windows into rows of the stage, from `stage` on, with the padding between
+    them."""
     cdef Py_ssize_t size = numbers.size, pitch = layer.pitch, gap = pitch - layer.elements
     cdef Py_ssize_t first = row, last = row, i, k
-    cdef char *to = layer.stage + layer.low * size
+    cdef char *to = stage + layer.low * size
     assert_in_block(whole_vectors(gap, size) * size <= layer.row_bytes)
-    memcpy(layer.stage, layer.padding, layer.low * size)
+    memcpy(stage, layer.padding, layer.low * size)
     if layer.is_stacked:
         last = row + rows
         combine_stacked(job, numbers, layer, row, &first, &last)
@@ -197,5 +197,5 @@ cdef inline void combine_rows(const Job *job, const Numbers *numbers, FilterLaye
         for k in range(0, gap * size, 16):
             memcpy(to + layer.elements * size + k, layer.padding + k, 16)
         to += pitch * size
-    copy_rows(layer.stage + (layer.low + (first - row) * pitch) * size, pitch * size, layer.other,
+    copy_rows(stage + (layer.low + (first - row) * pitch) * size, pitch * size, layer.other,
               job.g.stride[1] * layer.elements * size, last - first, layer.elements * size, False)

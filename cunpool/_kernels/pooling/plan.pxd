@@ -3,7 +3,7 @@ from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport (
-    are_all_contiguous, BHALF_KIND, HALF_KIND, has_interleaved_channels, INT8_KIND, Job)
+    are_all_contiguous, BHALF_KIND, FLOAT4_KIND, HALF_KIND, has_interleaved_channels, INT8_KIND, Job)
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.pooling.compare cimport spans_far, tap_offset, vector_of
@@ -31,6 +31,9 @@ cdef enum:  # the ways, for plan_pool
 cdef enum:
     # Across channels.
     POOL_ACROSS_MIN_CHANNELS = 16   # Fewer channels are not worth loops across them. (speed)
+    # Float32 has masked loops, which serve fewer channels, in windows that overlap little. (speed: 8 x 181 x 222)
+    FLOATS_MIN_CHANNELS = 4
+    FLOATS_MAX_OVERLAP = 3          # Windows that an element has in the mean, at most.
     ACROSS_MAX_TAPS = 9             # Larger windows without indices are not compared across channels. (speed)
     # Channels of more bytes are compared across if windows are small and their stride is not 1. (speed)
     ACROSS_MIN_UNIT_BYTES = 64
@@ -42,6 +45,10 @@ cdef enum:
     FILTER_MIN_PLANE_TAPS = 128     # Least elements of all windows of a plane, if they are not. (speed)
     # Separable combines shorter rows of many planes at once. (speed: 256 x 20 x 20, 9 x 9)
     RUNNING_ROW_BYTES = 192
+    # The same for windows of more rows in several layers, if they are one row apart. (speed: 64 x 16 x 16 x 16,
+    # 5 x 5 x 5)
+    LAYERED_ROWS = 16
+    LAYERED_ROW_BYTES = 128
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
     # Copies to C order.
     COPY_MAX_ROW_ELEMENTS = 64      # Longer rows are not copied because of gaps behind them alone. (speed)
@@ -102,9 +109,6 @@ cdef inline void stack_window2_planes(Job *job, Plan *plan, Py_ssize_t item_size
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Elements from one column to the next where values alone can be filtered: 1 for contiguous rows, all channels
     where these are interleaved, else 0. Results need the same layout."""
-    cdef const Geometry *g = &job.g
-    if g.kernel[0] > 1 and branch_counted("layers of many rows", g.kernel[0] * g.kernel[1] > 16):
-        return 0
     if (job.full.axis_bytes[2] == item_size and job.pooled.axis_bytes[2] == item_size
             and not branch_counted("channels closer than columns of one", job.channels > 1
                                    and job.full.channel_bytes == item_size)):
@@ -133,6 +137,14 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
     if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= RUNNING_ROW_BYTES
                       and not is_direct_down(g)):
         return "a window of many rows, which have 192 bytes or less"
+    # Running maxima are of one layer.
+    if g.kernel[0] > 1 and branch_counted("more rows in layers than are combined at once",
+                                          not is_direct_down(g)):
+        return "a window of more than 32 rows in several layers"
+    if (g.kernel[0] > 1 and branch_counted("layers of many rows", g.kernel[0] * g.kernel[1] > LAYERED_ROWS)
+            and branch_counted("short rows, one apart", g.stride[1] == 1
+                               and g.full[2] * unit * item_size < LAYERED_ROW_BYTES)):
+        return "windows of more than 16 rows in several layers, one apart, and rows of less than 128 bytes"
     if (branch_counted("broad units, of which a stride leaves some out",
                        g.stride[2] > 1 and unit >= POOL_ACROSS_MIN_CHANNELS
                        and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
@@ -226,6 +238,8 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
         return why
     if job.order_kind == INT8_KIND:  # rare (size)
         return "integers of 8 bytes"
+    if job.item_size == 2 and job.indices.data == NULL:  # (speed: 128 x 32 x 20)
+        return "values alone of 2 bytes, which filter compares in vectors of their own size"
     begin(job, 2, plan, WINDOW2_TAKEN)
     if can_stack_planes(job, job.item_size, job.index_size):
         stack_window2_planes(&plan.job, plan, job.item_size)
@@ -277,8 +291,12 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return why
     if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):
         return "channels are not neighbours in memory"
-    if not branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS):
-        return "fewer than 16 channels"
+    if not (branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS)
+            or branch_counted("channels enough for masked loops", job.kind == FLOAT4_KIND
+                              and job.channels >= FLOATS_MIN_CHANNELS)
+            and branch_counted("windows that overlap little", element_count(job.g.kernel) <= FLOATS_MAX_OVERLAP
+                               * element_count(job.g.stride))):
+        return "fewer than 16 channels, or for float32 in windows that overlap little fewer than 4"
     if is_half(job) and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
         return "16-bit floats, and an offset in a window takes more than 16 bits"
     # (speed: 64 x 112 x 112, 3 x 3) For bytes in windows one element apart, combining runs is 1.8x faster.
