@@ -354,3 +354,58 @@ def test_the_first_bad_code_of_many_planes_one_wide():
     codes[0, 8500:] = 4
     with pytest.raises(IndexError, match=r"window code 4 at position \(0, 8500, 0, 0\)"):
         cu.max_unpool2d(np.ones(codes.shape), codes, 2, index_format="window")
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    # On both sides of the windows whose codes are divided in 16 bits, by one factor and by two.
+    [
+        "31,31",
+        "32,31",
+        "32,32",
+        "1,181",
+        "1,182",
+        "181,1",
+        "16383,2",
+        "8191,4",
+        "5,80",
+        "6,74",
+        "11,11,11",
+        "12,12,12",
+        "2,127,2",
+        "2,128,2",
+        "255,2,3",
+    ],
+)
+def test_every_code_of_large_windows(kernel):
+    kernel = tuple(map(int, kernel.split(",")))
+    n, elements, row = len(kernel), int(np.prod(kernel)), kernel[-1]
+    codes = np.unique(
+        [c for c in range(elements) if c < 9 or c > elements - 9 or c % row in (0, row - 1)][:: elements // 400 + 1]
+    )
+    codes = codes.astype(np.uint8 if elements <= 256 else np.uint16).reshape(1, -1, *[1] * n)
+    full = np.empty((1, codes.size, *kernel), np.uint16)
+    full[...] = np.arange(elements).reshape(kernel)
+    backward = UNPOOL_BACKWARD[n]
+    assert np.array_equal(backward(full, codes, kernel, index_format="window"), codes)
+    wrong = codes.copy()
+    wrong[0, -1] = min(elements, np.iinfo(codes.dtype).max)
+    if elements <= np.iinfo(codes.dtype).max:
+        with pytest.raises(IndexError, match=f"window code {elements} at position"):
+            backward(full, wrong, kernel, index_format="window")
+
+
+@pytest.mark.parametrize("stride", [1, 2, 31, 32, 33, 64, 200])
+@pytest.mark.parametrize(("kernel", "dilation"), [(3, 1), (3, 8191), (3, 8192), (2, 16383), (2, 16384)])
+def test_rows_longer_than_16_bits_can_count(rng, stride, kernel, dilation):
+    x = rng.standard_normal((1, 2, 150_000)).astype(np.float32)
+    window = {"kernel_size": kernel, "stride": stride, "padding": 1, "dilation": dilation}
+    values, indices = cu.max_pool1d(x, **window, return_indices=True)
+    codes = cu.max_pool1d(x, **window, return_indices=True, index_format="window")[1]
+    for threads in (1, 3):
+        size = {"output_size": x.shape[-1:], "num_threads": threads}
+        expected = cu.max_unpool1d(values, indices, **window, **size)
+        assert bits(cu.max_unpool1d(values, codes, **window, **size, index_format="window")) == bits(expected)
+    codes[0, 1, 0] = 0  # in the padding
+    with pytest.raises(IndexError, match=r"window code 0 at position \(0, 1, 0\)"):
+        cu.max_unpool1d(values, codes, **window, **size, index_format="window")

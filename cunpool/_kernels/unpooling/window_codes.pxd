@@ -1,11 +1,11 @@
 # Window codes decoded to indices, for scatter and gather.
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_noinline, void_wide
 
@@ -15,7 +15,7 @@ cdef enum:
     # The axes of a block: planes, layers, rows, width.
     PLANE_AXIS = 0
     WIDTH_AXIS = 3
-    QUOTIENT_SHIFT = 20     # codes are divided by a product and this shift
+    BLOCK_REACH = 0x7FFF    # elements of a block are nearer along each axis, and codes are less
 
 
 cdef struct Decoder:
@@ -23,14 +23,13 @@ cdef struct Decoder:
     # The windows of a block along each axis: some planes, some layers of one, some rows, or part of a row.
     Py_ssize_t block_windows[4]
     bint has_layers               # whether windows have several layers, or begin in another than the first
-    bint is_wide                # whether indices, or positions in the padding, need 64 bits
-    uint32_t row_reciprocal        # reciprocals, shifted by QUOTIENT_SHIFT
-    uint32_t layer_reciprocal
+    bint is_wide                # whether a call needs `decode_64_bits`
+    uint16_t row_reciprocal, layer_reciprocal   # for `quotient`
     # The begin of each code's window, relative to the block's first window: along each axis, and as an index from the
     # first plane on. Interleaved channels repeat each entry.
-    int32_t d[DECODE_MAX_CODES]
-    int32_t h[DECODE_MAX_CODES]
-    int32_t w[DECODE_MAX_CODES]
+    uint16_t d[DECODE_MAX_CODES]
+    uint16_t h[DECODE_MAX_CODES]
+    uint16_t w[DECODE_MAX_CODES]
     int32_t position[DECODE_MAX_CODES]
 
 
@@ -49,16 +48,26 @@ cdef inline Py_ssize_t round_up_codes(Py_ssize_t count) noexcept nogil:
     return (count + DECODE_VECTOR_CODES - 1) // DECODE_VECTOR_CODES * DECODE_VECTOR_CODES
 
 
-cdef inline bint needs_64_bits(const Geometry *g, bint has_layers) noexcept nogil:
-    """Whether an element of a window, even in the padding, needs 64 bits, or a code is too large to be divided."""
-    cdef int64_t elements_in_window = element_count(g.kernel), row = g.kernel[2]
+cdef inline uint16_t reciprocal_of(Py_ssize_t divisor) noexcept nogil:
+    return <uint16_t> ((0x8000 + divisor // 2) // divisor)
+
+
+cdef inline uint16_t quotient(uint16_t x, uint16_t reciprocal) noexcept nogil:
+    """x // divisor, by the higher half of a product. Exact where x * divisor is below 2 ** 15: (x + 1/2) / divisor is
+    1 / (2 * divisor) away from integers at least, and the rounded reciprocal changes it by less."""
+    return <uint16_t> (<uint32_t> (<uint16_t> (2 * x + 1)) * reciprocal >> 16)
+
+
+cdef inline bint needs_64_bits(const Geometry *g, const Py_ssize_t *block_windows) noexcept nogil:
+    """Whether a block reaches too far for 16 bits, an index needs 64 bits, or a code is too large for `quotient`."""
+    cdef int64_t elements_in_window = element_count(g.kernel)
     cdef int axis
     for axis in range(3):
-        # Padding is less than the sum of these, because the array has elements.
-        if (g.kernel[axis] - 1) * g.dilation[axis] >> 29 or g.pooled[axis] * g.stride[axis] >> 30:
+        if (max((g.kernel[axis] - 1) * g.dilation[axis], (block_windows[axis + 1] - 1) * g.stride[axis])
+                >= BLOCK_REACH // 2):
             return True
-    return (element_count(g.full) > 0x7FFFFFFF or g.kernel[0] * g.kernel[1] >> 32 - QUOTIENT_SHIFT
-            or elements_in_window * (row * g.kernel[1] if has_layers else row) >> QUOTIENT_SHIFT)
+    return (element_count(g.full) > 0x7FFFFFFF or elements_in_window > BLOCK_REACH
+            or elements_in_window * g.kernel[2] > BLOCK_REACH or g.kernel[0] * g.kernel[1] * g.kernel[1] > BLOCK_REACH)
 
 
 cdef inline bint can_join_planes(const Job *job) noexcept nogil:
@@ -87,19 +96,18 @@ cdef inline void plan_decoder(const Job *job, Decoder *codes) noexcept nogil:
         # Only whole rows are joined, and only whole layers. There may be none at all.
         left = left // windows if 0 < windows <= left and job.interleaved_planes == 1 else 1
     codes.has_layers = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
-    codes.is_wide = branch_counted("windows that reach far", needs_64_bits(g, codes.has_layers))
+    codes.is_wide = branch_counted("windows that reach far", needs_64_bits(g, codes.block_windows))
     if codes.is_wide or not can_join_planes(job) or size * codes.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
         codes.block_windows[PLANE_AXIS] = 1
-    codes.row_reciprocal = <uint32_t> ((1 << QUOTIENT_SHIFT) // g.kernel[2] + 1)
-    codes.layer_reciprocal = <uint32_t> ((1 << QUOTIENT_SHIFT) // (g.kernel[1] * g.kernel[2]) + 1)
+    codes.row_reciprocal, codes.layer_reciprocal = reciprocal_of(g.kernel[2]), reciprocal_of(g.kernel[1])
     for plane in range(codes.block_windows[PLANE_AXIS]):
         for d in range(codes.block_windows[1]):
             for h in range(codes.block_windows[2]):
                 for w in range(codes.block_windows[WIDTH_AXIS]):
                     for _ in range(interleaved):
-                        codes.d[i] = <int32_t> (d * g.stride[0])
-                        codes.h[i] = <int32_t> (h * g.stride[1])
-                        codes.w[i] = <int32_t> (w * g.stride[2])
+                        codes.d[i] = <uint16_t> (d * g.stride[0])
+                        codes.h[i] = <uint16_t> (h * g.stride[1])
+                        codes.w[i] = <uint16_t> (w * g.stride[2])
                         codes.position[i] = <int32_t> (plane * size + (d * g.stride[0] * g.full[1] + h * g.stride[1])
                                                        * g.full[2] + w * g.stride[2])
                         i += 1
@@ -203,54 +211,79 @@ cdef inline void pack_codes(const Job *job, const char *codes, const CodeBlock *
         into += width * interleaved * size
 
 
-cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const Decoder *codes, const uint16_t *code,
-                                       const int32_t *start, Py_ssize_t count, index4 *positions,
-                                       bint *all_inside) noexcept nogil:
-    """`decode_32_bits` for windows that are `has_layers`, or not.
+cdef inline uint16_t clamp_to_block(Py_ssize_t position) noexcept nogil:
+    """A position relative to a block, in whose windows no element reaches BLOCK_REACH."""
+    return <uint16_t> clamp(position, 0, BLOCK_REACH)
 
+
+cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Decoder *codes, const uint16_t *code,
+                                  const Py_ssize_t *start, Py_ssize_t count, uint16_t *rows, uint16_t *layers,
+                                  uint16_t *outside, uint16_t *any_outside) noexcept nogil:
+    """The row that each code names in its window, counted through all layers, and the layer if the call `has_layers`.
+    The highest bit of `outside` is set if the element is outside the plane, or no element of the window.
+
+    Coordinates are relative to the block's first window, so that 16 bits are enough: twice as many in a vector (speed).
     All arithmetic is unsigned, and wraps for codes that name no element. That changes no result, because `outside` has
     its highest bit set for these.
     """
     # Copies, because the compiler has to fear that writing results changes these.
-    cdef uint32_t depth = <uint32_t> g.full[0], height = <uint32_t> g.full[1], width = <uint32_t> g.full[2]
-    cdef uint32_t last = <uint32_t> element_count(g.kernel) - 1, rows = <uint32_t> g.kernel[1]
-    cdef uint32_t step_d = <uint32_t> g.dilation[0], step_h = <uint32_t> g.dilation[1]
-    cdef uint32_t step_w = <uint32_t> g.dilation[2]
-    cdef uint32_t back_w = <uint32_t> g.kernel[2] * step_w, back_h = rows * step_h
-    cdef uint32_t start_d = <uint32_t> start[0], start_h = <uint32_t> start[1], start_w = <uint32_t> start[2]
-    cdef uint32_t base = (start_d * height + start_h) * width + start_w
-    cdef uint32_t next_row = step_h * width - back_w, next_layer = (step_d * height - back_h) * width
-    cdef uint32_t row_reciprocal = codes.row_reciprocal, layer_reciprocal = codes.layer_reciprocal
-    cdef const int32_t *from_d = codes.d
-    cdef const int32_t *from_h = codes.h
-    cdef const int32_t *from_w = codes.w
-    cdef const int32_t *from_place = codes.position
-    cdef uint32_t row, layer, along, d, h, w, position, outside, any_outside = 0
-    cdef int32_t i
-    for i in range(<int32_t> round_up_codes(count)):
-        # `along` counts elements through all rows, `row` rows through all layers: whole ones are subtracted.
-        row = code[i] * row_reciprocal >> QUOTIENT_SHIFT
-        along = code[i] * step_w
-        h = start_h + <uint32_t> from_h[i] + row * step_h
-        w = start_w + <uint32_t> from_w[i] + along - row * back_w
-        position = base + <uint32_t> from_place[i] + along + row * next_row
-        outside = last - code[i]
+    cdef uint16_t last = <uint16_t> (element_count(g.kernel) - 1)
+    cdef uint16_t step_d = <uint16_t> g.dilation[0], step_h = <uint16_t> g.dilation[1]
+    cdef uint16_t step_w = <uint16_t> g.dilation[2]
+    cdef uint16_t back_w = <uint16_t> (g.kernel[2] * g.dilation[2]), back_h = <uint16_t> (g.kernel[1] * g.dilation[1])
+    cdef uint16_t row_reciprocal = codes.row_reciprocal, layer_reciprocal = codes.layer_reciprocal
+    # The first and the last element of the array.
+    cdef uint16_t low_d = clamp_to_block(-start[0]), high_d = clamp_to_block(g.full[0] - start[0]) - 1
+    cdef uint16_t low_h = clamp_to_block(-start[1]), high_h = clamp_to_block(g.full[1] - start[1]) - 1
+    cdef uint16_t low_w = clamp_to_block(-start[2]), high_w = clamp_to_block(g.full[2] - start[2]) - 1
+    cdef uint16_t row, layer, d, h, w, signs, any_signs = 0
+    cdef int16_t i
+    for i in range(<int16_t> round_up_codes(count)):
+        # `w` counts elements through all rows, `h` rows through all layers: whole ones are subtracted.
+        row = quotient(code[i], row_reciprocal)
+        h = <uint16_t> (codes.h[i] + row * step_h)
+        w = <uint16_t> (codes.w[i] + code[i] * step_w - row * back_w)
+        signs = <uint16_t> (last - code[i])
         if has_layers:
-            layer = code[i] * layer_reciprocal >> QUOTIENT_SHIFT
-            h -= layer * back_h
-            d = start_d + <uint32_t> from_d[i] + layer * step_d
-            position += layer * next_layer
-            outside |= d | (depth - 1 - d)
-        # The highest bit of any of these is the sign of a signed number. Then the element is outside the plane, or no
-        # element of the window.
-        outside |= h | (height - 1 - h) | w | (width - 1 - w)
-        positions[i] = <index4> (position | -(outside >> 31))
-        any_outside |= outside & <uint32_t> (i - <int32_t> count)
-    all_inside[0] = any_outside >> 31 == 0
+            layer = quotient(row, layer_reciprocal)
+            h = <uint16_t> (h - layer * back_h)
+            d = <uint16_t> (codes.d[i] + layer * step_d)
+            signs |= <uint16_t> ((d - low_d) | (high_d - d))
+            layers[i] = layer
+        signs |= <uint16_t> ((h - low_h) | (high_h - h) | (w - low_w) | (high_w - w))
+        rows[i] = row
+        outside[i] = signs
+        any_signs |= signs & <uint16_t> (i - <int16_t> count)
+    any_outside[0] = any_signs >> 15
+
+
+cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const Decoder *codes, const uint16_t *code,
+                                       const Py_ssize_t *start, Py_ssize_t count, index4 *positions,
+                                       bint *all_inside) noexcept nogil:
+    """`decode_32_bits` for windows that are `has_layers`, or not."""
+    cdef uint16_t[DECODE_MAX_CODES] rows
+    cdef uint16_t[DECODE_MAX_CODES] layers
+    cdef uint16_t[DECODE_MAX_CODES] outside
+    cdef uint16_t any_outside
+    cdef uint32_t step_w = <uint32_t> g.dilation[2]
+    cdef uint32_t base = <uint32_t> ((start[0] * g.full[1] + start[1]) * g.full[2] + start[2]), position
+    cdef uint32_t next_row = <uint32_t> (g.dilation[1] * g.full[2] - g.kernel[2] * g.dilation[2])
+    cdef uint32_t next_layer = <uint32_t> ((g.dilation[0] * g.full[1] - g.kernel[1] * g.dilation[1]) * g.full[2])
+    cdef int32_t i
+    find_rows(has_layers, g, codes, code, start, count, rows, layers, outside, &any_outside)
+    for i in range(<int32_t> round_up_codes(count)):
+        position = base + <uint32_t> codes.position[i] + code[i] * step_w + rows[i] * next_row
+        if has_layers:
+            position += layers[i] * next_layer
+        positions[i] = <index4> position
+    for i in range(<int32_t> count if any_outside else 0):
+        if outside[i] >> 15:
+            positions[i] = -1
+    all_inside[0] = not any_outside
 
 
 cdef inline void_wide decode_32_bits(const Geometry *g, const Decoder *codes, const char *packed, int code_size,
-                                     const int32_t *start, Py_ssize_t count, index4 *positions,
+                                     const Py_ssize_t *start, Py_ssize_t count, index4 *positions,
                                      bint *all_inside) noexcept nogil:
     """The indices of some codes, and of as many more as fill a vector. -1 for a code that names no element."""
     cdef uint16_t code[DECODE_MAX_CODES]
@@ -260,7 +293,7 @@ cdef inline void_wide decode_32_bits(const Geometry *g, const Decoder *codes, co
             code[i] = (<const item1 *> packed)[i]
     else:
         for i in range(round_up_codes(count)):
-            code[i] = (<const item2 *> packed)[i]
+            code[i] = min((<const item2 *> packed)[i], <item2> BLOCK_REACH)
     if codes.has_layers:
         decode_vectors(True, g, codes, code, start, count, positions, all_inside)
     else:
@@ -269,7 +302,7 @@ cdef inline void_wide decode_32_bits(const Geometry *g, const Decoder *codes, co
 
 cdef inline void decode_64_bits(const Job *job, const char *packed, const CodeBlock *block,
                                 index8 *positions) noexcept nogil:
-    """Do the same as `decode`, one code at a time, where windows need 64 bits, which is rare."""
+    """Do the same as `decode`, one code at a time, where 16 bits are not enough in a block, which is rare."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t count = code_count(block), i, code, window, d, h, w
     for i in range(count):
@@ -296,7 +329,7 @@ cdef inline void_noinline decode(const Job *job, const char *indices, const Code
     """
     cdef const Decoder *codes = <const Decoder *> job.decoder
     cdef item2 packed[DECODE_MAX_CODES]
-    cdef int32_t start[3]
+    cdef Py_ssize_t start[3]
     cdef int axis
     cdef Py_ssize_t count = code_count(block)
     assert_in_block(round_up_codes(count) <= DECODE_MAX_CODES)
@@ -307,6 +340,6 @@ cdef inline void_noinline decode(const Job *job, const char *indices, const Code
         all_inside[0] = False
         return
     for axis in range(3):
-        start[axis] = <int32_t> (block.at[axis + 1] * job.g.stride[axis] - job.g.padding[axis])
+        start[axis] = block.at[axis + 1] * job.g.stride[axis] - job.g.padding[axis]
     decode_32_bits(&job.g, codes, <const char *> packed, job.code_size, start, count, <index4 *> positions,
                    all_inside)
