@@ -11,6 +11,7 @@ from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport end_of, number, whole_vectors
 from cunpool._kernels.pooling.filter_columns cimport combine_columns, is_direct_along
@@ -142,8 +143,8 @@ cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const F
                         and job.full.axis_bytes[1] == layer.elements * size)
 
 
-cdef inline void store_staged(const Job *job, const SeparableBlock *block, const Filter *filter,
-                              const Numbers *numbers, FilterLayer *layer, Staged *staged) noexcept nogil:
+cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *block, const Filter *filter,
+                                       const Numbers *numbers, FilterLayer *layer, Staged *staged) noexcept nogil:
     """Combine the columns of all rows in the stage, store the results, and leave the stage empty."""
     cdef Py_ssize_t pitch = layer.pitch // filter.stride * numbers.size, bytes = job.pooled.axis_bytes[1]
     cdef const char *results

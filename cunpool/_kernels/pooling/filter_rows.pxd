@@ -4,6 +4,7 @@ from libc.string cimport memcpy
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport first_tap, vector_of, whole_vectors
 from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers
 
@@ -97,8 +98,8 @@ cdef inline void combine_runs(const Numbers *numbers, const char **runs, int cou
         numbers.best_of_runs(last, count, into + (elements - vector) * numbers.size, vector)
 
 
-cdef inline void combine_window_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t row,
-                                     Py_ssize_t elements, char *into) noexcept nogil:
+cdef inline void_noinline combine_window_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer,
+                                              Py_ssize_t row, Py_ssize_t elements, char *into) noexcept nogil:
     """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, as if windows
     were one row apart."""
     cdef const Geometry *g = &job.g
@@ -119,8 +120,8 @@ cdef inline void combine_window_rows(const Job *job, const Numbers *numbers, con
     combine_runs(numbers, runs, count, into, elements, is_overrun)
 
 
-cdef inline void run_down(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t h, char *rest,
-                          char *into, bint is_first) noexcept nogil:
+cdef inline void_noinline run_down(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t h,
+                                   char *rest, char *into, bint is_first) noexcept nogil:
     """The maxima of row `h` and of the running maxima in `rest`, unless it is the first one."""
     cdef const char *runs[MAX_ROWS]
     runs[0] = source_row(job, layer, layer.depth, h)

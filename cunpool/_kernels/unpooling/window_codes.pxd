@@ -1,5 +1,5 @@
 # Window codes decoded to indices, for scatter and gather.
-from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
@@ -237,8 +237,8 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Deco
     cdef uint16_t low_h = clamp_to_block(-start[1]), high_h = clamp_to_block(g.full[1] - start[1]) - 1
     cdef uint16_t low_w = clamp_to_block(-start[2]), high_w = clamp_to_block(g.full[2] - start[2]) - 1
     cdef uint16_t row, layer, d, h, w, signs, any_signs = 0
-    cdef int16_t i
-    for i in range(<int16_t> round_up_codes(count)):
+    cdef int32_t i
+    for i in range(<int32_t> round_up_codes(count)):
         # `w` counts elements through all rows, `h` rows through all layers: whole ones are subtracted.
         row = quotient(code[i], row_reciprocal)
         h = <uint16_t> (codes.h[i] + row * step_h)
@@ -253,7 +253,7 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Deco
         signs |= <uint16_t> ((h - low_h) | (high_h - h) | (w - low_w) | (high_w - w))
         rows[i] = row
         outside[i] = signs
-        any_signs |= signs & <uint16_t> (i - <int16_t> count)
+        any_signs |= signs & <uint16_t> (i - <int32_t> count)
     any_outside[0] = any_signs >> 15
 
 
