@@ -115,6 +115,10 @@ def test_the_cause_of_the_number_of_threads(monkeypatch):
          "window2, cunpool/_kernels/pooling/window2.pxd", "pool_window2_rows"),
         ("max_unpool2d --shape 1,64,50,50 --layout last --kernel 5 --indices window",
          "fill, cunpool/_kernels/unpooling/fill.pxd", "fill_blocks"),
+        ("max_unpool2d --shape 1,8,50,50 --layout last --kernel 5 --indices window",
+         "fill, cunpool/_kernels/unpooling/fill.pxd", "fill_blocks"),
+        ("max_unpool2d --shape 1,3,50,50 --dtype uint8 --layout last --kernel 2 --indices window",
+         "fill, cunpool/_kernels/unpooling/fill.pxd", "fill_blocks"),
         ("max_unpool2d --shape 1,2,50,50 --kernel 2 --output-size 101,100 --index-dtype int32",
          "fill, cunpool/_kernels/unpooling/fill.pxd", "fill_blocks"),
         ("max_pool2d_backward --shape 1,64,56,56 --layout last --kernel 3 --stride 2",
@@ -229,6 +233,15 @@ def test_a_fallback_is_named_where_a_call_may_take_it():
     turned = cu.explain(cu.max_unpool2d, values, indices, 3, 1, 1, out=out)
     assert any("C order" in detail for detail in turned.details)
     assert turned.fallback is None
+
+
+@pytest.mark.skipif(LOW, reason="smaller planes are small")
+def test_small_planes_are_turned_by_codes():
+    for side, turned in ((11, True), (12, False)):  # 121 and 144 elements
+        values, codes = (np.asfortranarray(zeros(2, 9, 5, 5, dtype=dtype)) for dtype in ("f4", "u1"))
+        for form, given in (("window", codes), ("plane", codes.astype(int))):
+            plan = cu.explain(cu.max_unpool2d, values, given, 3, 2, output_size=(side, side), index_format=form)
+            assert any("C order" in detail for detail in plan.details) == (turned and form == "window")
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "function", choices=FUNCTIONS, metavar="FUNCTION", help="function of cunpool, such as max_pool2d"
     )
-    parser.add_argument("--shape", required=True, type=_sizes, help="shape of the first array, such as 1,64,112,112")
+    parser.add_argument("--shape", required=True, type=_sizes, help="shape of the first argument, channels first")
     parser.add_argument("--dtype", default="float32", help="dtype of that array (default: %(default)s)")
     parser.add_argument(
-        "--layout", choices=LAYOUTS, default="C", help="C or Fortran order, or channels last in memory (default: C)"
+        "--layout",
+        choices=LAYOUTS,
+        default="C",
+        help="its order in memory; last and interleaved are the same (default: C)",
     )
     parser.add_argument("--kernel", required=True, type=_window, help="size of the window, such as 3 or 3,2")
     parser.add_argument("--stride", type=_window, help="step from one window to the next (default: its size)")

@@ -273,7 +273,7 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
         rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
     for way, detail in WAYS.items():
-        if plan.ways & way:
+        if plan.ways & way or way == WIDTH_SWAPPED_TAKEN and plan.job.raster_axes[2] != 2:
             details.append(detail)
     if plan.ways & ROLLED_TAKEN:
         blocks["rows of windows"] = plan.rolling.block_rows

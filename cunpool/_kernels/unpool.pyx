@@ -24,6 +24,7 @@ from cunpool._kernels.common.types cimport (
     bhalf, float4, float8, half, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport fill_task
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
+from cunpool._kernels.unpooling.fill_select cimport VECTOR_BYTES
 from cunpool._kernels.unpooling.indices cimport (
     expected_range, is_gapless, lay_background, part_start, prepare_job, set_background, split_planes)
 from cunpool._kernels.unpooling.scatter cimport scatter_loops_for
@@ -274,19 +275,25 @@ METHODS = [
 
 cdef void name_loop(const Plan *plan, dict found):
     """Name the function and the innermost loop that serve this call, where a method has several."""
+    cdef Py_ssize_t item_size = plan.fill_plan.item_size, size = plan.fill_plan.unit * item_size
     if plan.ways & FILLED_TAKEN:
         if plan.fill_plan.by_indices:
             found["loop"] = "unpooling/fill_indices.pxd: fill_row_by_indices"
-        elif plan.fill_plan.unit > 1:
-            found["loop"] = ("unpooling/fill_lines.pxd: select_unit, in vectors of unpooling/fill_select.h: "
-                             "CUNPOOL_SELECT_LOOP")
+        elif plan.fill_plan.mixed.vectors:
+            found["loop"] = "unpooling/fill_select.h: cunpool_select_mixed"
+        elif (plan.fill_plan.unit > 1 or item_size == 16) and (size <= VECTOR_BYTES or size == 2 * VECTOR_BYTES):
+            found["loop"] = "unpooling/fill_lines.pxd: select_units, by unpooling/fill_select.h: CUNPOOL_SELECT"
+        elif plan.fill_plan.unit > 1 or plan.fill_plan.line.taps == 1:
+            found["loop"] = ("unpooling/fill_lines.pxd: select_unit, by unpooling/fill_select.h: CUNPOOL_SELECT_LOOP, "
+                             "or CUNPOOL_SELECT for less than 64 bytes")
         return
     if plan.ways & INTERLEAVED_TAKEN:
         found["function"] = "scatter_channels"
     elif plan.job.code_size:
         found["loop"] = "unpooling/scatter.pxd: scatter_unchecked, or scatter_elements if a code may be wrong"
     if KINDS[plan.job.kind] in ("f4", "f8") and (plan.ways & INTERLEAVED_TAKEN or not plan.job.code_size):
-        found["loop"] = "unpooling/scatter.pxd: scatter_pairs, and scatter_elements for what it leaves"
+        found["loop"] = ("unpooling/scatter.pxd: scatter_pairs; scatter_elements for an odd last element, from a "
+                         "wrong index on, and at the edges of a plane's parts")
 
 
 cdef dict explained(const Job *job, const Plan *plan):

@@ -38,7 +38,7 @@ cdef struct Job:
     bint omits_nan                  # NaN is less than every number, not greater
     Py_ssize_t index_steps[3]       # per axis, added to an index from one element of a window to the next
     Py_ssize_t raster_steps[3]      # per axis, elements in raster order from one element of the plane to the next
-    int raster_axes[3]              # which axis of the caller's array each axis is; others than 0, 1, 2 where turned
+    int raster_axes[3]              # which of the caller's axes each is: 0, 1, 2 unless the width is swapped
     Py_ssize_t rows_per_plane       # where all planes are stacked to a tall one, the rows of each; else 0
     bint gapless                    # all bytes between two elements of a plane belong to the array
 

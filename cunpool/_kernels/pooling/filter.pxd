@@ -43,7 +43,7 @@ cdef struct Filter:
 
 
 cdef inline Py_ssize_t stage_pitch(const Filter *filter, Py_ssize_t columns) noexcept nogil:
-    """Elements from one row of the stage to the next: a multiple of the stride: all begin with a window."""
+    """Elements from one row of the stage to the next: rounded up to the stride, so that each begins with a window."""
     return (columns + filter.stride - 1) // filter.stride * filter.stride * filter.unit
 
 

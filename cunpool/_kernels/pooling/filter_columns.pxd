@@ -26,8 +26,8 @@ cdef inline bint is_direct_along(const Geometry *g, int item_size, Py_ssize_t un
 
 cdef inline void combine_direct(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
                                 Py_ssize_t elements, char **stage, char **other) noexcept nogil:
-    """All taps at once. Elements `stride` apart are deinterleaved first: tap t begins in the run of all elements
-    t * dilation % stride behind a multiple of the stride."""
+    """All taps at once. Elements `stride` apart are deinterleaved first: tap t is in the part that has every
+    stride-th element from t * dilation % stride on."""
     cdef Py_ssize_t size = numbers.size, windows = elements // stride, parts = 0, at
     cdef Py_ssize_t part_of[MAX_TAPS]
     cdef const char *runs[MAX_TAPS]

@@ -30,7 +30,7 @@ cdef struct FilterLayer:
     char *padding           # A row of padding.
     char *running           # Running maxima: a row for each row of a window, and one more.
     Py_ssize_t group        # Group of rows that has these running maxima.
-    Py_ssize_t prefix_rows  # Rows of the next group that are in the last one.
+    Py_ssize_t prefix_rows  # Rows of the next group whose maxima are in the last one.
     char *stage
     char *other             # Second half of the stage: each pass reads one and writes the other.
 
@@ -100,8 +100,8 @@ cdef inline void combine_runs(const Numbers *numbers, const char **runs, int cou
 
 cdef inline void_noinline combine_window_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer,
                                               Py_ssize_t row, Py_ssize_t elements, char *into) noexcept nogil:
-    """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, as if windows
-    were one row apart."""
+    """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, also
+    those that the stride skips."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t whole_bytes = whole_vectors(elements, numbers.size) * numbers.size, k, tap
     cdef const char *runs[MAX_ROWS]
@@ -116,7 +116,7 @@ cdef inline void_noinline combine_window_rows(const Job *job, const Numbers *num
                 is_overrun &= runs[count] + whole_bytes <= layer.limit
                 count += 1
     assert_in_block(count > 0)
-    # Elements behind a row are in the array. Later rows overwrite their maxima.
+    # Elements behind a row are in the array. The next row overwrites what is computed from them.
     combine_runs(numbers, runs, count, into, elements, is_overrun)
 
 

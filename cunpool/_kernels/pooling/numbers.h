@@ -36,8 +36,8 @@
     CUNPOOL_RUNS(into, count, ((v) = CUNPOOL_BETTER(is_minimum, (a)[i_], (b)[i_]), \
                                (w) = CUNPOOL_BETTER(is_minimum, (c)[i_], (d)[i_]), CUNPOOL_BETTER(is_minimum, v, w)))
 
-/* The highest of four or nine, of equals the first; and whether any may be a NaN, which is lost. The first of nine
-   is not checked: it would stay. `v` to `x` store elements, and the better of two. */
+/* The highest of four or nine, of equals the first; and whether any of these is a NaN, which may be lost. The first of
+   nine is not checked, because it would stay. `v` to `x` store elements, and the better of two. */
 #define CUNPOOL_TWO(v, w, x, a, b) \
     (v) = (a)[i_], (w) = (b)[i_], nan_ |= isunordered(v, w), (v) = CUNPOOL_HIGHER(v, w), \
     (x) = CUNPOOL_HIGHER(x, v)

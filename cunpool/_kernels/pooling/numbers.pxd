@@ -1,4 +1,4 @@
-# Loops over elements of each type, for filter and, in windows of all channels without indices, for across.
+# Loops over elements of each type, for filter, and for across where it finds values alone.
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport cunpool_copy, cunpool_copy_nontemporal
@@ -10,6 +10,7 @@ from cunpool._kernels.pooling.compare_floats cimport FLOAT_TAPS
 from cunpool._kernels.pooling.taps cimport floats_served, Taps
 
 cdef extern from "_kernels/pooling/numbers.h":
+    # Macros. The first arguments are variables that they store to.
     void best_2 "CUNPOOL_BEST_2"(...) noexcept nogil
     void best_3 "CUNPOOL_BEST_3"(...) noexcept nogil
     void best_4 "CUNPOOL_BEST_4"(...) noexcept nogil
@@ -92,7 +93,7 @@ cdef inline void_inline best_signed_bytes(bint is_minimum, const int1 **run, int
 cdef inline void_inline highest_taps(int tap_count, const Taps *taps, Py_ssize_t ahead, Py_ssize_t elements,
                                      plain *into,
                                      item8 *nan) noexcept nogil:
-    """The highest of `tap_count` taps of one window in some channels. The last element stands for missing ones."""
+    """The highest of `tap_count` taps of one window in some channels. The last one is repeated for missing ones."""
     cdef const plain *run[MOST_TAPS]
     cdef item4 *nan_4 = <item4 *> nan
     cdef plain v = 0, w = 0, x = 0

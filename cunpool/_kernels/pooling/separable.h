@@ -8,9 +8,9 @@
        lattice 0               0   2   4   6          element j is position j * stride
        lattice 1                 1   3   5   7        element j is position j * stride + 1
 
-   The window at j has the elements j of lattice 0, j of lattice 1, j + 1 of lattice 0, and so on: tap t is in lattice
-   t * dilation % stride, t * dilation / stride elements behind the window's first. So a whole run of windows is the
-   maximum of runs. A lattice has all axes of the block, in the order in which they lie in memory, and the other axes are
+   The window at j has the elements j of lattice 0, j of lattice 1, j + 1 of lattice 0, and so on. Lattices are numbered
+   by the first tap that is in them: tap t is in lattice t % lattices, t * dilation / stride elements behind the window's
+   first. So a whole run of windows is the maximum of runs. A lattice has all axes of the block, in the order in which they lie in memory, and the other axes are
    deinterleaved into lattices in the same way. The raster order decides in which order axes are reduced: columns, rows,
    layers. Then the first maximum of a window is the first in raster order.
 
@@ -116,7 +116,7 @@ static CUNPOOL_INLINE void cunpool_separable_swap(cunpool_separable_block *block
 #include "_kernels/pooling/separable_lanes.h"
 
 typedef void (*cunpool_reducer)(const cunpool_separable *, cunpool_separable_block *);
-static const cunpool_reducer cunpool_reducers[] = {     /* by Job.order_kind */
+static const cunpool_reducer cunpool_reducers[] = {     /* by Job.order_kind, which has no other kinds */
     NULL, cunpool_reduce_int2, cunpool_reduce_int4, cunpool_reduce_int8, cunpool_reduce_item1, NULL, NULL, NULL,
     cunpool_reduce_half, NULL, cunpool_reduce_float4, cunpool_reduce_float8
 };

@@ -1,6 +1,6 @@
 /* Separable pooling of one element type, LANE, with codes of type LANE_CODE: see separable.h. Included once for each
-   type; functions end with LANE_NAME, so that OF(cunpool_reduce) is cunpool_reduce_item1 and so on. LANE_IS_FLOAT: the type has NaN. LANE_IS_HALF: 16-bit floats, as integers in the
-   order of the numbers. */
+   type: OF(f) is f_LANE_NAME, such as cunpool_reduce_item1. LANE_IS_FLOAT: the type has NaN. LANE_IS_HALF: 16-bit
+   floats, as integers in the order of the numbers. */
 #define LANE_JOIN_(name, type) name##_##type
 #define LANE_JOIN(name, type) LANE_JOIN_(name, type)
 #define OF(name) LANE_JOIN(name, LANE_NAME)
@@ -33,9 +33,14 @@ static CUNPOOL_INLINE int OF(cunpool_beats)(LANE later, LANE best, int rule, int
     return later > best;
 }
 
-/* Combine two runs, where the second is later in raster order. `form` says which codes are read: none, and none are
-   stored (VALUES); none, because all are 0 (FIRST); those of the first run, because those of the second are 0 (FRESH);
-   both (CODES). Codes of the second run grow by `add`. */
+/* Combine two runs, where the second is later in raster order. `form` says which codes are read:
+
+       VALUES      none, and none are stored
+       FIRST       none, because all are 0
+       FRESH       those of the first run, because those of the second are 0
+       CODES       those of both runs
+
+   Codes of the second run grow by `add`. */
 static CUNPOOL_INLINE void OF(cunpool_combine)(LANE *to, LANE_CODE *to_code, const LANE *best, const LANE_CODE *code,
                                                const LANE *later, const LANE_CODE *later_code, LANE_CODE add,
                                                ptrdiff_t count, int form, int rule, int infinity) {
@@ -111,7 +116,7 @@ static int OF(cunpool_prepare)(const cunpool_separable *plan, const cunpool_sepa
 }
 
 /* Combine element i of a run with element i + shift of another, which is later in raster order. */
-static void OF(cunpool_meet)(const cunpool_separable *plan, const cunpool_separable_block *block, ptrdiff_t to,
+static void OF(cunpool_combine_lattices)(const cunpool_separable *plan, const cunpool_separable_block *block, ptrdiff_t to,
                              const char *best, const char *codes, ptrdiff_t later, ptrdiff_t shift, ptrdiff_t add,
                              int form, int rule) {
     LANE *into = (LANE *) block->other_values + to * plan->pitch;
@@ -136,7 +141,8 @@ static void OF(cunpool_meet)(const cunpool_separable *plan, const cunpool_separa
         plan->infinity);
 }
 
-/* Reduce an axis of lattice number `to`: lattices `apart` from each other become one, in the other buffers. */
+/* Reduce an axis: combine lattices `to`, `to + apart`, `to + 2 * apart` and so on into lattice `to` of the other
+   buffers. */
 static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool_separable_block *block, int axis,
                                     ptrdiff_t to, ptrdiff_t apart, int form, int rule) {
     const cunpool_axis *a = &plan->axis[axis];
@@ -145,7 +151,7 @@ static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool
     const char *codes = block->codes + at * (ptrdiff_t) sizeof(LANE_CODE);
     ptrdiff_t tap;
     for (tap = 1; tap < a->kernel; tap++) {
-        OF(cunpool_meet)(plan, block, to, best, codes, to + tap % a->lattices * apart,
+        OF(cunpool_combine_lattices)(plan, block, to, best, codes, to + tap % a->lattices * apart,
                          tap * a->dilation / a->lattice_step * block->distance[axis], tap * a->code_step, form, rule);
         best = block->other_values + at * (ptrdiff_t) sizeof(LANE);
         codes = block->other_codes + at * (ptrdiff_t) sizeof(LANE_CODE);
@@ -162,7 +168,7 @@ static void OF(cunpool_reduce_doubling)(const cunpool_separable *plan, cunpool_s
         shift = reached < a->kernel - reached ? reached : a->kernel - reached;
         for (lattice = 0; lattice < lattices; lattice++) {
             at = lattice * plan->pitch;
-            OF(cunpool_meet)(plan, block, lattice, block->values + at * (ptrdiff_t) sizeof(LANE),
+            OF(cunpool_combine_lattices)(plan, block, lattice, block->values + at * (ptrdiff_t) sizeof(LANE),
                              block->codes + at * (ptrdiff_t) sizeof(LANE_CODE), lattice,
                              shift * a->dilation * block->distance[axis], shift * a->code_step, form, rule);
         }

@@ -2,7 +2,7 @@
 # code names it, else zero. Nothing is zeroed before, and whole vectors are written.
 #
 #     a row of windows     w0          w1          w2         values, codes
-#     its first line       e00 e01     e10 e11     e20 e21    a line: `taps` units of each window
+#     its first line       e00 e01     e10 e11     e20 e21    e01: window 0, tap 1; a line: `taps` units of each window
 #     its second line      e02 e03     e12 e13     e22 e23
 #
 # A unit is one element, or all channels of an element where channels are neighbours in memory. The line is along the
@@ -266,8 +266,8 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
                             const lane *values, char *stage, bint *has_outside) noexcept nogil:
     """A block's windows and the units behind them: all lines along the row axis, for each element of the outer axes.
 
-    `stage` is allocated with 2 * FILL_STAGE_BYTES + FILL_SPARE_BYTES. The highest byte written, and read, is before
-    lines * size."""
+    `stage` is allocated with 2 * FILL_STAGE_BYTES + FILL_SPARE_BYTES. Bytes 0 to lines * size - 1 are
+    written and read."""
     cdef Py_ssize_t unit = block.unit * plan.item_size, units = block.windows * plan.line.taps
     cdef Py_ssize_t size = (units + block.rest_units) * unit, lines = block.rows * plan.row.taps, below, line
     # Adjacent lines are stored as one.

@@ -16,7 +16,7 @@
 #     most_rows          18                   12                    1
 #     most_windows       56, a whole row      112, a whole row      16
 #     most_unit          1                    3                     64
-#     its loop           fill_by_indices      select_mixed_units    select_units
+#     its loop           fill_by_indices      select_mixed_units    select_unit
 from libc.stdint cimport uint32_t
 
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
@@ -70,7 +70,7 @@ cdef struct FillPlan:
     bint all_values, all_indices                    # so are consecutive rows
     Py_ssize_t unit_value_step, unit_index_step     # bytes between neighbours of a unit
     Py_ssize_t values_run   # bytes of values without gaps; nothing behind these may be read
-    int element_kind          # as in `_unpool`'s KINDS
+    int element_kind          # as in KINDS of `unpool.pyx`: those from 5 on are numbers, which are added to zero
     int index_size          # bytes of an index, 0 for codes
     Py_ssize_t period       # rows of a plane, after which indices begin at 0 again
     bint adjacent           # whether the lines of a block of rows follow each other in memory

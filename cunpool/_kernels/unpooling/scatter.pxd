@@ -15,13 +15,13 @@ from cunpool._kernels.unpooling.walk cimport Loop, Loops, point_to_next, Run, Un
 cdef inline void_inline scatter_elements(const Job *job, Run run, bint in_part, bint is_uniform,
                                          Py_ssize_t stride_bytes, Py_ssize_t out_bytes, element *full,
                                          index *index_type, Py_ssize_t *outside_count) noexcept nogil:
-    """Store values where their indices point. With `in_part` only between `low` and `high` of the run. Indices that the
-    run does not expect are counted.
+    """Store values where their indices point: with `in_part` only indices from `low` to before `high` of the run.
+    Indices that the run does not expect are counted.
 
-    Value number i belongs to the plane that starts `i * out_bytes` bytes after the run's. One unsigned comparison, in
-    64 bits whatever the index type, is both bounds at once.
+    `out_bytes` is the distance between the planes of neighbouring values, 0 if all belong to one plane. One unsigned
+    comparison, in 64 bits whatever the index type, is both bounds at once.
     """
-    # Copies, because the compiler has to fear that storing values changes the run.
+    # Copies, because for the compiler a stored value may change the run.
     cdef char *out = run.full
     cdef const char *values = run.values
     cdef const char *indices = run.indices
@@ -46,7 +46,7 @@ cdef inline void_inline scatter_elements(const Job *job, Run run, bint in_part, 
 cdef inline void_inline scatter_pairs(const Job *job, Run run, Py_ssize_t stride_bytes, Py_ssize_t out_bytes,
                                       element *full, index *index_type, Py_ssize_t *outside_count) noexcept nogil:
     """The usual loop, for uniform planes. Floats are added two at a time, because one comparison finds whether either
-    sum is NaN. `scatter_elements` takes what is left, all other types, and everything from a wrong index on."""
+    sum is NaN. `scatter_elements` takes an odd last element, all other types, and everything from a wrong index on."""
     cdef char *out = run.full + run.expected_begin * stride_bytes
     cdef const char *values = run.values
     cdef const char *indices = run.indices

@@ -8,7 +8,8 @@ from cunpool._kernels.common.copy_axes cimport copy_axes
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, shares_of
-from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
+from cunpool._kernels.common.thresholds cimport (
+    TURNED_CODES_MAX_ELEMENTS, TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS)
 from cunpool._kernels.memory cimport next_part, PART_ALIGNMENT, part_bytes, take_scratch
 
 cdef struct Turned:
@@ -55,7 +56,8 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     cdef Job *inner = &turned.inner
     if not (branch_counted("planes in another order", windows > 0 and not job.raster_stride_bytes)
             and branch_counted("as many planes as threads", job.batch * job.channels >= job.threads)
-            and branch_counted("windows that are close", size <= TURNED_MAX_TAPS * windows)):
+            and (branch_counted("windows that are close", size <= TURNED_MAX_TAPS * windows)
+                 or branch_counted("small planes by codes", job.code_size and size <= TURNED_CODES_MAX_ELEMENTS))):
         return False
     turned.channels = job.channels
     if job.full.uniform_planes and job.pooled.uniform_planes and job.indices.uniform_planes:

@@ -226,7 +226,7 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Deco
     All arithmetic is unsigned, and wraps for codes that name no element. That changes no result, because `outside` has
     its highest bit set for these.
     """
-    # Copies, because the compiler has to fear that writing results changes these.
+    # Copies, because for the compiler a stored result may change these.
     cdef uint16_t last = <uint16_t> (element_count(g.kernel) - 1)
     cdef uint16_t step_d = <uint16_t> g.dilation[0], step_h = <uint16_t> g.dilation[1]
     cdef uint16_t step_w = <uint16_t> g.dilation[2]
