@@ -44,7 +44,7 @@ cdef Kernel[12] ELEMENTS = [
     <Kernel> pool_elements[item1], NULL, NULL, NULL,
     <Kernel> pool_elements[half], NULL, <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
 cdef Kernel[12] WINDOW2_ROWS = [
-    NULL, <Kernel> pool_window2[int2], <Kernel> pool_window2[int4], <Kernel> pool_window2[int8],
+    NULL, <Kernel> pool_window2[int2], <Kernel> pool_window2[int4], NULL,
     <Kernel> pool_window2[item1], NULL, NULL, NULL,
     <Kernel> pool_window2[half], NULL, <Kernel> pool_window2[float4], <Kernel> pool_window2[float8]]
 cdef Kernel[12] CHANNELS = [
@@ -272,8 +272,9 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
     elif not is_adaptive(&job.g):
         rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
+    ways = plan.ways | (WIDTH_SWAPPED_TAKEN if plan.job.raster_axes[2] != 2 else 0)
     for way, detail in WAYS.items():
-        if plan.ways & way or way == WIDTH_SWAPPED_TAKEN and plan.job.raster_axes[2] != 2:
+        if ways & way:
             details.append(detail)
     if plan.ways & ROLLED_TAKEN:
         blocks["rows of windows"] = plan.rolling.block_rows
