@@ -219,17 +219,23 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
     return False
 
 
-cdef inline void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+cdef inline void_noinline filter_task(const Job *job, Py_ssize_t task, Found *found,
+                                      const Numbers *numbers) noexcept nogil:
     """One task: some blocks, filtered, or else pooled in raster order."""
     cdef const Filter *filter = <const Filter *> job.plan
     cdef Py_ssize_t blocks = separable_blocks(&filter.blocks), block_number
     cdef char *rest = found.scratch
     cdef char *room = next_part(&rest, max(filter_bytes(filter), separable_bytes(&filter.blocks)))
     cdef SeparableBlock block
-    cdef Numbers numbers
-    numbers = numbers_of(job.is_minimum, full)
     for block_number in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         find_block(&filter.blocks, block_number, &block)
         if branch_counted("something odd among a block's elements",
-                          filter_block(job, &block, filter, &numbers, room)):
+                          filter_block(job, &block, filter, numbers, room)):
             separate(&filter.blocks, &block, room)
+
+
+cdef inline void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+    """`filter_task` with the loops of one element type."""
+    cdef Numbers numbers
+    numbers = numbers_of(job.is_minimum, full)
+    filter_task(job, task, found, &numbers)
