@@ -77,7 +77,7 @@ POOLING = [
     (("u1",), (1, 2, 9, 6), None, (2,), SEPARATED, SEPARATED),
     # Filter compares values of 2 bytes alone.
     (("i2",), (1, 2, 9, 112), None, (2,), WINDOW2, FILTERED),
-    (("i2",), (1, 2, 9, 16), None, (2,), WINDOW2, SEPARATED),
+    (("i2",), (1, 2, 9, 16), None, (2,), WINDOW2, WINDOW2),
     (("i2",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
     (("e",), (1, 2, 9, 112), None, (2,), WINDOW2, FILTERED),
     (("e",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),

@@ -275,8 +275,10 @@ METHODS = [
 
 cdef void name_loop(const Plan *plan, dict found):
     """Name the function and the innermost loop that serve this call, where a method has several."""
-    cdef Py_ssize_t item_size = plan.fill_plan.item_size, size = plan.fill_plan.unit * item_size
+    cdef Py_ssize_t item_size, size
     if plan.ways & FILLED_TAKEN:
+        item_size = plan.fill_plan.item_size
+        size = plan.fill_plan.unit * item_size
         if plan.fill_plan.by_indices:
             found["loop"] = "unpooling/fill_indices.pxd: fill_row_by_indices"
         elif plan.fill_plan.mixed.vectors:

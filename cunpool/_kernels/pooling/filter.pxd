@@ -105,7 +105,7 @@ cdef struct StagedRows:
 
 
 cdef struct Staged:
-    # What the stage has: rows of one layer, or of several where planes are small.
+    # The rows in the stage: of one layer, or of several where planes are small.
     Py_ssize_t rows
     int parts
     StagedRows[MAX_STAGED_PARTS] part
@@ -166,7 +166,7 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t checked = 0, row = 0, rows, last
     cdef Py_ssize_t most = max(filter.stage_elements // layer.pitch, <Py_ssize_t> 1)
-    # Stacked rows are combined together with those that the stride leaves out.
+    # Stacked rows take more room: the rows that the stride leaves out are combined with them.
     cdef Py_ssize_t at_once = max(most // (g.stride[1] if layer.is_stacked else 1), <Py_ssize_t> 1)
     while row < block.count[1]:
         if staged.rows == most or branch_counted("a stage of many layers", staged.parts == MAX_STAGED_PARTS):

@@ -31,7 +31,8 @@ cdef enum:  # the ways, for plan_pool
 cdef enum:
     # Across channels.
     POOL_ACROSS_MIN_CHANNELS = 16   # Fewer channels are not worth loops across them. (speed)
-    # Float32 has masked loops, which serve fewer channels, in windows that overlap little. (speed: 8 x 181 x 222)
+    # Vectors of float32 serve fewer, in windows that overlap little: 16 channels are compared, and the next window
+    # overwrites what is too much. (speed: 8 x 181 x 222)
     FLOATS_MIN_CHANNELS = 4
     FLOATS_MAX_OVERLAP = 3          # Windows that an element has in the mean, at most.
     ACROSS_MAX_TAPS = 9             # Larger windows without indices are not compared across channels. (speed)
@@ -238,8 +239,10 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
         return why
     if job.order_kind == INT8_KIND:  # rare (size)
         return "integers of 8 bytes"
-    if job.item_size == 2 and job.indices.data == NULL:  # (speed: 128 x 32 x 20)
-        return "values alone of 2 bytes, which filter compares in vectors of their own size"
+    if (job.item_size == 2 and job.indices.data == NULL  # (speed: 128 x 32 x 20)
+            and branch_counted("elements that filter takes", element_count(job.g.full) * job.batch * job.channels
+                               >= FILTER_MIN_ELEMENTS)):
+        return "512 values or more of 2 bytes, and no indices: filter's vectors have more of these"
     begin(job, 2, plan, WINDOW2_TAKEN)
     if can_stack_planes(job, job.item_size, job.index_size):
         stack_window2_planes(&plan.job, plan, job.item_size)
@@ -292,7 +295,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):
         return "channels are not neighbours in memory"
     if not (branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS)
-            or branch_counted("channels enough for masked loops", job.kind == FLOAT4_KIND
+            or branch_counted("channels enough for a vector of float32", job.kind == FLOAT4_KIND
                               and job.channels >= FLOATS_MIN_CHANNELS)
             and branch_counted("windows that overlap little", element_count(job.g.kernel) <= FLOATS_MAX_OVERLAP
                                * element_count(job.g.stride))):

@@ -33,7 +33,7 @@ static CUNPOOL_INLINE int OF(cunpool_beats)(LANE later, LANE best, int rule, int
     return later > best;
 }
 
-/* Combine two runs, where the second is later in raster order. `form` says which codes are read:
+/* Combine two runs, where the second is later in raster order. The codes that are read, by `form`:
 
        VALUES      none, and none are stored
        FIRST       none, because all are 0

@@ -64,6 +64,8 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
         turned.channels *= job.batch
     plane_bytes = size * job.item_size + windows * (job.item_size + job.index_size)
     turned.planes = clamp(TURNED_LOT_BYTES // plane_bytes, 1, turned.channels)
+    if job.threads > 1:  # several lots for each
+        turned.planes = clamp(job.batch * job.channels // (4 * job.threads), 1, turned.planes)
     if absolute(job.full.channel_bytes) == job.item_size:  # whole cache lines of neighbouring planes
         turned.planes = min(max(turned.planes // together * together, together), turned.channels)
     turned.lots = (turned.channels + turned.planes - 1) // turned.planes

@@ -3,8 +3,8 @@ from cunpool._kernels.common.arrays cimport element_address, plane_address
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport index8, void_inline
 from cunpool._kernels.unpooling.window_codes cimport (
-    block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, PLANE_AXIS, row_block, row_count, row_offset,
-    WIDTH_AXIS)
+    block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, PLANE_AXIS, row_block, row_count,
+    row_offset, WIDTH_AXIS)
 
 
 cdef struct Run:
@@ -108,7 +108,7 @@ cdef inline Py_ssize_t move_row(const Job *job, Run run, Py_ssize_t plane, Py_ss
     cdef Py_ssize_t part, most, outside = 0
     cdef CodeBlock block
     if job.code_size:
-        most = max(DECODE_MAX_CODES // job.interleaved_planes, 1)
+        most = max((<const Decoder *> job.decoder).block_windows[WIDTH_AXIS], 1)
         for part in range((count + most - 1) // most):
             row_block(job, plane, d, h, w + part * most, min(count - part * most, most), &block)
             outside += move_block(job, &run, &block)

@@ -53,21 +53,21 @@ cdef inline uint16_t reciprocal_of(Py_ssize_t divisor) noexcept nogil:
 
 
 cdef inline uint16_t quotient(uint16_t x, uint16_t reciprocal) noexcept nogil:
-    """x // divisor, by the higher half of a product. Exact where x * divisor is below 2 ** 15: (x + 1/2) / divisor is
-    1 / (2 * divisor) away from integers at least, and the rounded reciprocal changes it by less."""
+    """x // divisor, by the higher half of a product. Exact where (2 * x + 1) * divisor is below 2 ** 16: (x + 1/2) /
+    divisor is 1 / (2 * divisor) away from integers at least, and the rounded reciprocal changes it by less."""
     return <uint16_t> (<uint32_t> (<uint16_t> (2 * x + 1)) * reciprocal >> 16)
 
 
-cdef inline bint needs_64_bits(const Geometry *g, const Py_ssize_t *block_windows) noexcept nogil:
-    """Whether a block reaches too far for 16 bits, an index needs 64 bits, or a code is too large for `quotient`."""
+cdef inline bint needs_64_bits(const Geometry *g) noexcept nogil:
+    """Whether a window reaches too far for 16 bits, an index needs 64 bits, or a code is too large for `quotient`."""
     cdef int64_t elements_in_window = element_count(g.kernel)
     cdef int axis
     for axis in range(3):
-        if (max((g.kernel[axis] - 1) * g.dilation[axis], (block_windows[axis + 1] - 1) * g.stride[axis])
-                >= BLOCK_REACH // 2):
+        if (g.kernel[axis] - 1) * g.dilation[axis] >= BLOCK_REACH // 2:
             return True
     return (element_count(g.full) > 0x7FFFFFFF or elements_in_window > BLOCK_REACH
-            or elements_in_window * g.kernel[2] > BLOCK_REACH or g.kernel[0] * g.kernel[1] * g.kernel[1] > BLOCK_REACH)
+            or (2 * elements_in_window - 1) * g.kernel[2] > 0xFFFF
+            or (2 * g.kernel[0] * g.kernel[1] - 1) * g.kernel[1] > 0xFFFF)
 
 
 cdef inline bint can_join_planes(const Job *job) noexcept nogil:
@@ -92,11 +92,13 @@ cdef inline void plan_decoder(const Job *job, Decoder *codes) noexcept nogil:
     cdef int axis
     for axis in range(WIDTH_AXIS, PLANE_AXIS - 1, -1):
         windows = windows_along(job, axis)
+        if axis != PLANE_AXIS:
+            left = min(left, (BLOCK_REACH // 2 - 1) // g.stride[axis - 1] + 1)
         codes.block_windows[axis] = min(left, windows)
         # Only whole rows are joined, and only whole layers. There may be none at all.
         left = left // windows if 0 < windows <= left and job.interleaved_planes == 1 else 1
     codes.has_layers = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
-    codes.is_wide = branch_counted("windows that reach far", needs_64_bits(g, codes.block_windows))
+    codes.is_wide = branch_counted("windows that reach far", needs_64_bits(g))
     if codes.is_wide or not can_join_planes(job) or size * codes.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
         codes.block_windows[PLANE_AXIS] = 1
     codes.row_reciprocal, codes.layer_reciprocal = reciprocal_of(g.kernel[2]), reciprocal_of(g.kernel[1])
@@ -266,7 +268,8 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
     cdef uint16_t[DECODE_MAX_CODES] outside
     cdef uint16_t any_outside
     cdef uint32_t step_w = <uint32_t> g.dilation[2]
-    cdef uint32_t base = <uint32_t> ((start[0] * g.full[1] + start[1]) * g.full[2] + start[2]), position
+    cdef uint32_t height = <uint32_t> g.full[1], width = <uint32_t> g.full[2], position
+    cdef uint32_t base = (<uint32_t> start[0] * height + <uint32_t> start[1]) * width + <uint32_t> start[2]
     cdef uint32_t next_row = <uint32_t> (g.dilation[1] * g.full[2] - g.kernel[2] * g.dilation[2])
     cdef uint32_t next_layer = <uint32_t> ((g.dilation[0] * g.full[1] - g.kernel[1] * g.dilation[1]) * g.full[2])
     cdef int32_t i
