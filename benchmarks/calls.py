@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import report
-from cells import Cell, data
-from compare import COMMAND, machine, running, versions
+from cells import Cell
+from compare import COMMAND, machine, measure, running, versions
 from shared import bench
 
 ELEMENTS = 10_000, 3_000_000  # of the full side
@@ -91,7 +91,11 @@ def middle(runs: list[list[float]]) -> float:
 
 
 def measured(cells: list[Cell], names: dict[str, Any], options: Namespace) -> dict[str, Any]:
-    """Each contestant's time by ours, in two runs. `names` has the function that starts each; the first is ours."""
+    """Each contestant's time by ours, in two runs. `names` has the function that starts each; the first is ours.
+
+    Calls whose results differ are printed and left out.
+    """
+    refused: dict[str, str] = {}
     found = {cell.name: {"op": op_of(cell), "group": cell.group, "us": [], "ratios": {}} for cell in cells}
     for run in range(RUNS):
         starts = ((title, partial(start, options.threads)) for title, start in names.items())
@@ -100,15 +104,18 @@ def measured(cells: list[Cell], names: dict[str, Any], options: Namespace) -> di
                 print(f"run {run + 1}, {number}/{len(cells)} {cell.name}", file=sys.stderr, flush=True)
                 entry, ours = found[cell.name], contestants[0].key
                 try:
-                    times = bench.measure(cell, data(cell), contestants, options.rounds, options.block)
-                except bench.Refusal as refusal:  # the results differ: the call is left out
-                    print(refusal, file=sys.stderr, flush=True)
+                    times = measure(cell, contestants, options.rounds, options.block)
+                except bench.Refusal as refusal:
+                    refused[cell.name] = str(refusal)
                     continue
                 entry["us"].append(float(f"{1e6 * np.median(times[ours]):.4g}"))
                 for key, theirs in times.items():
                     if key != ours:
                         runs = entry["ratios"].setdefault(key.rsplit(" ", 1)[0], [])
                         runs.append(quartiles(theirs, times[ours]))
+    for name, refusal in refused.items():
+        print(f"left out: {refusal}")
+        del found[name]
     head = {key: getattr(options, key) for key in ("seed", "threads", "rounds", "count")}
     return {"machine": machine(), "versions": versions(), **head, "calls": found}
 

@@ -52,11 +52,8 @@ def running(wanted: Iterable[tuple[str, Callable[[], Any]]]) -> Iterator[list[An
 
 
 def measure(cell: Cell, contestants: list[Any], *limits: float) -> dict[str, list[float]]:
-    """Every contestant's time in every round, within the clock's limits."""
-    try:
-        return bench.measure(cell, data(cell), contestants, *limits)
-    except bench.Refusal as error:  # the answers differ
-        raise SystemExit(str(error)) from None
+    """Every contestant's time in every round, within the clock's limits. A `bench.Refusal` if the answers differ."""
+    return bench.measure(cell, data(cell), contestants, *limits)
 
 
 def machine() -> dict[str, str]:
@@ -112,7 +109,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         chosen = [cell for cell in chosen if tensors or not cell.inside]
         for count, cell in enumerate(chosen, 1):
             print(f"{count}/{len(chosen)} {cell.name}", flush=True)
-            times = measure(cell, contestants, options.rounds, options.block, options.seconds)
+            try:
+                times = measure(cell, contestants, options.rounds, options.block, options.seconds)
+            except bench.Refusal as error:
+                raise SystemExit(str(error)) from None
             results["cells"].append({**cell.asdict(), "plain": cell.plain, "times": times})
     return results
 

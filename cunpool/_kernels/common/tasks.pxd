@@ -2,6 +2,7 @@
 from cython.parallel cimport prange, threadid
 
 from cunpool._kernels.common.caches cimport cunpool_fence
+from cunpool._kernels.common.geometry cimport clamp
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.runtime cimport begin_call, current_processor, end_call, end_region, leave_processor, seconds_now
 
@@ -37,6 +38,13 @@ ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexce
 cdef inline int shares_of(const Job *job, int threads) noexcept nogil:
     """The number of shares, one for each thread, that the tasks are divided into."""
     return <int> max(min(min(threads, MAX_THREADS), job.tasks), 1)
+
+
+cdef inline Py_ssize_t planes_of_lot(const Job *job, Py_ssize_t most) noexcept nogil:
+    """Planes that a task copies together: `most`, or fewer, so that each of several threads has four lots."""
+    cdef Py_ssize_t planes = job.batch * job.channels
+    most = clamp(most, 1, planes)
+    return most if job.threads == 1 else clamp(planes // (4 * job.threads), 1, most)
 
 
 cdef inline Found run_tasks(Kernel kernel, const Job *job, int threads) noexcept nogil:

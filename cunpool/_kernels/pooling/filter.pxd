@@ -7,7 +7,7 @@
 # a negative zero is pooled in raster order instead (`separable.h`).
 from cunpool._kernels.common.arrays cimport raster_stride
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
-from cunpool._kernels.common.checks cimport branch_counted
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
@@ -26,7 +26,8 @@ cdef enum:
     SPARE_ELEMENTS = 128        # Room behind the stage: its last row is combined in whole vectors. (correctness)
     STACKED_ROW_BYTES = 1 << 9  # Shorter rows that follow each other are combined as one. (speed: 256 x 20 x 20, 3 x 3)
     STREAMED_ROW_BYTES = 1 << 10    # Shorter rows of results are never stored by non-temporal stores. (speed)
-    CHECKED_BYTES = 1 << 13     # Planes that are checked together for NaN and negative zeros, at most. (speed)
+    # Planes that are checked together for NaN and negative zeros, at most. (speed: 128 x 6 x 10 x 11, 3 x 3 x 3)
+    CHECKED_BYTES = 1 << 13
     MAX_STAGED_PARTS = 64       # Layers of small planes that the stage has at most. (size of an array)
     MAX_IN_PLACE_BYTES = 1 << 23    # Limits a block, and the running maxima down its rows. (speed)
 
@@ -86,8 +87,8 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Filter *f
     if not fits or (max(elements, filter.running_rows * filter.row_elements) * filter.blocks.item_bytes
                     > MAX_IN_PLACE_BYTES):
         return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
-    if filter.running_rows and g.dilation[1] > 1:
-        return "a window has more than 32 rows, with dilation"
+    if filter.running_rows and (g.dilation[1] > 1 or g.kernel[0] > 1):
+        return "a window has more than 32 rows, with dilation or in several layers"
     if branch_counted("units that leave room for one window", filter.unit > 1 and is_single
                       and (span_of(g, 0, 1) > 2 * g.stride[0] or span_of(g, 1, 1) > 2 * g.stride[1]
                            or span_of(g, 2, 1) > 2 * g.stride[2])):
@@ -111,9 +112,10 @@ cdef struct Staged:
     StagedRows[MAX_STAGED_PARTS] part
 
 
-cdef inline void plan_buffers(const SeparableBlock *block, const Geometry *g, const Filter *filter,
+cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const Filter *filter,
                               const Numbers *numbers, char *scratch, FilterLayer *layer) noexcept nogil:
     """The buffers in `scratch`, and what all layers of a block have in common."""
+    cdef const Geometry *g = &job.g
     cdef Py_ssize_t unit = filter.unit, columns = span_of(g, 2, block.count[2]), size = numbers.size
     cdef Py_ssize_t low = clamp(-block.first[2], 0, columns)
     layer.low = low * unit
@@ -125,6 +127,10 @@ cdef inline void plan_buffers(const SeparableBlock *block, const Geometry *g, co
     layer.stage = <char *> align_to_cache_line(layer.running + filter.running_rows * layer.row_bytes)
     layer.other = <char *> align_to_cache_line(layer.stage + (filter.stage_elements + SPARE_ELEMENTS) * size)
     layer.is_running = filter.running_rows > 0
+    layer.is_stacked = (not layer.is_running and g.kernel[0] * g.kernel[1] > 1
+                        and branch_counted("short rows that follow each other",
+                                           layer.elements * size <= STACKED_ROW_BYTES // g.stride[1])
+                        and job.full.axis_bytes[1] == layer.elements * size)
     numbers.fill_lowest(layer.padding, filter.row_elements if layer.is_running
                         else whole_vectors(layer.pitch - layer.elements, size))
 
@@ -132,15 +138,10 @@ cdef inline void plan_buffers(const SeparableBlock *block, const Geometry *g, co
 cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Filter *filter, Py_ssize_t size,
                             const char *plane, Py_ssize_t depth, FilterLayer *layer) noexcept nogil:
     """The rows of the windows in one layer of a block, from position `depth` on."""
-    cdef const Geometry *g = &job.g
     layer.depth, layer.first_row = depth, block.first[1]
     layer.corner = plane + (block.first[2] * filter.unit + layer.low) * size
     layer.limit = end_of(job, plane, filter.unit * size)
     layer.group = NO_GROUP
-    layer.is_stacked = (not layer.is_running and g.kernel[0] * g.kernel[1] > 1
-                        and branch_counted("short rows that follow each other",
-                                           layer.elements * size <= STACKED_ROW_BYTES // g.stride[1])
-                        and job.full.axis_bytes[1] == layer.elements * size)
 
 
 cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *block, const Filter *filter,
@@ -164,8 +165,7 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
     """Put the windows in one layer of a block into the stage, and store it whenever it is full. Returns whether the
     layer, unless it `is_checked`, has a NaN or a negative zero: then the results are worth nothing."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t checked = 0, row = 0, rows, last
-    cdef Py_ssize_t most = max(filter.stage_elements // layer.pitch, <Py_ssize_t> 1)
+    cdef Py_ssize_t checked = 0, row = 0, rows, last, most = filter.stage_elements // layer.pitch
     # Stacked rows take more room: the rows that the stride leaves out are combined with them.
     cdef Py_ssize_t at_once = max(most // (g.stride[1] if layer.is_stacked else 1), <Py_ssize_t> 1)
     while row < block.count[1]:
@@ -176,6 +176,8 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
         if not is_checked and has_odd_rows(job, numbers, layer, checked, last):
             return True
         checked = max(checked, last)
+        assert_in_block((staged.rows + rows) * layer.pitch <= filter.stage_elements)
+        assert_in_block(staged.parts < MAX_STAGED_PARTS)
         combine_rows(job, numbers, layer, row, rows, layer.stage + staged.rows * layer.pitch * numbers.size)
         staged.part[staged.parts].rows = rows
         staged.part[staged.parts].pooled = pooled + row * job.pooled.axis_bytes[1]
@@ -192,20 +194,19 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
     cdef const char *plane
     cdef char *pooled
     cdef Py_ssize_t channels = block.count[SEPARABLE_CHANNEL] // filter.unit, channel, d
-    cdef Py_ssize_t elements = element_count(g.full)
+    cdef Py_ssize_t elements = element_count(g.full), together = CHECKED_BYTES // (elements * numbers.size)
     # Small planes that follow each other are checked together.
-    cdef bint is_checked = (branch_counted("small planes", elements * numbers.size <= CHECKED_BYTES)
+    cdef bint is_checked = (numbers.look_for_odd != NULL and branch_counted("small planes", together > 0)
                             and raster_stride(&job.full, g.full) == numbers.size
                             and job.full.channel_bytes == elements * numbers.size)
-    cdef Py_ssize_t together = CHECKED_BYTES // (elements * numbers.size) if is_checked else channels
     cdef bint is_odd = False
     cdef FilterLayer layer
     cdef Staged staged
-    plan_buffers(block, g, filter, numbers, scratch, &layer)
+    plan_buffers(job, block, filter, numbers, scratch, &layer)
     staged.rows = staged.parts = 0
     for channel in range(channels):
         plane = block.full + (block.begin[SEPARABLE_CHANNEL] + channel) * job.full.channel_bytes
-        if is_checked and numbers.look_for_odd != NULL and channel % together == 0:
+        if is_checked and channel % together == 0:
             numbers.look_for_odd(plane, min(together, channels - channel) * elements, &is_odd)
             if is_odd:
                 return True

@@ -100,8 +100,8 @@ cdef inline void combine_runs(const Numbers *numbers, const char **runs, int cou
 
 cdef inline void_noinline combine_window_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer,
                                               Py_ssize_t row, Py_ssize_t elements, char *into) noexcept nogil:
-    """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, also
-    those that the stride skips."""
+    """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, those too
+    that the stride skips."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t whole_bytes = whole_vectors(elements, numbers.size) * numbers.size, k, tap
     cdef const char *runs[MAX_ROWS]

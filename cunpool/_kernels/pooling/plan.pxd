@@ -5,7 +5,7 @@ from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Ge
 from cunpool._kernels.common.job cimport (
     are_all_contiguous, BHALF_KIND, FLOAT4_KIND, HALF_KIND, has_interleaved_channels, INT8_KIND, Job)
 from cunpool._kernels.common.methods cimport Method
-from cunpool._kernels.common.tasks cimport Kernel
+from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.pooling.compare cimport spans_far, tap_offset, vector_of
 from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
@@ -138,10 +138,6 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
     if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= RUNNING_ROW_BYTES
                       and not is_direct_down(g)):
         return "a window of many rows, which have 192 bytes or less"
-    # Running maxima are of one layer.
-    if g.kernel[0] > 1 and branch_counted("more rows in layers than are combined at once",
-                                          not is_direct_down(g)):
-        return "a window of more than 32 rows in several layers"
     if (g.kernel[0] > 1 and branch_counted("layers of many rows", g.kernel[0] * g.kernel[1] > LAYERED_ROWS)
             and branch_counted("short rows, one apart", g.stride[1] == 1
                                and g.full[2] * unit * item_size < LAYERED_ROW_BYTES)):
@@ -299,7 +295,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
                               and job.channels >= FLOATS_MIN_CHANNELS)
             and branch_counted("windows that overlap little", element_count(job.g.kernel) <= FLOATS_MAX_OVERLAP
                                * element_count(job.g.stride))):
-        return "fewer than 16 channels, or for float32 in windows that overlap little fewer than 4"
+        return "fewer than 16 channels (than 4 of float32, if windows overlap little)"
     if is_half(job) and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
         return "16-bit floats, and an offset in a window takes more than 16 bits"
     # (speed: 64 x 112 x 112, 3 x 3) For bytes in windows one element apart, combining runs is 1.8x faster.
@@ -347,7 +343,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     and with gaps behind them, which may not be read. A plane is never split, so each thread has to have one.
     """
     cdef const View *full = &job.full
-    cdef Py_ssize_t planes = job.batch * job.channels, step = absolute(full.axis_bytes[2]), size = job.item_size, some
+    cdef Py_ssize_t planes = job.batch * job.channels, step = absolute(full.axis_bytes[2]), size = job.item_size
     cdef int axis
     if job.channels > 1 and step > absolute(full.channel_bytes) or job.batch > 1 and step > absolute(full.batch_bytes):
         return "elements of other planes lie between those of a row"
@@ -373,10 +369,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
                       and step > absolute(full.axis_bytes[1]) or job.g.full[0] > 1
                       and step > absolute(full.axis_bytes[0])):
         return "rows are farther apart along the width than along another axis"
-    some = clamp(COPY_LOT_BYTES // size, 1, planes)
-    if job.threads > 1:
-        some = clamp(planes // (4 * job.threads), 1, some)
-    planes_at_once[0] = some
+    planes_at_once[0] = planes_of_lot(job, COPY_LOT_BYTES // size)
     return NULL
 
 

@@ -116,9 +116,9 @@ static int OF(cunpool_prepare)(const cunpool_separable *plan, const cunpool_sepa
 }
 
 /* Combine element i of a run with element i + shift of another, which is later in raster order. */
-static void OF(cunpool_combine_lattices)(const cunpool_separable *plan, const cunpool_separable_block *block, ptrdiff_t to,
-                             const char *best, const char *codes, ptrdiff_t later, ptrdiff_t shift, ptrdiff_t add,
-                             int form, int rule) {
+static void OF(cunpool_combine_lattices)(const cunpool_separable *plan, const cunpool_separable_block *block,
+                                         ptrdiff_t to, const char *best, const char *codes, ptrdiff_t later,
+                                         ptrdiff_t shift, ptrdiff_t add, int form, int rule) {
     LANE *into = (LANE *) block->other_values + to * plan->pitch;
     LANE_CODE *into_codes = (LANE_CODE *) block->other_codes + to * plan->pitch;
     const LANE *values = (const LANE *) block->values + later * plan->pitch + shift;
@@ -152,7 +152,8 @@ static void OF(cunpool_reduce_taps)(const cunpool_separable *plan, const cunpool
     ptrdiff_t tap;
     for (tap = 1; tap < a->kernel; tap++) {
         OF(cunpool_combine_lattices)(plan, block, to, best, codes, to + tap % a->lattices * apart,
-                         tap * a->dilation / a->lattice_step * block->distance[axis], tap * a->code_step, form, rule);
+                                     tap * a->dilation / a->lattice_step * block->distance[axis], tap * a->code_step,
+                                     form, rule);
         best = block->other_values + at * (ptrdiff_t) sizeof(LANE);
         codes = block->other_codes + at * (ptrdiff_t) sizeof(LANE_CODE);
         form = form == SEPARABLE_FIRST ? SEPARABLE_FRESH : form;
@@ -169,8 +170,8 @@ static void OF(cunpool_reduce_doubling)(const cunpool_separable *plan, cunpool_s
         for (lattice = 0; lattice < lattices; lattice++) {
             at = lattice * plan->pitch;
             OF(cunpool_combine_lattices)(plan, block, lattice, block->values + at * (ptrdiff_t) sizeof(LANE),
-                             block->codes + at * (ptrdiff_t) sizeof(LANE_CODE), lattice,
-                             shift * a->dilation * block->distance[axis], shift * a->code_step, form, rule);
+                                         block->codes + at * (ptrdiff_t) sizeof(LANE_CODE), lattice,
+                                         shift * a->dilation * block->distance[axis], shift * a->code_step, form, rule);
         }
         cunpool_separable_swap(block);
         form = form == SEPARABLE_FIRST ? SEPARABLE_CODES : form;

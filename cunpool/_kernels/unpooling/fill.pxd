@@ -266,8 +266,8 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
                             const lane *values, char *stage, bint *has_outside) noexcept nogil:
     """A block's windows and the units behind them: all lines along the row axis, for each element of the outer axes.
 
-    `stage` is allocated with 2 * FILL_STAGE_BYTES + FILL_SPARE_BYTES. Bytes 0 to lines * size - 1 are
-    written and read."""
+    `stage` is allocated with 2 * FILL_STAGE_BYTES + FILL_SPARE_BYTES. Bytes 0 to lines * size - 1 are written and
+    read."""
     cdef Py_ssize_t unit = block.unit * plan.item_size, units = block.windows * plan.line.taps
     cdef Py_ssize_t size = (units + block.rest_units) * unit, lines = block.rows * plan.row.taps, below, line
     # Adjacent lines are stored as one.

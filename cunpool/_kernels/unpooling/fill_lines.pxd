@@ -11,8 +11,8 @@ from cunpool._kernels.unpooling.fill_select cimport (
 
 cdef inline void_inline select_unit(char *out, const lane *codes, const lane *values, Py_ssize_t unit,
                                     lane code) noexcept nogil:
-    """One unit, in whole vectors. The last may overlap the one before. The code is repeated for both
-    lengths of a vector (speed): with the length as a parameter it takes 1.05 to 1.18 times as long for floats."""
+    """One unit, in whole vectors. The last may overlap the one before. The code is repeated for both lengths of a
+    vector (speed): with the length as a parameter it takes 1.05 to 1.18 times as long for floats."""
     cdef Py_ssize_t i, last, size = unit * sizeof(lane)
     cdef char[VECTOR_BYTES] some
     if size >= LONG_BYTES:
@@ -137,8 +137,8 @@ cdef inline void_inline select_line_rows(int taps, char *out, Py_ssize_t row_byt
                                          lane tap_code) noexcept nogil:
     """One line of each row of single elements. Short rows are selected as one row in `stage` and copied from there.
 
-    `stage` is allocated with SHORT_STAGE_BYTES + MAX_LINE_TAPS * LONG_BYTES. Bytes 0 to most * size - 1 are
-    written and read."""
+    `stage` is allocated with SHORT_STAGE_BYTES + MAX_LINE_TAPS * LONG_BYTES. Bytes 0 to most * size - 1 are written
+    and read."""
     cdef char[SHORT_STAGE_BYTES + MAX_LINE_TAPS * LONG_BYTES] stage
     cdef Py_ssize_t size = taps * windows * sizeof(lane), row
     cdef bint short = rows > 1 and windows * sizeof(lane) <= SHORT_ROW_BYTES

@@ -15,7 +15,8 @@
         for (i = 0; i < size / sizeof(type); i++) \
             ((type *) out)[i] = ((const type *) values)[i] & -(type) (((const type *) codes)[i] == code); \
     }
-/* The same for one vector of 16 bytes, as a vector type where compilers have them. SSE2 compares no 8 bytes: GCC would compare them one by one (speed). */
+/* The same for one vector of 16 bytes, as a vector type where compilers have them. SSE2 compares no 8 bytes: GCC would
+   compare them one by one (speed). */
 #if defined(__GNUC__)
 #if defined(__SSE2__) && !defined(__SSE4_1__) && !defined(__clang__)
 typedef uint64_t cunpool_pair __attribute__((vector_size(16)));

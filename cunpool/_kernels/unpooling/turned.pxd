@@ -5,9 +5,9 @@ from cunpool._kernels.common.arrays cimport plane_address, View
 from cunpool._kernels.common.caches cimport CACHE_LINE
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_axes
-from cunpool._kernels.common.geometry cimport absolute, clamp, element_count
+from cunpool._kernels.common.geometry cimport absolute, element_count
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.tasks cimport Found, Kernel, shares_of
+from cunpool._kernels.common.tasks cimport Found, Kernel, planes_of_lot, shares_of
 from cunpool._kernels.common.thresholds cimport (
     TURNED_CODES_MAX_ELEMENTS, TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS)
 from cunpool._kernels.memory cimport next_part, PART_ALIGNMENT, part_bytes, take_scratch
@@ -63,9 +63,7 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     if job.full.uniform_planes and job.pooled.uniform_planes and job.indices.uniform_planes:
         turned.channels *= job.batch
     plane_bytes = size * job.item_size + windows * (job.item_size + job.index_size)
-    turned.planes = clamp(TURNED_LOT_BYTES // plane_bytes, 1, turned.channels)
-    if job.threads > 1:  # several lots for each
-        turned.planes = clamp(job.batch * job.channels // (4 * job.threads), 1, turned.planes)
+    turned.planes = min(planes_of_lot(job, TURNED_LOT_BYTES // plane_bytes), turned.channels)
     if absolute(job.full.channel_bytes) == job.item_size:  # whole cache lines of neighbouring planes
         turned.planes = min(max(turned.planes // together * together, together), turned.channels)
     turned.lots = (turned.channels + turned.planes - 1) // turned.planes

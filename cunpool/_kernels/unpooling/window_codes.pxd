@@ -262,7 +262,10 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Deco
 cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const Decoder *codes, const uint16_t *code,
                                        const Py_ssize_t *start, Py_ssize_t count, index4 *positions,
                                        bint *all_inside) noexcept nogil:
-    """`decode_32_bits` for windows that are `has_layers`, or not."""
+    """`decode_32_bits` for calls that are `has_layers`, or not.
+
+    `rows`, `layers` and `outside` are allocated for DECODE_MAX_CODES. Entries before round_up_codes(count) are written
+    and read, those of `layers` only if there are layers."""
     cdef uint16_t[DECODE_MAX_CODES] rows
     cdef uint16_t[DECODE_MAX_CODES] layers
     cdef uint16_t[DECODE_MAX_CODES] outside
