@@ -363,6 +363,8 @@ def test_the_first_bad_code_of_many_planes_one_wide():
         "31,31",
         "32,31",
         "32,32",
+        "38,29",
+        "121,17",
         "1,181",
         "1,182",
         "181,1",
@@ -380,17 +382,18 @@ def test_the_first_bad_code_of_many_planes_one_wide():
 def test_every_code_of_large_windows(kernel):
     kernel = tuple(map(int, kernel.split(",")))
     n, elements, row = len(kernel), int(np.prod(kernel)), kernel[-1]
-    codes = np.unique(
-        [c for c in range(elements) if c < 9 or c > elements - 9 or c % row in (0, row - 1)][:: elements // 400 + 1]
-    )
+    # Both ends of some 200 rows, and the last two rows, where the rounding of a quotient is largest.
+    ends = np.arange(0, elements, row)[:: elements // row // 200 + 1]
+    codes = np.unique([*ends, *(ends + row - 1), *range(max(elements - 2 * row, 0), elements)])
     codes = codes.astype(np.uint8 if elements <= 256 else np.uint16).reshape(1, -1, *[1] * n)
     full = np.empty((1, codes.size, *kernel), np.uint16)
     full[...] = np.arange(elements).reshape(kernel)
     backward = UNPOOL_BACKWARD[n]
     assert np.array_equal(backward(full, codes, kernel, index_format="window"), codes)
-    codes[0, -1] = elements
-    with pytest.raises(IndexError, match=f"window code {elements} at position"):
-        backward(full, codes, kernel, index_format="window")
+    for wrong in {elements, min(elements + 0x8000, np.iinfo(codes.dtype).max), np.iinfo(codes.dtype).max}:
+        codes[0, -1] = wrong
+        with pytest.raises(IndexError, match=f"window code {wrong} at position"):
+            backward(full, codes, kernel, index_format="window")
 
 
 @pytest.mark.parametrize("stride", [1, 2, 32, 33, 200, 8192, 16382, 16383, 40000])
@@ -407,3 +410,16 @@ def test_rows_longer_than_16_bits_can_count(rng, stride, kernel, dilation):
     codes[0, 1, 0] = 0  # in the padding
     with pytest.raises(IndexError, match=r"window code 0 at position \(0, 1, 0\)"):
         cu.max_unpool1d(values, codes, **window, **size, index_format="window")
+
+
+@pytest.mark.parametrize("dilation", [1, 2, (1, 2), (2, 1), 4])
+def test_codes_that_would_wrap_in_16_bits_are_refused(dilation):
+    codes = np.zeros((1, 1, 5, 5), np.uint16)
+    window = {"kernel_size": 31, "stride": 31, "dilation": dilation, "index_format": "window"}
+    values = np.zeros(codes.shape, np.float32)
+    full = cu.max_unpool2d(values, codes, **window)
+    for wrong in [*range(961, 1 << 16, 997), 0x7FFF, 0x8000, 0x8000 + 960, 0x8000 + 961, 0xFFFF]:
+        codes[0, 0, 2, 2] = wrong
+        for call, given in ((cu.max_unpool2d, values), (cu.max_unpool2d_backward, full)):
+            with pytest.raises(IndexError, match=rf"window code {wrong} at position \(0, 0, 2, 2\)"):
+                call(given, codes, **window)

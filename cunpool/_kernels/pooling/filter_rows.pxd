@@ -116,7 +116,7 @@ cdef inline void_noinline combine_window_rows(const Job *job, const Numbers *num
                 is_overrun &= runs[count] + whole_bytes <= layer.limit
                 count += 1
     assert_in_block(count > 0)
-    # Elements behind a row are in the array. The next row overwrites what is computed from them.
+    # Elements behind a row are in the array. The next row overwrites the maxima of these elements.
     combine_runs(numbers, runs, count, into, elements, is_overrun)
 
 

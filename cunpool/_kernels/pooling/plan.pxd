@@ -31,8 +31,8 @@ cdef enum:  # the ways, for plan_pool
 cdef enum:
     # Across channels.
     POOL_ACROSS_MIN_CHANNELS = 16   # Fewer channels are not worth loops across them. (speed)
-    # Vectors of float32 serve fewer, in windows that overlap little: 16 channels are compared, and the next window
-    # overwrites what is too much. (speed: 8 x 181 x 222)
+    # Vectors of float32 serve fewer, in windows that overlap little: a window's vector has 16 channels, and the next
+    # window overwrites those of no use. (speed: 8 x 181 x 222)
     FLOATS_MIN_CHANNELS = 4
     FLOATS_MAX_OVERLAP = 3          # Windows that an element has in the mean, at most.
     ACROSS_MAX_TAPS = 9             # Larger windows without indices are not compared across channels. (speed)

@@ -265,7 +265,7 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
     """`decode_32_bits` for calls that are `has_layers`, or not.
 
     `rows`, `layers` and `outside` are allocated for DECODE_MAX_CODES. Entries before round_up_codes(count) are written
-    and read, those of `layers` only if there are layers."""
+    and read: those of `layers` only for windows of several layers."""
     cdef uint16_t[DECODE_MAX_CODES] rows
     cdef uint16_t[DECODE_MAX_CODES] layers
     cdef uint16_t[DECODE_MAX_CODES] outside
@@ -298,7 +298,7 @@ cdef inline void_wide decode_32_bits(const Geometry *g, const Decoder *codes, co
         for i in range(round_up_codes(count)):
             code[i] = (<const item1 *> packed)[i]
     else:
-        for i in range(round_up_codes(count)):
+        for i in range(round_up_codes(count)):  # a larger code would wrap to one of the window (correctness)
             code[i] = min((<const item2 *> packed)[i], <item2> BLOCK_REACH)
     if codes.has_layers:
         decode_vectors(True, g, codes, code, start, count, positions, all_inside)
