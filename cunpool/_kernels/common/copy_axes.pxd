@@ -1,7 +1,12 @@
 # Copy elements of four axes from one array to another, in any order of the axes.
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.geometry cimport absolute
-from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8, void_cold, void_noinline
+from cunpool._kernels.common.types cimport (
+    item, item1, item16, item2, item4, item8, void_noinline)
+
+cdef extern from "_kernels/common/transpose.h":
+    bint transpose "cunpool_transpose"(Py_ssize_t size, char *to, Py_ssize_t to_pitch, const char *source,
+                                       Py_ssize_t source_pitch, Py_ssize_t rows, Py_ssize_t columns) noexcept nogil
 
 cdef enum:
     STRIP_ELEMENTS = 16     # elements of a strip: their cache lines, of both arrays, stay in L1 (speed)
@@ -16,37 +21,47 @@ cdef inline int densest_axis(const Py_ssize_t *bytes, const Py_ssize_t *count) n
     return best
 
 
-cdef inline void_cold copy_elements(char *to, const Py_ssize_t *to_bytes, const char *source,
-                                    const Py_ssize_t *source_bytes, const Py_ssize_t *count,
-                                    item *typed) noexcept nogil:
-    """Copy elements of four axes, in strips of STRIP_ELEMENTS if the arrays are densest along different axes. Compiled
-    for size: memory limits its speed."""
+cdef inline void_noinline copy_matrix(char *to, Py_ssize_t to_step, Py_ssize_t to_pitch, const char *source,
+                                      Py_ssize_t source_step, Py_ssize_t source_pitch, Py_ssize_t length,
+                                      Py_ssize_t rows, Py_ssize_t strip, item *_) noexcept nogil:
+    """Copy rows of `length` elements, in strips of some columns. Steps lead from element to element, pitches from row
+    to row."""
+    cdef Py_ssize_t begin, row, column, k
+    cdef bint is_contiguous = to_step == sizeof(item) and source_step == sizeof(item)
+    if (to_step == sizeof(item) and source_pitch == sizeof(item)
+            and transpose(sizeof(item), to, to_pitch, source, source_step, length, rows)):
+        return
+    for k in range((length + strip - 1) // strip):
+        begin = k * strip
+        for row in range(rows):
+            if is_contiguous:
+                cunpool_copy(to + row * to_pitch, source + row * source_pitch, length * sizeof(item))
+                continue
+            for column in range(begin, min(begin + strip, length)):
+                (<item *> (to + row * to_pitch + column * to_step))[0] = (
+                    <const item *> (source + row * source_pitch + column * source_step))[0]
+
+
+cdef inline void_noinline copy_elements(char *to, const Py_ssize_t *to_bytes, const char *source,
+                                        const Py_ssize_t *source_bytes, const Py_ssize_t *count,
+                                        item *typed) noexcept nogil:
+    """Copy elements of four axes, as matrices of those two along which each array is densest: in strips of
+    STRIP_ELEMENTS if these differ."""
     cdef int along = densest_axis(to_bytes, count), across = densest_axis(source_bytes, count), outer, inner, axis
-    cdef bint is_row = along == across and to_bytes[along] == sizeof(item) and source_bytes[along] == sizeof(item)
-    cdef Py_ssize_t to_step = to_bytes[along], from_step = source_bytes[along], length = count[along]
-    cdef Py_ssize_t strip = length if along == across else STRIP_ELEMENTS, x, k, begin = 0
-    cdef char *into
-    cdef const char *row
+    cdef Py_ssize_t strip = STRIP_ELEMENTS, i, k
     if along == across:
         across = (along + 3) % 4
+        strip = count[along]
     outer = inner = 6 - along - across  # the sum of the other two axes
     for axis in range(4):
         if axis != along and axis != across:
             outer = axis
     inner -= outer
-    while begin < length:
-        for x in range(count[outer] * count[inner]):
-            into = to + x // count[inner] * to_bytes[outer] + x % count[inner] * to_bytes[inner]
-            row = source + x // count[inner] * source_bytes[outer] + x % count[inner] * source_bytes[inner]
-            for _ in range(count[across]):
-                if is_row:
-                    cunpool_copy(into, row, length * sizeof(item))
-                else:
-                    for k in range(begin, min(begin + strip, length)):
-                        (<item *> (into + k * to_step))[0] = (<const item *> (row + k * from_step))[0]
-                into += to_bytes[across]
-                row += source_bytes[across]
-        begin += strip
+    for i in range(count[outer]):
+        for k in range(count[inner]):
+            copy_matrix(to + i * to_bytes[outer] + k * to_bytes[inner], to_bytes[along], to_bytes[across],
+                        source + i * source_bytes[outer] + k * source_bytes[inner], source_bytes[along],
+                        source_bytes[across], count[along], count[across], strip, typed)
 
 
 cdef inline void_noinline copy_axes(Py_ssize_t size, char *to, const Py_ssize_t *to_bytes, const char *source,

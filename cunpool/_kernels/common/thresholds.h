@@ -60,8 +60,8 @@ enum {
        other orders"); but small ones with window codes are, because each takes a block of codes of its own
        (8 x 128 x 5 x 5, 3/2). */
     TURNED_LOT_BYTES = CUNPOOL_SPEED(1 << 18, 1 << 10),
-    TURNED_MAX_BYTES = 1 << 25,
-    TURNED_MAX_TAPS = 2,
+    TURNED_MAX_BYTES = 1 << 27,
+    TURNED_MAX_TAPS = 12,
     TURNED_CODES_MAX_ELEMENTS = CUNPOOL_SPEED(128, 16),
 
     /* Gather prefetches layers of at least the first size, in bursts of the second ("unpool gradient"). */
