@@ -46,7 +46,7 @@ CASES = [
     ("f8", (1, 2**20, 2**12), (0, 1, 1), (2, (2**19, 2), 0, (2**20 - 1, 1)), SEPARATED, SEPARATED),
     ("f4", (1, 2**31 + 9), (0, 0), (2, 1, 0, 2**31), LARGE | STREAMED, LARGE | STREAMED),
     ("u1", (3, 2**33), (1, 0), (2, 2**33, 1, 2**33), SEPARATED, SEPARATED),
-    ("e", (20, 16383, 4096, 128), (1, 20, 20, 20), ((2, 2, 3), (1, 3000, 50), 1, (16382, 2047, 63)),
+    ("e", (20, 16383, 4096, 128), (1, 20, 20, 20), ((2, 2, 9), (1, 3000, 50), 1, (16382, 2047, 15)),
      LARGE | ACROSS | STREAMED, LARGE | ACROSS | STREAMED),
     # Windows of neighbours, as far from where their plane begins: of two, deinterleaved, and across channels.
     ("f4", (1, 2**26 + 3, 64), (0, 0, 1), (2, (2**25 + 1, 2)), WINDOW2 | STREAMED, WINDOW2 | STREAMED),

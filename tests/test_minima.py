@@ -86,7 +86,7 @@ def test_omitted_nan_never_wins_against_a_number(dtype, share, minimum):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("omit", [False, True])
 def test_minima_of_finite_floats(dtype, omit, name, monkeypatch):
-    """A sum of infinities is NaN, so that the fastest loops, which add elements up, never serve the numbers above."""
+    """In each instruction set, with and without channels that are neighbours."""
     use(name, monkeypatch)
     x = some_numbers(dtype, (2, 32, 20, 22))
     x = np.where(np.isinf(x), np.copysign(3, x), x).astype(dtype)

@@ -64,6 +64,40 @@ def test_walks_along_the_axis_nearest_in_memory(rng, ways, channels, window, ord
                 assert set(ways) == {_pool.ACROSS | turned}
 
 
+@pytest.mark.parametrize("policy", ["propagate", "omit"])
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1), ((1, 5), 3), (5, 4)], ids=str)
+@pytest.mark.parametrize("channels", [4, 7, 8, 15, 16, 17, 33, 70])
+def test_ties_and_nan_of_channels_with_a_gap_behind_them(rng, channels, window, policy):
+    for dtype in ("f4", "f2", "u1", "i1"):
+        x = rng.integers(0, 3, (2, channels, 9, 11)).astype(dtype)
+        if x.dtype.kind == "f":
+            x = np.where(rng.random(x.shape) < 0.5, -x, x)  # zeros of either sign
+            x[rng.random(x.shape) < 0.02] = np.nan
+        for given in (channels_last(x), channels_last(np.concatenate([x, x], 1))[:, :channels]):
+            for arguments in ({}, {"index_format": "window"}, {"index_dtype": np.int32}):
+                expected = cu.max_pool2d(x, *window, return_indices=True, nan_policy=policy, **arguments)
+                result = cu.max_pool2d(given, *window, return_indices=True, nan_policy=policy, **arguments)
+                assert [bits(array) for array in result] == [bits(array) for array in expected]
+            values = cu.max_pool2d(given, *window, nan_policy=policy)
+            assert bits(values + 0) == bits(expected[0] + 0)  # which of two zeros is unspecified
+
+
+@pytest.mark.parametrize(
+    ("shape", "window"),
+    [
+        ((17, 3, 20_000), (3, 2, 1)),  # offsets of 40,002
+        ((16, 69_302), (2, 1100)),  # few in a window, but as many windows together reach 70,400
+        ((16, 200_000), (2, 1, 0, 70_000)),  # more than 16 bits in a window, which few elements have
+    ],
+)
+def test_offsets_of_16_bit_floats_beside_16_bits(rng, shape, window):
+    for x in (np.zeros(shape, "f2"), rng.integers(0, 100, shape).astype("f2")):
+        pool = POOL[len(shape) - 1]
+        expected = pool(x[None], *window, return_indices=True)
+        result = pool(channels_last(x[None]), *window, return_indices=True)
+        assert [bits(array) for array in result] == [bits(array) for array in expected]
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("channels", [17, 32, 48])
 @pytest.mark.parametrize("window", [(2,), (3, 2, 1), ((1, 7), 3)], ids=str)

@@ -173,7 +173,7 @@ METHODS = [
            "a block of rows with a NaN is compared again, by the comparison that finds NaN",
            <Condition> rolling_stripes_why_not),
     Method("window2", "pooling/window2.pxd", "pool_window2_rows",
-           "float32 and float64 pooling/compare_floats.h: CUNPOOL_COMPARE_PAIRS_OF; bytes "
+           "float32 and float64 pooling/window2_floats.h: WINDOW2_PAIRS_OF; bytes "
            "pooling/window2_compare.pxd: compare_byte_rows; others compare_number_rows there",
            "a row with a NaN is compared again, by the comparison that finds NaN", <Condition> window2_why_not),
     Method("filter", "pooling/filter.pxd", "filter_block",
@@ -182,10 +182,10 @@ METHODS = [
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
     Method("across", "pooling/across.pxd", "pool_channels",
-           "float32 pooling/compare_floats.h: CUNPOOL_COMPARE; 16-bit floats pooling/compare_halves.h: "
-           "CUNPOOL_COMPARE_HALVES; others pooling/taps.pxd: compare_taps, or without indices pooling/numbers.pxd: "
-           "highest_taps",
-           "windows with a NaN are compared again, by the comparison that finds NaN", <Condition> across_why_not),
+           "float32, 16-bit floats, and bytes but for indices pooling/across_taps.h: compare_taps; others "
+           "pooling/taps.pxd: compare_taps",
+           "windows with a NaN, or a negative zero of 16 bits, are compared again, exactly",
+           <Condition> across_why_not),
     Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_lanes.h: cunpool_combine",
            "a block with a NaN is compared by the comparison that finds NaN", <Condition> separable_why_not),
     Method("element by element", "pooling/across.pxd", "pool_large", "pooling/compare.pxd: compare_large", NULL,

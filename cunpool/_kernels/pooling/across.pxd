@@ -1,6 +1,5 @@
 # Across: windows of all neighbouring channels, some of a row at once. And any window, element by element.
 from libc.stdint cimport int32_t
-from libc.string cimport memset
 
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_keep, PREFETCH_BYTES, prefetch_range
@@ -8,13 +7,14 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport (
-    bhalf, float4, float8, half, index8, item1, item4, item8, void_cold, void_noinline)
+from cunpool._kernels.common.types cimport bhalf, half, index8, item1, void_cold, void_noinline
 from cunpool._kernels.pooling.compare cimport (
     compare_large, end_of, flipped, inside, number, spans_far, tap_offset, whole_vectors)
-from cunpool._kernels.pooling.numbers cimport has_values_loop, highest_windows
-from cunpool._kernels.pooling.taps cimport compare_windows, ends_before, find_taps, TAPS, Taps
-from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write
+from cunpool._kernels.pooling.taps cimport (
+    AcrossWindows, compare_windows, ends_before, find_taps, has_16_bit_offsets, has_values_loop, is_vectorised, TAPS,
+    Taps)
+from cunpool._kernels.pooling.write cimport (
+    base_of, LINE, Target, target_of, VECTOR, write, write_indices, write_values)
 
 cdef enum:
     # Windows of a row that are compared and stored at once, counted over all channels. (speed: 64 x 512 x 512, 2 x 2,
@@ -97,79 +97,67 @@ cdef inline void_noinline prefetch_columns(const Job *job, const char *from_plan
     cunpool_keep()  # compilers drop functions that only prefetch
 
 
-cdef inline bint any_set(const item8 *flags, Py_ssize_t size) noexcept nogil:
-    """Whether one of some flags, of 4 or 8 bytes each and `size` bytes together, is set."""
-    cdef item8 seen = (<const item4 *> flags)[size // 4 - 1]
-    cdef Py_ssize_t i
-    for i in range(size // 8):
-        seen |= flags[i]
-    return seen != 0
-
-
-cdef inline bint pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
-                             bint values_alone, int *nan_backoff, number *full) noexcept nogil:
-    """Pool a row of windows in `count` neighbouring channels. Returns False where `values_alone` were compared, but a
-    window has a NaN: then the row has to be pooled again, with offsets."""
+cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
+                             int *nan_backoff, number *full) noexcept nogil:
+    """Pool a row of windows in `count` neighbouring channels."""
     cdef number[MOST_TOGETHER + 2 * VECTOR] best_room
     cdef int32_t[MOST_TOGETHER + 2 * VECTOR] offset_room
     cdef number *best = <number *> align_to_cache_line(best_room)
     cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
-    cdef item8[LINE + VECTOR] nan
     cdef Taps taps
+    cdef AcrossWindows windows
     cdef const Geometry *g = &job.g
     cdef Target target = target_of(job, plane, d, h, 0, True)
     cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
-    cdef Py_ssize_t base = base_of(job, d, h,
-                                   0), next_window = g.stride[2] * job.full.axis_bytes[2], w = 0, windows, lines, i
-    cdef Py_ssize_t next_base = g.stride[2] * job.raster_steps[2], next_offset = 0 if job.code_size else next_base
+    cdef Py_ssize_t base = base_of(job, d, h, 0), next_base = g.stride[2] * job.raster_steps[2], w = 0, i
     cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
-    cdef bint within
     cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
     # In whole vectors, but at the end of the array: results of elements behind the channels are not used.
     cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
     cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
-    cdef bint alone = values_alone and has_values_loop(True, 1, full)  # a constant of most types
-    cdef bint prefetches = is_prefetched(job, count, sizeof(number))
-    cdef bint watched = alone and (number is float4 or number is float8)
+    cdef bint vectorised = is_vectorised(job, full), prefetches = is_prefetched(job, count, sizeof(number)), within
+    cdef bint by_codes = vectorised and job.code_size == 1
     assert_in_block(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
-    memset(nan, 0, whole * sizeof(number) if watched else 0)
+    windows.next, windows.next_offset = g.stride[2] * job.full.axis_bytes[2], 0 if job.code_size else next_base
+    windows.first_offset, windows.pitch, windows.best = 0, count, <char *> best
+    windows.offset = NULL if target.indices == NULL and has_values_loop(job, full) else offset
+    windows.code_bytes = <char *> offset if by_codes else NULL
     while w < g.pooled[2]:
-        windows = 1
+        windows.count = 1
         within = inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
         if within and most > 1:
-            windows = min(most, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
+            windows.count = min(most, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
         if within and ahead:
             for i in range(taps.count):
                 taps.elements[i] += ahead
         else:
             find_taps(job, from_plane, start, &taps)
-        ahead = windows * next_window if within else 0
+        ahead = windows.count * windows.next if within else 0
         if taps.count == 0:  # the windows miss the array along another axis
-            windows = 1
+            windows.count = 1
             ahead = 0
             pool_large(job, plane, d, h, w, count, True, full)
         else:
-            lines = whole
-            if not ends_before(&taps, max((windows - 1) * next_window, 0) + whole * sizeof(number), limit):
-                lines = count
-            assert_in_block((windows - 1) * count + lines <= MOST_TOGETHER + VECTOR)
+            windows.lines = whole
+            if not ends_before(&taps, max((windows.count - 1) * windows.next, 0) + whole * sizeof(number), limit):
+                windows.lines = count
+            assert_in_block((windows.count - 1) * count + windows.lines <= MOST_TOGETHER + VECTOR)
             if prefetches and within:
-                prefetch_columns(job, from_plane, start, windows)
-            if not alone:
-                compare_windows(&taps, windows, next_window, next_offset, count, lines, nan_backoff, best, offset)
-            elif number is not half and number is not bhalf:
-                # By way of a buffer: storing to the results at once takes an Intel Xeon 1.1 to 1.7 times as long.
-                # (speed)
-                highest_windows(&taps, windows, next_window, count, lines, nan_backoff, best, nan)
-            write(&target, base, 0, windows * count, best, offset)
-        start[2] += windows * g.stride[2]
-        base += windows * next_base
-        target.values += windows * job.pooled.axis_bytes[2]
+                prefetch_columns(job, from_plane, start, windows.count)
+            compare_windows(&taps, &windows, vectorised, nan_backoff, full)
+            # By way of buffers: storing to the results at once takes an Intel Xeon 1.1 to 1.7 times as long. (speed)
+            write_values(target.values, target.value_step, target.stream, windows.count * count, best)
+            if by_codes:
+                write_values(target.indices, target.index_step, target.stream, windows.count * count, <item1 *> offset)
+            elif target.indices != NULL:
+                write_indices(&target, base, 0, windows.count * count, offset)
+        start[2] += windows.count * g.stride[2]
+        base += windows.count * next_base
+        target.values += windows.count * job.pooled.axis_bytes[2]
         if target.indices != NULL:
-            target.indices += windows * job.indices.axis_bytes[2]
-        w += windows
-    return not (watched and any_set(nan, count * sizeof(number)))
+            target.indices += windows.count * job.indices.axis_bytes[2]
+        w += windows.count
 
 
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
@@ -177,10 +165,7 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
     cdef const Geometry *g = &job.g
     cdef bint large = (job.full.channel_bytes != sizeof(number)
                        or branch_counted("a window of many elements, across channels", element_count(g.kernel) > TAPS)
-                       or spans_far(job))
-    cdef bint knows_flips = number is float4 or number is item1
-    cdef bint values_alone = has_values_loop(job.indices.data == NULL and (number is float4 or not job.omits_nan)
-                                             and (knows_flips or not job.flip), element_count(g.kernel), full)
+                       or spans_far(job) or (number is half or number is bhalf) and not has_16_bit_offsets(job))
     cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
     cdef int nan_backoff = 0
     parts = (job.channels + LINE - 1) // LINE
@@ -194,8 +179,8 @@ cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, nu
         if large:
             for w in range(g.pooled[2]):
                 pool_large(job, plane, d, h, w, count, True, full)
-        elif not (values_alone and pool_across(job, plane, d, h, count, True, &nan_backoff, full)):
-            pool_across(job, plane, d, h, count, False, &nan_backoff, full)
+        else:
+            pool_across(job, plane, d, h, count, &nan_backoff, full)
 
 
 cdef inline void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:

@@ -44,6 +44,7 @@ ctypedef fused mark:
 
 cdef enum:
     LARGE_MOST = 512        # windows that are compared element by element at once
+    NAN_BACKOFF_CALLS = 16  # comparisons after one with a NaN that expect NaN (speed)
 
 
 cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
@@ -190,6 +191,18 @@ cdef inline void_noinline compare_omitting(number *best, index *offset, bint *ha
             best[i] = x
             offset[i] = here
         has_element[i] = True
+
+
+cdef inline bint expects_no_nan(int *nan_backoff) noexcept nogil:
+    """Whether a comparison expects no NaN. Each that expects one brings the next trial nearer."""
+    if nan_backoff[0] == 0:
+        return True
+    nan_backoff[0] -= 1
+    return False
+
+
+cdef inline void expect_nan(int *nan_backoff) noexcept nogil:
+    nan_backoff[0] = NAN_BACKOFF_CALLS
 
 
 cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:

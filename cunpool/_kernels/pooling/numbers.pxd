@@ -1,27 +1,18 @@
-# Loops over elements of each type, for filter, and for across where it finds values alone.
+# Loops over elements of each type, for filter.
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport cunpool_copy, cunpool_copy_nontemporal
-from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.types cimport (
-    bhalf, float4, float8, half, item1, item2, item4, item8, void_inline, void_wide)
-from cunpool._kernels.pooling.compare cimport fill_lowest, flip_of, flipped, int1, int2, int4, lowest, number, plain
-from cunpool._kernels.pooling.compare_floats cimport FLOAT_TAPS
-from cunpool._kernels.pooling.taps cimport floats_served, Taps
+    bhalf, float4, float8, half, item2, item4, item8, void_inline, void_wide)
+from cunpool._kernels.pooling.compare cimport fill_lowest, flip_of, flipped, int2, lowest, number, plain
 
 cdef extern from "_kernels/pooling/numbers.h":
     # Macros. The first arguments are variables that they store to.
     void best_2 "CUNPOOL_BEST_2"(...) noexcept nogil
     void best_3 "CUNPOOL_BEST_3"(...) noexcept nogil
     void best_4 "CUNPOOL_BEST_4"(...) noexcept nogil
-    void noted_4 "CUNPOOL_NOTED_4"(...) noexcept nogil
-    void noted_9 "CUNPOOL_NOTED_9"(...) noexcept nogil
     void best_half_2 "CUNPOOL_BEST_HALF_2"(...) noexcept nogil
     void best_half_3 "CUNPOOL_BEST_HALF_3"(...) noexcept nogil
-
-cdef enum:
-    FEW_TAPS = 4           # elements of windows whose values alone are compared across channels, for some integers
-    MOST_TAPS = 9          # the same for float32 and float64
 
 ctypedef void (*Highest)(const char **runs, int count, char *into, Py_ssize_t elements) noexcept nogil
 ctypedef void (*LookForOdd)(const char *row, Py_ssize_t count, bint *odd) noexcept nogil
@@ -68,86 +59,6 @@ cdef inline void_wide highest_of(const char **runs, int count, plain *into, Py_s
 
 cdef inline void_wide lowest_of(const char **runs, int count, plain *into, Py_ssize_t elements) noexcept nogil:
     best_of(True, runs, count, into, elements)
-
-
-cdef inline bint has_values_loop(bint values_alone, Py_ssize_t elements, number *_) noexcept nogil:
-    """Whether `highest_windows` serves windows of this many elements."""
-    if number is float4 or number is float8:
-        return values_alone and elements <= MOST_TAPS
-    elif number is item1 or number is int4:
-        return values_alone and elements <= FEW_TAPS
-    else:  # wide integers are rare, and filter serves those of two bytes (size)
-        return False
-
-
-cdef inline void_inline best_signed_bytes(bint is_minimum, const int1 **run, int1 *into,
-                                          Py_ssize_t elements) noexcept nogil:
-    """The highest of four runs, or the lowest."""
-    cdef int1 v = 0, w = 0
-    if is_minimum:
-        best_4(True, into, v, w, run[0], run[1], run[2], run[3], elements)
-    else:
-        best_4(False, into, v, w, run[0], run[1], run[2], run[3], elements)
-
-
-cdef inline void_inline highest_taps(int tap_count, const Taps *taps, Py_ssize_t ahead, Py_ssize_t elements,
-                                     plain *into,
-                                     item8 *nan) noexcept nogil:
-    """The highest of `tap_count` taps of one window in some channels. The last one is repeated for missing ones."""
-    cdef const plain *run[MOST_TAPS]
-    cdef item4 *nan_4 = <item4 *> nan
-    cdef plain v = 0, w = 0, x = 0
-    cdef int i
-    for i in range(tap_count):
-        run[i] = <const plain *> (taps.elements[min(i, taps.count - 1)] + ahead)
-    if plain is float4:
-        if tap_count == FEW_TAPS:
-            noted_4(into, elements, nan_4, v, w, x, run[0], run[1], run[2], run[3])
-        else:
-            noted_9(into, elements, nan_4, v, w, x, run[0], run[1], run[2], run[3], run[4], run[5], run[6], run[7],
-                    run[8])
-    elif plain is float8:
-        if tap_count == FEW_TAPS:
-            noted_4(into, elements, nan, v, w, x, run[0], run[1], run[2], run[3])
-        else:
-            noted_9(into, elements, nan, v, w, x, run[0], run[1], run[2], run[3], run[4], run[5], run[6], run[7],
-                    run[8])
-    elif plain is item1:
-        # The sign is flipped for signed bytes, or else for minima: then bytes are compared as signed ones.
-        if (taps.order.flip >> 7 & 1) != (taps.order.flip & 1):
-            best_signed_bytes(taps.order.flip & 1, <const int1 **> run, <int1 *> into, elements)
-        elif taps.order.flip:
-            best_4(True, into, v, w, run[0], run[1], run[2], run[3], elements)
-        else:
-            best_4(False, into, v, w, run[0], run[1], run[2], run[3], elements)
-    elif plain is int4:
-        best_4(False, into, v, w, run[0], run[1], run[2], run[3], elements)
-
-
-cdef inline void_wide highest_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
-                                   Py_ssize_t lines, plain *into, item8 *nan) noexcept nogil:
-    """`highest_windows`, comparing each element for NaN."""
-    cdef Py_ssize_t window
-    for window in range(windows):
-        if taps.count <= FEW_TAPS:
-            highest_taps(FEW_TAPS, taps, window * next, lines, into + window * pitch, nan)
-        elif plain is float4 or plain is float8:
-            assert_in_block(taps.count <= MOST_TAPS)
-            highest_taps(MOST_TAPS, taps, window * next, lines, into + window * pitch, nan)
-
-
-cdef inline void highest_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t pitch,
-                                 Py_ssize_t lines, int *nan_backoff, plain *into, item8 *nan) noexcept nogil:
-    """The maxima that `compare_windows` finds, without offsets. `nan` has a flag for each of the `lines`, as large as
-    an element: a line with a flag has a NaN, and its maxima are worth nothing."""
-    if plain is float4:
-        assert_in_block(0 < taps.count <= FLOAT_TAPS)
-        if floats_served(taps, windows, next, 0, pitch, lines, nan_backoff, into, NULL):
-            return
-        if taps.order.flip or taps.order.omits_nan:  # they have no other loop: the row is pooled again
-            nan[0] = 1
-            return
-    highest_each(taps, windows, next, pitch, lines, into, nan)
 
 
 cdef inline void_inline best_of_halves(bint is_minimum, const char **runs, int count, int2 *into,

@@ -3,16 +3,16 @@ from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport (
-    are_all_contiguous, BHALF_KIND, FLOAT4_KIND, HALF_KIND, has_interleaved_channels, INT8_KIND, Job)
+    are_all_contiguous, BHALF_KIND, FLOAT4_KIND, HALF_KIND, has_interleaved_channels, INT2_KIND, INT8_KIND,
+    Job)
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.pooling.compare cimport spans_far, tap_offset, vector_of
 from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
-from cunpool._kernels.pooling.numbers cimport FEW_TAPS, MOST_TAPS
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
-from cunpool._kernels.pooling.taps cimport HALF_MAX_OFFSET, HALF_TAPS, TAPS
+from cunpool._kernels.pooling.taps cimport has_16_bit_offsets, TAPS
 from cunpool._kernels.pooling.window2 cimport rows_together, is_window2, window2_shape_why_not
 from cunpool._kernels.pooling.write cimport LINE
 
@@ -36,6 +36,7 @@ cdef enum:
     FLOATS_MIN_CHANNELS = 4
     FLOATS_MAX_OVERLAP = 3          # Windows that an element has in the mean, at most.
     ACROSS_MAX_TAPS = 9             # Larger windows without indices are not compared across channels. (speed)
+    ACROSS_FEW_TAPS = 4             # The same for some bytes. (speed)
     # Channels of more bytes are compared across if windows are small and their stride is not 1. (speed)
     ACROSS_MIN_UNIT_BYTES = 64
     # Filter.
@@ -121,12 +122,11 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
     return 0
 
 
-cdef inline Py_ssize_t taps_at_once(Py_ssize_t item_size, Py_ssize_t channels) noexcept nogil:
-    """Elements of the largest window that is compared across this many channels, not filtered. 0 for types of two
-    bytes: 16-bit floats would become comparable again and again."""
-    if item_size == 2:
+cdef inline Py_ssize_t taps_at_once(int kind, Py_ssize_t unit_bytes) noexcept nogil:
+    """Elements of the largest window of which all are compared across channels, not filtered."""
+    if kind == INT2_KIND or kind == INT8_KIND:  # without a loop for values alone
         return 0
-    return MOST_TAPS if item_size > 1 and channels * item_size >= 2 * ACROSS_MIN_UNIT_BYTES else FEW_TAPS
+    return ACROSS_MAX_TAPS if unit_bytes >= 2 * ACROSS_MIN_UNIT_BYTES else ACROSS_FEW_TAPS
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
@@ -146,7 +146,7 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
                        g.stride[2] > 1 and unit >= POOL_ACROSS_MIN_CHANNELS
                        and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
             and branch_counted("so few elements that all of a window are compared at once",
-                               element_count(g.kernel) <= taps_at_once(item_size, unit))):
+                               element_count(g.kernel) <= taps_at_once(job.order_kind, unit * item_size))):
         return "small windows over 16 channels or more of 64 bytes or more, with a stride"
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
         return "a row has no more than 4 elements"
@@ -199,13 +199,6 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept 
     swap_width_axis(&plan.job, axis)
     plan.ways = ways
     plan.together = False
-
-
-cdef inline bint has_16_bit_offsets(const Job *job) noexcept nogil:
-    """Whether the offset of each element in its window fits 16 bits."""
-    cdef const Geometry *g = &job.g
-    return (not spans_far(job)
-            and tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= HALF_MAX_OFFSET)
 
 
 cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
@@ -300,13 +293,11 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return "16-bit floats, and an offset in a window takes more than 16 bits"
     # (speed: 64 x 112 x 112, 3 x 3) For bytes in windows one element apart, combining runs is 1.8x faster.
     if (job.item_size == 1 and job.g.stride[2] == 1
-            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > FEW_TAPS)):
+            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > ACROSS_FEW_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
-    if not (branch_counted("a window of few elements",
-                           element_count(job.g.kernel) <= (ACROSS_MAX_TAPS if not is_half(job) else
-                                                           FEW_TAPS if job.indices.data == NULL else HALF_TAPS))
-            or element_count(job.g.kernel) <= TAPS and job.indices.data != NULL and not is_half(job)):
-        return "a window has more than 9 elements, 32 with indices, or 4 of 16-bit floats without indices"
+    if not branch_counted("a window of few elements", element_count(job.g.kernel)
+                          <= (ACROSS_MAX_TAPS if job.indices.data == NULL else TAPS)):
+        return "a window has more than 9 elements, or 32 with indices"
     begin(job, 2, plan, ACROSS_TAKEN)
     swap_width_for_channels(&plan.job, job.item_size)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)

@@ -29,7 +29,6 @@ enum {
     ROLLING_BYTES = 64,         /* of the widest vector */
     ROLLING_DECODED = 16        /* codes that become indices together */
 };
-#define ROLLING_UNROLL _Pragma("GCC unroll 8")
 #if defined(__clang__)
 #define ROLLING_ONCE _Pragma("clang loop unroll(disable)")
 #else
@@ -209,7 +208,7 @@ typedef struct {
         memcpy(&offset, stored, sizeof offset); \
         offset += ((offset * decoder->per_row) >> 10) * (uint16_t) decoder->skip + decoder->ramp; \
         memcpy(stored, &offset, sizeof offset); \
-        ROLLING_UNROLL for (i = 0; i < ROLLING_DECODED; i += CUNPOOL_VECTOR_BYTES / (int) sizeof(index)) \
+        SIMD_UNROLL for (i = 0; i < ROLLING_DECODED; i += CUNPOOL_VECTOR_BYTES / (int) sizeof(index)) \
             add_to_offsets##size(to + i * (ptrdiff_t) sizeof(index), stored + i, (integer) first); \
     } \
     static CUNPOOL_NOINLINE void name(const cunpool_rolling_decoder *decoder, const uint8_t *code, int64_t first, \

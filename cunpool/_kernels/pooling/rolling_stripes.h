@@ -45,7 +45,7 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
     vector u, v;
     int tap;
     if (stride == 1) {
-        ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
             x[tap] = OF(load)(row + tap * size);
         if (!careful && at_edge)
             *odd = OF(note_pair)(*odd, x[0], x[kernel - 1]);
@@ -63,27 +63,8 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
         if (kernel == 3)
             x[2] = OF(next_even)(x[0], row, odd, at_edge && !careful);
     }
-    ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+    SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
         x[tap] = OF(key)(x[tap], plan->magnitude, flip);
-}
-
-/* Compare with something later in raster order. */
-static CUNPOOL_INLINE void OF(compare)(const cunpool_rolling *plan, int with_codes, int rule, int careful, vector *best,
-                                       codes *code, vector later, codes later_code) {
-#if ROLLING_HAS_ODD
-    if (careful) {
-        const OF(mask) beaten = (plan->omits_nan ? OF(beats_omitting) : OF(beats))(later, *best, plan->infinity);
-        *best = OF(select)(beaten, *best, later);
-        if (with_codes)
-            *code = OF(select_codes)(beaten, *code, later_code);
-        return;
-    }
-#endif
-    (void) plan, (void) careful;
-    if (with_codes)
-        OF(take)(best, code, later, later_code);
-    else
-        *best = rule == ROLLING_MINIMA ? OF(min)(later, *best) : OF(max)(*best, later);
 }
 
 /* Reduce a row along the width. */
@@ -97,25 +78,26 @@ static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const cha
 #if ROLLING_HAS_ODD
     if (careful && plan->omits_nan) {
         /* Elements beside the plane are replaced by the nearest one of the window: the padding would beat a NaN. */
-        ROLLING_UNROLL for (tap = kernel - 2; tap >= 0; tap--)
+        SIMD_UNROLL for (tap = kernel - 2; tap >= 0; tap--)
             x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], x[tap + 1]);
-        ROLLING_UNROLL for (tap = 1; tap < kernel; tap++)
+        SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
             x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], x[tap - 1]);
     } else if (careful)
-        ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
             x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], stripe->limit[tap]);
     else
 #endif
     if (at_edge && rule == ROLLING_MINIMA)
-        ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
             x[tap] = OF(max)(x[tap], stripe->minima_limit[tap]);
     else if (at_edge)
-        ROLLING_UNROLL for (tap = 0; tap < kernel; tap++)
+        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
             x[tap] = OF(min)(stripe->limit[tap], x[tap]);
     *best = x[0];
     *code = code_of_tap[0];
-    ROLLING_UNROLL for (tap = 1; tap < kernel; tap++)
-        OF(compare)(plan, with_codes, rule, careful, best, code, x[tap], code_of_tap[tap]);
+    SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
+        OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, rule == ROLLING_MINIMA, best, code, x[tap],
+                    code_of_tap[tap]);
 }
 
 /* Store one pooled row of a stripe. */
@@ -158,7 +140,7 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     OF(odd) odd = OF(nothing_odd)();
     ptrdiff_t line;
     int r;
-    ROLLING_UNROLL for (r = 0; r < kernel; r++)
+    SIMD_UNROLL for (r = 0; r < kernel; r++)
         code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->form >= ROLLING_INDICES4 && ROLLING_WIDE ? column : 0));
 #define ROLLING_REDUCE(r, best, code) do { \
         cunpool_prefetch(row[r] + offset + plan->prefetch_bytes); \
@@ -173,30 +155,31 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
             memcpy(kept + 2 * r * sizeof(vector), &best, sizeof(vector));
             memcpy(kept + (2 * r + 1) * sizeof(vector), &code, sizeof(vector));
         }
-    ROLLING_UNROLL for (r = 0; r < shared; r++) {
+    SIMD_UNROLL for (r = 0; r < shared; r++) {
         memcpy(&b[r], kept + 2 * r * sizeof(vector), sizeof(vector));
         memcpy(&c[r], kept + (2 * r + 1) * sizeof(vector), sizeof(vector));
     }
     for (line = 0; line < block->count; line++) {
-        ROLLING_UNROLL for (r = shared; r < kernel; r++)
+        SIMD_UNROLL for (r = shared; r < kernel; r++)
             ROLLING_REDUCE(r, b[r], c[r]);
         best = b[0];
         code = c[0];
-        ROLLING_UNROLL for (r = 1; r < kernel; r++)
-            OF(compare)(plan, with_codes, rule, careful, &best, &code, b[r], c[r]);
+        SIMD_UNROLL for (r = 1; r < kernel; r++)
+            OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, rule == ROLLING_MINIMA, &best, &code, b[r],
+                        c[r]);
         code = OF(subtract_codes)(code, OF(broadcast_codes)(block->line_code[line]));
         OF(store_line)(plan, stride, with_codes, rule, best, code, values, indices);
         values += block->values_pitch;
         indices += block->indices_pitch;
         row += stride;
         row_code += stride;
-        ROLLING_UNROLL for (r = 0; r < shared; r++) {
+        SIMD_UNROLL for (r = 0; r < shared; r++) {
             b[r] = b[r + stride];
             c[r] = c[r + stride];
         }
     }
     if (block->keeps)
-        ROLLING_UNROLL for (r = 0; r < shared; r++) {
+        SIMD_UNROLL for (r = 0; r < shared; r++) {
             memcpy(kept + 2 * r * sizeof(vector), &b[r], sizeof(vector));
             memcpy(kept + (2 * r + 1) * sizeof(vector), &c[r], sizeof(vector));
         }

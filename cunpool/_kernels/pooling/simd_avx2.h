@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SIMD_INLINE static CUNPOOL_INLINE
 enum { CUNPOOL_VECTOR_BYTES = 32 };
@@ -48,56 +49,58 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
         return even_##T(load_##T(row + 2 * bits / 8), y); \
     }
 
+/* float32 and float64, whose instructions end in `ps` and `pd`. */
+#define SIMD_FLOATS_AVX2(T, number, ps, vector, bits) \
+    SIMD_CODES_AVX2(T, bits) \
+    typedef vector vector_##T; \
+    typedef vector odd_##T; \
+    SIMD_INLINE vector_##T load_##T(const char *from) { return _mm256_loadu_##ps((const number *) from); } \
+    SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm256_storeu_##ps((number *) to, x); } \
+    SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm256_stream_##ps((number *) to, x); } \
+    SIMD_INLINE vector_##T key_##T(vector_##T x, int magnitude, codes_##T flip) { \
+        (void) magnitude; \
+        return _mm256_xor_##ps(x, _mm256_castsi256_##ps(flip)); \
+    } \
+    SIMD_INLINE vector_##T bits_##T(vector_##T x, int magnitude, codes_##T flip) { \
+        return key_##T(x, magnitude, flip); \
+    } \
+    SIMD_INLINE odd_##T nothing_odd_##T(void) { return _mm256_setzero_##ps(); } \
+    SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { \
+        return _mm256_or_##ps(odd, _mm256_cmp_##ps(x, y, _CMP_UNORD_Q)); \
+    } \
+    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
+    SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return _mm256_movemask_##ps(odd) != 0; } \
+    SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { return _mm256_max_##ps(later, best); } \
+    SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { return _mm256_min_##ps(limit, x); } \
+    SIMD_INLINE mask_##T greater_##T(vector_##T later, vector_##T best) { \
+        return _mm256_cast##ps##_si256(_mm256_cmp_##ps(later, best, _CMP_GT_OQ)); \
+    } \
+    SIMD_INLINE mask_##T is_nan_##T(vector_##T x) { \
+        return _mm256_cast##ps##_si256(_mm256_cmp_##ps(x, x, _CMP_UNORD_Q)); \
+    } \
+    SIMD_INLINE mask_##T beats_##T(vector_##T later, vector_##T best, int infinity) { \
+        (void) infinity; \
+        return _mm256_or_si256(greater_##T(later, best), is_nan_##T(later)); \
+    } \
+    SIMD_INLINE mask_##T beats_omitting_##T(vector_##T later, vector_##T best, int infinity) { \
+        (void) infinity; \
+        return _mm256_or_si256(greater_##T(later, best), _mm256_andnot_si256(is_nan_##T(later), is_nan_##T(best))); \
+    } \
+    SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
+        return _mm256_blendv_##ps(a, b, _mm256_castsi256_##ps(m)); \
+    } \
+    SIMD_INLINE void take_##T(vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
+        const mask_##T beaten = greater_##T(later, *best); \
+        *best = max_##T(*best, later); \
+        *code = select_codes_##T(beaten, *code, later_code); \
+    } \
+    /* x, or `outside` where the limit is the lowest number. */ \
+    SIMD_INLINE vector_##T limit_exactly_##T(vector_##T limit, vector_##T x, vector_##T outside) { \
+        return select_##T(greater_##T(limit, _mm256_setzero_##ps()), outside, x); \
+    }
+
 /* float32 */
-SIMD_CODES_AVX2(float4, 32)
-typedef __m256 vector_float4;
-typedef __m256 odd_float4;
-SIMD_INLINE vector_float4 load_float4(const char *from) { return _mm256_loadu_ps((const float *) from); }
-SIMD_INLINE void store_float4(char *to, vector_float4 x) { _mm256_storeu_ps((float *) to, x); }
-SIMD_INLINE void stream_float4(char *to, vector_float4 x) { _mm256_stream_ps((float *) to, x); }
-SIMD_INLINE vector_float4 broadcast_float4(const char *from) { return _mm256_broadcast_ss((const float *) from); }
-SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude, codes_float4 flip) {
-    (void) magnitude;
-    return _mm256_xor_ps(x, _mm256_castsi256_ps(flip));
-}
-SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude, codes_float4 flip) {
-    (void) magnitude;
-    return _mm256_xor_ps(x, _mm256_castsi256_ps(flip));
-}
-SIMD_INLINE odd_float4 nothing_odd_float4(void) { return _mm256_setzero_ps(); }
-SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
-    return _mm256_or_ps(odd, _mm256_cmp_ps(x, y, _CMP_UNORD_Q));
-}
-SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x) { return note_pair_float4(odd, x, x); }
-SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; return _mm256_movemask_ps(odd) != 0; }
-SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm256_max_ps(later, best); }
-SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) { return _mm256_min_ps(limit, x); }
-SIMD_INLINE mask_float4 greater_float4(vector_float4 later, vector_float4 best) {
-    return _mm256_castps_si256(_mm256_cmp_ps(later, best, _CMP_GT_OQ));
-}
-SIMD_INLINE mask_float4 beats_float4(vector_float4 later, vector_float4 best, int infinity) {
-    (void) infinity;
-    return _mm256_castps_si256(_mm256_or_ps(_mm256_cmp_ps(later, best, _CMP_GT_OQ),
-                                            _mm256_cmp_ps(later, later, _CMP_UNORD_Q)));
-}
-SIMD_INLINE mask_float4 beats_omitting_float4(vector_float4 later, vector_float4 best, int infinity) {
-    (void) infinity;
-    return _mm256_castps_si256(_mm256_or_ps(_mm256_cmp_ps(later, best, _CMP_GT_OQ),
-                                            _mm256_andnot_ps(_mm256_cmp_ps(later, later, _CMP_UNORD_Q),
-                                                             _mm256_cmp_ps(best, best, _CMP_UNORD_Q))));
-}
-SIMD_INLINE vector_float4 select_float4(mask_float4 m, vector_float4 a, vector_float4 b) {
-    return _mm256_blendv_ps(a, b, _mm256_castsi256_ps(m));
-}
-SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_float4 later, codes_float4 later_code) {
-    const mask_float4 beaten = greater_float4(later, *best);
-    *best = max_float4(*best, later);
-    *code = select_codes_float4(beaten, *code, later_code);
-}
-/* x, or `outside` where the limit is the lowest number. */
-SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x, vector_float4 outside) {
-    return select_float4(greater_float4(limit, _mm256_setzero_ps()), outside, x);
-}
+SIMD_FLOATS_AVX2(float4, float, ps, __m256, 32)
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return _mm256_shuffle_ps(x, y, 0x88); }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return _mm256_shuffle_ps(x, y, 0xDD); }
 SIMD_INLINE vector_float4 in_order_float4(vector_float4 x) {
@@ -126,6 +129,20 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
         _mm256_storeu_si256((__m256i *) to, low);
         _mm256_storeu_si256((__m256i *) (to + 32), high);
     }
+}
+
+/* float64 */
+SIMD_FLOATS_AVX2(float8, double, pd, __m256d, 64)
+SIMD_INLINE __m128i narrow_codes_float8(codes_float8 c) {
+    return _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(c, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6)));
+}
+SIMD_INLINE void store_indices4_float8(char *to, codes_float8 c) {
+    _mm_storeu_si128((__m128i *) to, narrow_codes_float8(c));
+}
+SIMD_INLINE void store_code_bytes_float8(char *to, codes_float8 c) {
+    const __m128i words = _mm_packs_epi32(narrow_codes_float8(c), narrow_codes_float8(c));
+    const int bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+    memcpy(to, &bytes, sizeof bytes);
 }
 
 /* uint8 */

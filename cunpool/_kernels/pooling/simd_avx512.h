@@ -37,64 +37,65 @@ enum { CUNPOOL_VECTOR_BYTES = 64 };
         return _mm512_mask_mov_epi##bits(a, m, b); \
     }
 
+/* float32 and float64, whose instructions end in `ps` and `pd`. */
+#define SIMD_FLOATS_AVX512(T, number, ps, vector, bits, lanes) \
+    SIMD_CODES_AVX512(T, bits, __mmask##lanes) \
+    typedef vector vector_##T; \
+    typedef mask_##T odd_##T; \
+    SIMD_INLINE vector_##T load_##T(const char *from) { return _mm512_loadu_##ps((const number *) from); } \
+    SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm512_storeu_##ps((number *) to, x); } \
+    SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm512_stream_##ps((number *) to, x); } \
+    SIMD_INLINE vector_##T key_##T(vector_##T x, int magnitude, codes_##T flip) { \
+        (void) magnitude; \
+        return _mm512_xor_##ps(x, _mm512_castsi512_##ps(flip)); \
+    } \
+    SIMD_INLINE vector_##T bits_##T(vector_##T x, int magnitude, codes_##T flip) { \
+        return key_##T(x, magnitude, flip); \
+    } \
+    SIMD_INLINE odd_##T nothing_odd_##T(void) { return 0; } \
+    SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { \
+        return _kor_mask##lanes(odd, _mm512_cmp_##ps##_mask(x, y, _CMP_UNORD_Q)); \
+    } \
+    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
+    SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return odd != 0; } \
+    SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { return _mm512_max_##ps(later, best); } \
+    SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { return _mm512_min_##ps(limit, x); } \
+    SIMD_INLINE mask_##T greater_##T(vector_##T later, vector_##T best) { \
+        return _mm512_cmp_##ps##_mask(later, best, _CMP_GT_OQ); \
+    } \
+    SIMD_INLINE mask_##T beats_##T(vector_##T later, vector_##T best, int infinity) { \
+        (void) infinity; \
+        return note_##T(greater_##T(later, best), later); \
+    } \
+    SIMD_INLINE mask_##T beats_omitting_##T(vector_##T later, vector_##T best, int infinity) { \
+        (void) infinity; \
+        return _kor_mask##lanes(greater_##T(later, best), _kandn_mask##lanes(note_##T(0, later), note_##T(0, best))); \
+    } \
+    SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
+        return _mm512_mask_mov_##ps(a, m, b); \
+    } \
+    SIMD_INLINE void take_##T(vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
+        const mask_##T beaten = greater_##T(later, *best); \
+        *best = max_##T(*best, later); \
+        *code = select_codes_##T(beaten, *code, later_code); \
+    } \
+    /* x, or `outside` where the limit is the lowest number. */ \
+    SIMD_INLINE vector_##T limit_exactly_##T(vector_##T limit, vector_##T x, vector_##T outside) { \
+        return select_##T(greater_##T(limit, _mm512_setzero_##ps()), outside, x); \
+    } \
+    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return x; } \
+    SIMD_INLINE codes_##T in_order_codes_##T(codes_##T c) { return c; } \
+    SIMD_INLINE int deinterleaved_lane_##T(int i) { return i; }
+
 /* float32 */
-SIMD_CODES_AVX512(float4, 32, __mmask16)
-typedef __m512 vector_float4;
-typedef __mmask16 odd_float4;
-SIMD_INLINE vector_float4 load_float4(const char *from) { return _mm512_loadu_ps(from); }
-SIMD_INLINE void store_float4(char *to, vector_float4 x) { _mm512_storeu_ps(to, x); }
-SIMD_INLINE void stream_float4(char *to, vector_float4 x) { _mm512_stream_ps((float *) to, x); }
+SIMD_FLOATS_AVX512(float4, float, ps, __m512, 32, 16)
 SIMD_INLINE vector_float4 broadcast_float4(const char *from) { return _mm512_set1_ps(*(const float4 *) from); }
-SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude, codes_float4 flip) {
-    (void) magnitude;
-    return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(x), flip));
-}
-SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude, codes_float4 flip) {
-    (void) magnitude;
-    return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(x), flip));
-}
-SIMD_INLINE odd_float4 nothing_odd_float4(void) { return 0; }
-SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
-    return _kor_mask16(odd, _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q));
-}
-SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x) { return note_pair_float4(odd, x, x); }
-SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; return odd != 0; }
-SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm512_max_ps(later, best); }
-SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) { return _mm512_min_ps(limit, x); }
-SIMD_INLINE mask_float4 greater_float4(vector_float4 later, vector_float4 best) {
-    return _mm512_cmp_ps_mask(later, best, _CMP_GT_OQ);
-}
-SIMD_INLINE mask_float4 beats_float4(vector_float4 later, vector_float4 best, int infinity) {
-    (void) infinity;
-    return _kor_mask16(_mm512_cmp_ps_mask(later, best, _CMP_GT_OQ), _mm512_cmp_ps_mask(later, later, _CMP_UNORD_Q));
-}
-SIMD_INLINE mask_float4 beats_omitting_float4(vector_float4 later, vector_float4 best, int infinity) {
-    (void) infinity;
-    return _kor_mask16(_mm512_cmp_ps_mask(later, best, _CMP_GT_OQ),
-                       _kandn_mask16(_mm512_cmp_ps_mask(later, later, _CMP_UNORD_Q),
-                                     _mm512_cmp_ps_mask(best, best, _CMP_UNORD_Q)));
-}
-SIMD_INLINE vector_float4 select_float4(mask_float4 m, vector_float4 a, vector_float4 b) {
-    return _mm512_mask_mov_ps(a, m, b);
-}
-SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_float4 later, codes_float4 later_code) {
-    const mask_float4 beaten = greater_float4(later, *best);
-    *best = max_float4(*best, later);
-    *code = select_codes_float4(beaten, *code, later_code);
-}
-/* x, or `outside` where the limit is the lowest number. */
-SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x, vector_float4 outside) {
-    return select_float4(greater_float4(limit, _mm512_setzero_ps()), outside, x);
-}
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), y);
 }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), y);
 }
-SIMD_INLINE vector_float4 in_order_float4(vector_float4 x) { return x; }
-SIMD_INLINE codes_float4 in_order_codes_float4(codes_float4 c) { return c; }
-SIMD_INLINE int deinterleaved_lane_float4(int i) { return i; }
 /* The even elements behind those of `even`, one by a broadcast: loads at odd multiples of 8 bytes all cross lines. */
 SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, odd_float4 *odd, int is_noted) {
     vector_float4 last = broadcast_float4(row + 8 * LANES_float4);
@@ -226,6 +227,22 @@ SIMD_INLINE codes_half in_order_codes_half(codes_half c) { return c; }
 SIMD_INLINE int deinterleaved_lane_half(int i) { return i; }
 SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
     _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi16_epi8(c));
+}
+
+/* float64 */
+#define SIMD_HAS_FAST_FLOAT8
+SIMD_FLOATS_AVX512(float8, double, pd, __m512d, 64, 8)
+SIMD_INLINE vector_float8 even_float8(vector_float8 x, vector_float8 y) {
+    return _mm512_permutex2var_pd(x, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), y);
+}
+SIMD_INLINE vector_float8 odd_of_float8(vector_float8 x, vector_float8 y) {
+    return _mm512_permutex2var_pd(x, _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), y);
+}
+SIMD_INLINE void store_code_bytes_float8(char *to, codes_float8 c) {
+    _mm_storel_epi64((__m128i *) to, _mm512_cvtepi64_epi8(c));
+}
+SIMD_INLINE void store_indices4_float8(char *to, codes_float8 c) {
+    _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi64_epi32(c));
 }
 
 /* Codes as indices. */

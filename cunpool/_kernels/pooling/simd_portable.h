@@ -43,55 +43,59 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
         return (half[0] | half[1]) != 0; \
     }
 
-/* float32 */
-SIMD_TYPE_PORTABLE(float4, float, int32_t)
-typedef codes_float4 odd_float4;
-SIMD_INLINE vector_float4 key_float4(vector_float4 x, int magnitude, codes_float4 flip) {
-    (void) magnitude;
-    return (vector_float4) ((codes_float4) x ^ flip);
-}
-SIMD_INLINE vector_float4 bits_float4(vector_float4 x, int magnitude, codes_float4 flip) {
-    (void) magnitude;
-    return (vector_float4) ((codes_float4) x ^ flip);
-}
-SIMD_INLINE odd_float4 nothing_odd_float4(void) { return (odd_float4) {0}; }
-SIMD_INLINE int is_odd_float4(odd_float4 odd, int infinity) { (void) infinity; return is_any_float4(odd); }
+/* float32 and float64. With SSE2 their instructions end in `ps` and `pd`. */
 #if defined(__SSE2__)
-SIMD_INLINE void stream_float4(char *to, vector_float4 x) { _mm_stream_ps((float *) to, x); }
-SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) { return _mm_max_ps(later, best); }
-SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) { return _mm_min_ps(limit, x); }
-SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
-    return odd | (codes_float4) _mm_cmpunord_ps(x, y);
-}
+#define SIMD_FLOATS_MAX(T, number, ps) \
+    SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm_stream_##ps((number *) to, x); } \
+    SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { return _mm_max_##ps(later, best); } \
+    SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { return _mm_min_##ps(limit, x); } \
+    SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { \
+        return odd | (codes_##T) _mm_cmpunord_##ps(x, y); \
+    }
 #else
-SIMD_INLINE void stream_float4(char *to, vector_float4 x) { store_float4(to, x); }
-SIMD_INLINE vector_float4 max_float4(vector_float4 best, vector_float4 later) {
-    return select_float4(greater_float4(later, best), best, later);
-}
-SIMD_INLINE vector_float4 min_float4(vector_float4 limit, vector_float4 x) {
-    return select_float4(greater_float4(x, limit), x, limit);
-}
-SIMD_INLINE odd_float4 note_pair_float4(odd_float4 odd, vector_float4 x, vector_float4 y) {
-    return odd | (x != x) | (y != y);
-}
+#define SIMD_FLOATS_MAX(T, number, ps) \
+    SIMD_INLINE void stream_##T(char *to, vector_##T x) { store_##T(to, x); } \
+    SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { \
+        return select_##T(greater_##T(later, best), best, later); \
+    } \
+    SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { \
+        return select_##T(greater_##T(x, limit), x, limit); \
+    } \
+    SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { return odd | (x != x) | (y != y); }
 #endif
-SIMD_INLINE odd_float4 note_float4(odd_float4 odd, vector_float4 x) { return note_pair_float4(odd, x, x); }
-SIMD_INLINE mask_float4 beats_float4(vector_float4 later, vector_float4 best, int infinity) {
-    (void) infinity;
-    return (later > best) | (later != later);
-}
-SIMD_INLINE mask_float4 beats_omitting_float4(vector_float4 later, vector_float4 best, int infinity) {
-    (void) infinity;
-    return (later > best) | ((best != best) & (later == later));
-}
-SIMD_INLINE void take_float4(vector_float4 *best, codes_float4 *code, vector_float4 later, codes_float4 later_code) {
-    const mask_float4 beaten = greater_float4(later, *best);
-    *best = max_float4(*best, later);
-    *code = select_codes_float4(beaten, *code, later_code);
-}
-SIMD_INLINE vector_float4 limit_exactly_float4(vector_float4 limit, vector_float4 x, vector_float4 outside) {
-    return select_float4(greater_float4(limit, (vector_float4) {0}), outside, x);
-}
+#define SIMD_FLOATS_PORTABLE(T, number, integer, ps) \
+    SIMD_TYPE_PORTABLE(T, number, integer) \
+    typedef codes_##T odd_##T; \
+    SIMD_FLOATS_MAX(T, number, ps) \
+    SIMD_INLINE vector_##T key_##T(vector_##T x, int magnitude, codes_##T flip) { \
+        (void) magnitude; \
+        return (vector_##T) ((codes_##T) x ^ flip); \
+    } \
+    SIMD_INLINE vector_##T bits_##T(vector_##T x, int magnitude, codes_##T flip) { \
+        return key_##T(x, magnitude, flip); \
+    } \
+    SIMD_INLINE odd_##T nothing_odd_##T(void) { return (odd_##T) {0}; } \
+    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
+    SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return is_any_##T(odd); } \
+    SIMD_INLINE mask_##T beats_##T(vector_##T later, vector_##T best, int infinity) { \
+        (void) infinity; \
+        return (later > best) | (later != later); \
+    } \
+    SIMD_INLINE mask_##T beats_omitting_##T(vector_##T later, vector_##T best, int infinity) { \
+        (void) infinity; \
+        return (later > best) | ((best != best) & (later == later)); \
+    } \
+    SIMD_INLINE void take_##T(vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
+        const mask_##T beaten = greater_##T(later, *best); \
+        *best = max_##T(*best, later); \
+        *code = select_codes_##T(beaten, *code, later_code); \
+    } \
+    SIMD_INLINE vector_##T limit_exactly_##T(vector_##T limit, vector_##T x, vector_##T outside) { \
+        return select_##T(greater_##T(limit, (vector_##T) {0}), outside, x); \
+    }
+
+/* float32 */
+SIMD_FLOATS_PORTABLE(float4, float, int32_t, ps)
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 0, 2, 4, 6); }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 1, 3, 5, 7); }
 SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, odd_float4 *odd, int is_noted) {
@@ -128,6 +132,14 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
     memcpy(to, &low, 16);
     memcpy(to + 16, &high, 16);
 }
+
+/* float64 */
+SIMD_FLOATS_PORTABLE(float8, double, int64_t, pd)
+SIMD_INLINE void store_indices4_float8(char *to, codes_float8 c) {
+    ((index4 *) to)[0] = (int32_t) c[0];
+    ((index4 *) to)[1] = (int32_t) c[1];
+}
+SIMD_INLINE void store_code_bytes_float8(char *to, codes_float8 c) { to[0] = (char) c[0], to[1] = (char) c[1]; }
 
 /* uint8 */
 SIMD_TYPE_PORTABLE(item1, uint8_t, uint8_t)

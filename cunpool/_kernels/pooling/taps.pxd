@@ -1,55 +1,81 @@
-# Windows compared tap by tap: their maxima side by side, in as many channels or windows as follow each other in memory.
+# Windows compared tap by tap: their maxima side by side, in all channels that follow each other in memory.
 from libc.stdint cimport int32_t, uint64_t
 
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport bhalf, float4, float8, half, void_inline, void_wide
-from cunpool._kernels.pooling.compare cimport flipped, keep_higher, number, Order, order_of_job, tap_offset
-from cunpool._kernels.pooling.compare_floats cimport compare_floats, expects_no_nan, FLOAT_TAPS, has_no_nan
+from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, void_inline, void_wide
+from cunpool._kernels.pooling.compare cimport (
+    expect_nan, expects_no_nan, flipped, int4, keep_higher, number, Order, order_of_job, spans_far, tap_offset)
+from cunpool._kernels.pooling.numbers cimport highest_of
 
-cdef extern from "_kernels/pooling/compare_halves.h":
+cdef extern from "_kernels/pooling/across.h":
     enum:
-        HALF_TAPS "CUNPOOL_HALF_TAPS"
-        HALF_MAX_OFFSET "CUNPOOL_HALF_MAX_OFFSET"
-    void compare_halves "cunpool_compare_halves"(
-        int count, const char **elements, const int32_t *offsets, uint64_t flip, int32_t infinity, bint omits_nan,
-        Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset, Py_ssize_t pitch, Py_ssize_t lines, void *best,
-        int32_t *offset) noexcept nogil
+        HAS_VECTORS "CUNPOOL_HAS_VECTORS"
+        TAPS "CUNPOOL_TAPS"     # elements of the largest window whose elements are compared at once
+    ctypedef struct Taps "cunpool_taps":
+        int count
+        bint omits_nan
+        int infinity
+        uint64_t flip
+        const char *elements[TAPS]
+        int32_t offsets[TAPS]
+    ctypedef struct AcrossWindows "cunpool_across_windows":
+        Py_ssize_t count, next, next_offset, lines, pitch
+        int32_t first_offset
+        char *best
+        int32_t *offset
+        char *code_bytes
+    bint compare_across "cunpool_compare_across"(const Taps *taps, const AcrossWindows *windows, int item_size,
+                                                 bint careful) noexcept nogil
 
 cdef enum:
-    TAPS = FLOAT_TAPS       # elements of the largest window whose elements are compared at once
+    HALF_MAX_OFFSET = 0xFFFF    # of a 16-bit float in its window: offsets are as wide as elements (correctness)
 
 
-cdef struct Taps:
-    # The elements of a window that lie inside the array, in raster order, and their offsets in the window. The same
-    # elements of the next window are their neighbours.
-    int count
-    Order order
-    const char *elements[TAPS]
-    int32_t offsets[TAPS]
+cdef inline bint has_16_bit_offsets(const Job *job) noexcept nogil:
+    """Whether the offset of each element in its window fits 16 bits."""
+    cdef const Geometry *g = &job.g
+    return (not spans_far(job)
+            and tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= HALF_MAX_OFFSET)
 
 
-cdef inline void_inline compare_taps(bint begin, int tap_count, const Taps *taps, Order order, Py_ssize_t ahead,
-                                     int32_t further, int first, int count, Py_ssize_t lines, number *best,
-                                     int32_t *offset) noexcept nogil:
-    """Compare `count` taps, from `first` on, with the best so far of `lines` windows, unless they `begin`.
+cdef inline bint has_values_loop(const Job *job, number *_) noexcept nogil:
+    """Whether a loop finds values alone, if a call wants no indices."""
+    return is_vectorised(job, _) or number is int4 and not job.flip
 
-    Elements lie `ahead` bytes behind the taps, and their offsets are larger by `further`. The loop vectorises where
-    `begin` and `tap_count` are constants. With more taps than elements the last element is compared again, which
-    changes nothing.
+
+cdef inline bint is_vectorised(const Job *job, number *_) noexcept nogil:
+    """Whether `compare_across` serves elements of this type. Bytes have codes of one byte, but no offsets."""
+    if number is float4 or number is float8 or number is half or number is bhalf:
+        return HAS_VECTORS
+    elif number is item1:
+        return HAS_VECTORS and (job.indices.data == NULL or job.code_size == 1)
+    else:
+        return False
+
+
+cdef inline void_inline compare_taps(bint begin, int tap_count, const Taps *taps, Order order,
+                                     const AcrossWindows *windows, Py_ssize_t window, int first, int count,
+                                     number *of) noexcept nogil:
+    """Compare `count` taps, from `first` on, with the best so far of a window's channels, unless they `begin`.
+
+    The loop vectorises where `begin` and `tap_count` are constants. With more taps than elements the last element is
+    compared again, which changes nothing.
     """
     # Copies: the compiler cannot exclude that storing `best` changes `taps`.
     cdef const number *elements[4]
     cdef int32_t offsets[4]
+    cdef number *best = <number *> windows.best + window * windows.pitch
+    cdef int32_t *offset = windows.offset + window * windows.pitch
     cdef Py_ssize_t i
     cdef int tap
     cdef number highest
     cdef int32_t there
     for tap in range(tap_count):
-        elements[tap] = <const number *> (taps.elements[first + min(tap, count - 1)] + ahead)
-        offsets[tap] = taps.offsets[first + min(tap, count - 1)] + further
-    for i in range(lines):
+        elements[tap] = <const number *> (taps.elements[first + min(tap, count - 1)] + window * windows.next)
+        offsets[tap] = taps.offsets[first + min(tap, count - 1)] + <int32_t> (window * windows.next_offset)
+    for i in range(windows.lines):
         highest = flipped(elements[0][i] if begin else best[i], order.flip)
         there = offsets[0] if begin else offset[i]
         for tap in range(1 if begin else 0, tap_count):
@@ -58,66 +84,57 @@ cdef inline void_inline compare_taps(bint begin, int tap_count, const Taps *taps
         offset[i] = there
 
 
-cdef inline void_inline compare_fours(const Taps *taps, Order order, Py_ssize_t windows, Py_ssize_t next,
-                                      Py_ssize_t next_offset, Py_ssize_t pitch, Py_ssize_t lines, number *best,
-                                      int32_t *offset) noexcept nogil:
+cdef inline void_inline compare_fours(const Taps *taps, Order order, const AcrossWindows *windows,
+                                      number *of) noexcept nogil:
     """`compare_windows`, comparing each element for NaN. Four taps at a time fit the registers."""
     cdef int first = (taps.count - 1) % 4 + 1, tap
-    cdef Py_ssize_t window, ahead
-    cdef int32_t further
-    for window in range(windows):
-        ahead = window * next
-        further = <int32_t> (window * next_offset)
+    cdef Py_ssize_t window
+    for window in range(windows.count):
         if first == 1:
-            compare_taps(True, 1, taps, order, ahead, further, 0, 1, lines, best, offset)
+            compare_taps(True, 1, taps, order, windows, window, 0, 1, of)
         elif first <= 3:
-            compare_taps(True, 3, taps, order, ahead, further, 0, first, lines, best, offset)
+            compare_taps(True, 3, taps, order, windows, window, 0, first, of)
         else:
-            compare_taps(True, 4, taps, order, ahead, further, 0, first, lines, best, offset)
+            compare_taps(True, 4, taps, order, windows, window, 0, first, of)
         for tap in range(first, taps.count, 4):
-            compare_taps(False, 4, taps, order, ahead, further, tap, 4, lines, best, offset)
-        best += pitch
-        offset += pitch
+            compare_taps(False, 4, taps, order, windows, window, tap, 4, of)
 
 
-cdef inline void_wide compare_each(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset,
-                                   Py_ssize_t pitch, Py_ssize_t lines, number *best,
-                                   int32_t *offset) noexcept nogil:
+cdef inline void_wide compare_each(const Taps *taps, const AcrossWindows *windows, number *of) noexcept nogil:
     """`compare_fours`, compiled for both rules of NaN."""
-    cdef Order order = taps.order
-    if (number is float4 or number is float8) and order.omits_nan:
+    cdef Order order
+    order.flip, order.omits_nan, order.infinity = taps.flip, False, taps.infinity
+    if taps.omits_nan and (number is float8 or number is float4 or number is half or number is bhalf):
         order.omits_nan = True
-        compare_fours(taps, order, windows, next, next_offset, pitch, lines, best, offset)
+        compare_fours(taps, order, windows, of)
     else:
-        order.omits_nan = False
-        compare_fours(taps, order, windows, next, next_offset, pitch, lines, best, offset)
+        compare_fours(taps, order, windows, of)
 
 
-cdef inline bint floats_served(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset,
-                               Py_ssize_t pitch, Py_ssize_t lines, int *nan_backoff, float4 *best,
-                               int32_t *offset) noexcept nogil:
-    """Whether `compare_floats` served the windows, and none has a NaN."""
-    return expects_no_nan(nan_backoff) and has_no_nan(
-        compare_floats(taps.count, <const char **> taps.elements, taps.offsets, windows, next, next_offset, pitch,
-                       lines, best, offset, taps.order.flip != 0), nan_backoff)
-
-
-cdef inline void compare_windows(const Taps *taps, Py_ssize_t windows, Py_ssize_t next, Py_ssize_t next_offset,
-                                 Py_ssize_t pitch, Py_ssize_t lines, int *nan_backoff, number *best,
-                                 int32_t *offset) noexcept nogil:
-    """The maxima of `lines` windows and their offsets. Then those of the next windows, `windows` in all: `next` bytes
-    further, with offsets `next_offset` larger, and results `pitch` elements further. After a NaN the next calls compare
-    each element for NaN."""
-    assert_in_block(0 < taps.count <= FLOAT_TAPS)
-    if number is half or number is bhalf:
-        assert_in_block(taps.count <= HALF_TAPS)
-        compare_halves(taps.count, <const char **> taps.elements, taps.offsets, taps.order.flip, taps.order.infinity,
-                       taps.order.omits_nan, windows, next, next_offset, pitch, lines, best, offset)
-    elif number is float4:
-        if not floats_served(taps, windows, next, next_offset, pitch, lines, nan_backoff, best, offset):
-            compare_each(taps, windows, next, next_offset, pitch, lines, best, offset)
+cdef inline void compare_windows(const Taps *taps, const AcrossWindows *windows, bint vectorised, int *nan_backoff,
+                                 number *of) noexcept nogil:
+    """The maxima of some windows and their offsets. After a NaN, or a negative zero of 16 bits, the next calls compare
+    exactly at once. `vectorised` is what `is_vectorised` returns. `offset` is NULL only if `has_values_loop`."""
+    cdef const char *run[TAPS]
+    cdef Py_ssize_t window
+    cdef int tap
+    assert_in_block(0 < taps.count <= TAPS)
+    if vectorised:
+        if expects_no_nan(nan_backoff):
+            if not compare_across(taps, windows, sizeof(number), False):
+                return
+            expect_nan(nan_backoff)
+        compare_across(taps, windows, sizeof(number), True)
+    elif number is float4 or number is float8 or number is half or number is bhalf:
+        if not HAS_VECTORS:
+            compare_each(taps, windows, of)
+    elif number is int4 and windows.offset == NULL:
+        for window in range(windows.count):
+            for tap in range(taps.count):
+                run[tap] = taps.elements[tap] + window * windows.next
+            highest_of(run, taps.count, <number *> windows.best + window * windows.pitch, windows.lines)
     else:
-        compare_each(taps, windows, next, next_offset, pitch, lines, best, offset)
+        compare_each(taps, windows, of)
 
 
 cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
@@ -132,12 +149,13 @@ cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limi
 cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
     """The elements of one window, in raster order whichever axis is taken for the width."""
     cdef const Geometry *g = &job.g
+    cdef Order order = order_of_job(job)
     cdef Py_ssize_t k[3]
     cdef Py_ssize_t at[3]
     cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2], i
     cdef Py_ssize_t first, second, third
     taps.count = 0
-    taps.order = order_of_job(job)
+    taps.flip, taps.omits_nan, taps.infinity = order.flip, order.omits_nan, order.infinity
     for first in range(g.kernel[slow]):
         k[slow] = first
         for second in range(g.kernel[middle]):

@@ -4,13 +4,20 @@ from libc.stdint cimport int32_t
 from cunpool._kernels.common.caches cimport CACHE_LINE, prefetch_range, PREFETCH_SHORT_ROWS_BYTES, PREFETCH_WINDOWS
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item8, void_inline, void_wide
-from cunpool._kernels.pooling.compare cimport flipped, int1, int8, keep_higher, mark, number, Order, vector_of
-from cunpool._kernels.pooling.compare_floats cimport compare_float_pairs, expects_no_nan, has_no_nan
+from cunpool._kernels.pooling.compare cimport (
+    expect_nan, expects_no_nan, flipped, int1, int8, keep_higher, mark, number, Order, vector_of)
 
 cdef extern from "_kernels/pooling/window2_compare.h":
     enum:
         IN_LOW "CUNPOOL_IN_LOW"
         IN_HIGH "CUNPOOL_IN_HIGH"
+
+cdef extern from "_kernels/pooling/window2_floats.h":
+    bint has_window2_floats "cunpool_has_window2_floats"(int size, int rows) noexcept nogil
+    bint window2_floats "cunpool_window2_floats"(
+        int size, int rows, bint with_offsets, bint is_minimum, const char **row, Py_ssize_t step,
+        const int32_t *offsets, Py_ssize_t lines, Py_ssize_t pitch, Py_ssize_t count, void *best,
+        int32_t *offset) noexcept nogil
 
 
 cdef inline item2 higher_byte(item2 elements, item2 highest, int row) noexcept nogil:
@@ -157,11 +164,11 @@ cdef inline void compare_window2(int rows, const char **row, Py_ssize_t step, co
     cdef int i
     # Out of cache long rows take up to twice as long without prefetches. (speed)
     if (number is float4 or number is float8) and (in_caches or count < vector):
-        if expects_no_nan(nan_backoff):
+        if has_window2_floats(sizeof(number), rows) and expects_no_nan(nan_backoff):
             some = whole_lines(sizeof(number), rows, row, step, count, lines, limit)
-            if some and not has_no_nan(compare_float_pairs(sizeof(number), rows, with_offsets, row, step, offsets,
-                                                           some, count,
-                                           max(count, vector), best, offset, order.flip != 0), nan_backoff):
+            if some and window2_floats(sizeof(number), rows, with_offsets, order.flip != 0, row, step, offsets, some,
+                                       count, max(count, vector), best, offset):
+                expect_nan(nan_backoff)
                 some = 0
     if some < lines:
         # Most often there are none before, and `row` serves: to read pointers that were just copied would wait. (speed)

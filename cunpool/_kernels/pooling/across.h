@@ -1,0 +1,104 @@
+#ifndef CUNPOOL_POOLING_ACROSS_H
+#define CUNPOOL_POOLING_ACROSS_H
+
+/* Windows compared across channels that are neighbours in memory: a vector of channels at a time, tap by tap. A tap is
+   an element of a window. The loops are in across_taps.h. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "_kernels/common/types.h"
+#include "_kernels/pooling/simd.h"
+
+enum {
+    CUNPOOL_TAPS = 32,          /* of the largest window whose elements are compared at once */
+    CUNPOOL_MAX_VECTOR = 64     /* bytes */
+};
+
+/* The elements of a window that lie inside the array, in raster order, and their offsets in the window: indices from
+   its first element on, or window codes. Those of the next channel are their neighbours. */
+typedef struct {
+    int count;
+    int omits_nan;
+    int infinity;               /* of 16-bit floats, as bits */
+    uint64_t flip;              /* bits that are inverted while elements are compared */
+    const char *elements[CUNPOOL_TAPS];
+    int32_t offsets[CUNPOOL_TAPS];
+} cunpool_taps;
+
+/* Some windows of a row, and where their results go. */
+typedef struct {
+    ptrdiff_t count;
+    ptrdiff_t next, next_offset;    /* from one window to the next: bytes, and what offsets grow by */
+    int32_t first_offset;           /* added to all offsets */
+    ptrdiff_t lines;                /* channels */
+    ptrdiff_t pitch;                /* results of a window; those behind are overwritten by the next window's */
+    char *best;
+    int32_t *offset;                /* NULL for values alone */
+    char *code_bytes;               /* offsets as bytes in place of `offset`; else NULL */
+} cunpool_across_windows;
+
+#if CUNPOOL_HAS_VECTORS
+typedef int (*cunpool_compare)(const cunpool_taps *, const cunpool_across_windows *, int careful);
+
+#define ACROSS_TYPE float4
+#define ACROSS_WIDTH 4
+#define ACROSS_HAS_ODD 1
+#include "_kernels/pooling/across_taps.h"
+
+#define ACROSS_TYPE float8
+#define ACROSS_WIDTH 8
+#define ACROSS_HAS_ODD 1
+#include "_kernels/pooling/across_taps.h"
+
+#define ACROSS_TYPE item1
+#define ACROSS_WIDTH 1
+#define ACROSS_HAS_ODD 0
+#include "_kernels/pooling/across_taps.h"
+
+#define ACROSS_TYPE half
+#define ACROSS_WIDTH 2
+#define ACROSS_HAS_ODD 1
+#include "_kernels/pooling/across_taps.h"
+
+/* Fewer channels than a vector has lanes, where nothing behind them may be read: the elements of one window at a time
+   are copied. */
+static CUNPOOL_NOINLINE int cunpool_compare_few(const cunpool_taps *taps, const cunpool_across_windows *windows,
+                                                int careful, int item_size, cunpool_compare compare) {
+    char room[CUNPOOL_TAPS][CUNPOOL_MAX_VECTOR] = {{0}};
+    cunpool_taps copy = *taps;
+    cunpool_across_windows one = *windows;
+    ptrdiff_t window;
+    int tap, is_odd = 0;
+    one.count = 1;
+    one.lines = CUNPOOL_VECTOR_BYTES / item_size;
+    for (window = 0; window < windows->count; window++) {
+        for (tap = 0; tap < taps->count; tap++) {
+            memcpy(room[tap], taps->elements[tap] + window * windows->next, (size_t) (windows->lines * item_size));
+            copy.elements[tap] = room[tap];
+        }
+        one.first_offset = (int32_t) (window * windows->next_offset);
+        is_odd |= compare(&copy, &one, careful);
+        one.best += windows->pitch * item_size;
+        one.offset = one.offset ? one.offset + windows->pitch : NULL;
+        one.code_bytes = one.code_bytes ? one.code_bytes + windows->pitch : NULL;
+    }
+    return is_odd;
+}
+
+/* The highest element of each window, and its offset, for bytes and for floats of 2, 4 or 8 bytes. The first of
+   equals stays. Returns whether there were odd elements: then the results are worth nothing, unless the call was
+   `careful`. */
+static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool_across_windows *windows, int item_size,
+                                         int careful) {
+    const cunpool_compare compare = item_size == 1 ? compare_windows_item1 : item_size == 2 ? compare_windows_half
+                                    : item_size == 4 ? compare_windows_float4 : compare_windows_float8;
+    if (windows->lines * item_size < CUNPOOL_VECTOR_BYTES)
+        return cunpool_compare_few(taps, windows, careful, item_size, compare);
+    return compare(taps, windows, careful);
+}
+#else
+#define cunpool_compare_across(taps, windows, item_size, careful) 0
+#endif
+
+#endif

@@ -1,0 +1,117 @@
+/* Windows across channels of one element type, ACROSS_TYPE: see across.h, which includes this once for each type. */
+#define ACROSS_JOIN_(name, type) name##_##type
+#define ACROSS_JOIN(name, type) ACROSS_JOIN_(name, type)
+#define OF(name) ACROSS_JOIN(name, ACROSS_TYPE)
+#define LANES OF(LANES)
+#define vector OF(vector)
+#define codes OF(codes)
+
+/* Store the offsets of a vector of channels, `further` larger: as bytes if `bytes` is not NULL. */
+static CUNPOOL_INLINE void OF(store_offsets)(codes offset, int32_t further, int32_t *to, char *bytes) {
+    if (bytes) {
+        OF(store_code_bytes)(bytes, offset);
+        return;
+    }
+#if ACROSS_WIDTH >= 4
+    OF(store_indices4)((char *) to, OF(add_codes)(offset, OF(broadcast_codes)(further)));
+#elif ACROSS_WIDTH == 2
+    {
+        uint16_t stored[LANES];
+        int i;
+        memcpy(stored, &offset, sizeof stored);
+        for (i = 0; i < LANES; i += LANES / 2)
+            add_to_offsets4((char *) (to + i), stored + i, further);
+    }
+#else
+    (void) further, (void) to;  /* bytes have codes alone */
+#endif
+}
+
+/* The loop over windows, channels and taps. The arguments from `count` on are constants of each instance. With the
+   number of taps as a constant it is 1.4x faster for 4, across 64 channels of 56 x 56. (speed) */
+static CUNPOOL_INLINE int OF(compare_taps)(const cunpool_taps *taps, const cunpool_across_windows *windows, int count,
+                                           int with_offsets, int flips, int careful) {
+    /* Copies that results cannot change. */
+    const cunpool_across_windows w = *windows;
+    const int omits_nan = taps->omits_nan, infinity = taps->infinity;
+    const codes flip = OF(broadcast_codes)(flips ? (int64_t) taps->flip : 0);
+    const ptrdiff_t size = ACROSS_WIDTH;
+    const char *element[CUNPOOL_TAPS];
+    codes at[CUNPOOL_TAPS], code;
+    vector best, first, x, y;
+    OF(odd) odd = OF(nothing_odd)();
+    ptrdiff_t window, i, ahead = 0, line = 0;
+    uint32_t further = (uint32_t) w.first_offset;
+    int tap;
+    for (tap = 0; tap < count; tap++) {
+        element[tap] = taps->elements[tap];
+        at[tap] = OF(broadcast_codes)(taps->offsets[tap]);
+    }
+#define ACROSS_LOAD(tap) OF(load)(element[tap] + ahead + i * size)
+#define ACROSS_COMPARE(x, tap) \
+        OF(compare)(careful, omits_nan, infinity, with_offsets, 0, &best, &code, OF(key)(x, 0x7FFF, flip), at[tap])
+    for (window = 0; window < w.count; window++) {
+        /* The last vector of a window may repeat some channels. */
+        for (i = 0; i < w.lines; i = i + LANES < w.lines && i + 2 * LANES > w.lines ? w.lines - LANES : i + LANES) {
+            first = ACROSS_LOAD(0);
+            best = OF(key)(first, 0x7FFF, flip);
+            code = at[0];
+            SIMD_UNROLL for (tap = 1; tap + 1 < count; tap += 2) {
+                x = ACROSS_LOAD(tap);
+                y = ACROSS_LOAD(tap + 1);
+                SIMD_KEEP(x);
+                SIMD_KEEP(y);
+                if (!careful)
+                    odd = OF(note_pair)(odd, x, y);
+                ACROSS_COMPARE(x, tap);
+                ACROSS_COMPARE(y, tap + 1);
+            }
+            x = first;
+            if (tap < count) {
+                x = ACROSS_LOAD(tap);
+                SIMD_KEEP(x);
+                ACROSS_COMPARE(x, tap);
+            }
+            if (!careful)
+                odd = OF(note_pair)(odd, first, x);
+            OF(store)(w.best + (line + i) * size, OF(bits)(best, 0x7FFF, flip));
+            if (with_offsets)
+                OF(store_offsets)(code, (int32_t) further, w.offset + line + i,
+                                  w.code_bytes ? w.code_bytes + line + i : NULL);
+        }
+        ahead += w.next;
+        line += w.pitch;
+        further += (uint32_t) w.next_offset;
+    }
+#undef ACROSS_LOAD
+#undef ACROSS_COMPARE
+    return OF(is_odd)(odd, infinity);
+}
+
+static CUNPOOL_NOINLINE int OF(compare_windows)(const cunpool_taps *taps, const cunpool_across_windows *windows,
+                                                int careful) {
+    const int with_offsets = windows->offset || windows->code_bytes, flips = ACROSS_WIDTH == 2;
+#if ACROSS_HAS_ODD
+    if (careful)
+        return OF(compare_taps)(taps, windows, taps->count, with_offsets, 1, 1);
+#endif
+    (void) careful;
+    if (taps->flip && !flips)
+        return OF(compare_taps)(taps, windows, taps->count, with_offsets, 1, 0);
+    if (taps->count == 4)
+        return with_offsets ? OF(compare_taps)(taps, windows, 4, 1, flips, 0)
+               : OF(compare_taps)(taps, windows, 4, 0, flips, 0);
+    if (taps->count == 9)
+        return with_offsets ? OF(compare_taps)(taps, windows, 9, 1, flips, 0)
+               : OF(compare_taps)(taps, windows, 9, 0, flips, 0);
+    return with_offsets ? OF(compare_taps)(taps, windows, taps->count, 1, flips, 0)
+           : OF(compare_taps)(taps, windows, taps->count, 0, flips, 0);
+}
+
+#undef OF
+#undef LANES
+#undef vector
+#undef codes
+#undef ACROSS_TYPE
+#undef ACROSS_WIDTH
+#undef ACROSS_HAS_ODD
