@@ -182,7 +182,7 @@ METHODS = [
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
     Method("across", "pooling/across.pxd", "pool_channels",
-           "floats, and bytes but for indices pooling/across_taps.h: compare_taps; others "
+           "floats, and bytes unless indices are wanted pooling/across_taps.h: across_loop; others "
            "pooling/taps.pxd: compare_taps",
            "windows with a NaN, or a negative zero of 16 bits, are compared again, exactly",
            <Condition> across_why_not),

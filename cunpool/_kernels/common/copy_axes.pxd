@@ -27,16 +27,16 @@ cdef inline void_noinline copy_matrix(char *to, Py_ssize_t to_step, Py_ssize_t t
     """Copy rows of `length` elements, in strips of some columns. Steps lead from element to element, pitches from row
     to row."""
     cdef Py_ssize_t begin, row, column, k
-    cdef bint is_contiguous = to_step == sizeof(item) and source_step == sizeof(item)
     if (to_step == sizeof(item) and source_pitch == sizeof(item)
             and transpose(sizeof(item), to, to_pitch, source, source_step, length, rows)):
+        return
+    if to_step == sizeof(item) and source_step == sizeof(item):
+        for row in range(rows):
+            cunpool_copy(to + row * to_pitch, source + row * source_pitch, length * sizeof(item))
         return
     for k in range((length + strip - 1) // strip):
         begin = k * strip
         for row in range(rows):
-            if is_contiguous:
-                cunpool_copy(to + row * to_pitch, source + row * source_pitch, length * sizeof(item))
-                continue
             for column in range(begin, min(begin + strip, length)):
                 (<item *> (to + row * to_pitch + column * to_step))[0] = (
                     <const item *> (source + row * source_pitch + column * source_step))[0]

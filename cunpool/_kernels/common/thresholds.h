@@ -57,12 +57,10 @@ enum {
 
     /* Planes in another order than C are turned to C order in lots of about TURNED_LOT_BYTES, which stay in L2, and of
        TURNED_MAX_BYTES at most. Planes with more than TURNED_MAX_TAPS elements for each window are not turned ("in
-       other orders"); but small ones with window codes are, because each takes a block of codes of its own
-       (8 x 128 x 5 x 5, 3/2). */
+       other orders"; 2 x 128 x 11 x 4 x 7, 3/2, has 21 and would take twice as long). */
     TURNED_LOT_BYTES = CUNPOOL_SPEED(1 << 18, 1 << 10),
     TURNED_MAX_BYTES = 1 << 27,
     TURNED_MAX_TAPS = 12,
-    TURNED_CODES_MAX_ELEMENTS = CUNPOOL_SPEED(128, 16),
 
     /* Gather prefetches layers of at least the first size, in bursts of the second ("unpool gradient"). */
     PREFETCH_MIN_LAYER_BYTES = CUNPOOL_SPEED(1 << 11, 1 << 6),

@@ -19,7 +19,6 @@ cdef extern from "_kernels/common/thresholds.h":
         PREFETCH_MIN_LAYER_BYTES
         ROUNDED_SCRATCH_MAX_BYTES
         SMALL_WINDOW_TAPS
-        TURNED_CODES_MAX_ELEMENTS
         TURNED_LOT_BYTES
         TURNED_MAX_BYTES
         TURNED_MAX_TAPS

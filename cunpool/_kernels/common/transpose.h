@@ -8,7 +8,7 @@
 
 #include "_kernels/common/types.h"
 
-/* Vectors of 16 bytes, and both halves of their elements, alternately: from the lower halves of two, and the upper. */
+/* Vectors of 16 bytes; and the elements of two of them alternately, of the lower halves and of the upper halves. */
 #if defined(__GNUC__)
 typedef uint8_t cunpool_bytes1 __attribute__((vector_size(16)));
 typedef uint16_t cunpool_bytes2 __attribute__((vector_size(16)));
@@ -29,8 +29,8 @@ typedef uint64_t cunpool_bytes8 __attribute__((vector_size(16)));
 #define CUNPOOL_LOW8(a, b) CUNPOOL_SHUFFLE(cunpool_bytes8, a, b, 0, 2)
 #define CUNPOOL_HIGH8(a, b) CUNPOOL_SHUFFLE(cunpool_bytes8, a, b, 1, 3)
 
-/* A square of `side` x `side` elements of `size` bytes, in `count` vectors of one row, or of a part of two. Its halves,
-   put alternately log2(side) times, are the transposed square. */
+/* Transpose a square of `side` x `side` elements of `size` bytes, in `count` vectors of one row each, or of two. Each
+   pass puts the elements of both halves alternately. After log2(side) passes rows are columns. */
 #define CUNPOOL_SQUARE(size, side, count, passes) \
     static CUNPOOL_INLINE void cunpool_square##size(char *to, ptrdiff_t to_pitch, const char *from, \
                                                     ptrdiff_t from_pitch) { \
@@ -55,30 +55,10 @@ CUNPOOL_SQUARE(2, 8, 8, 3)
 CUNPOOL_SQUARE(4, 4, 4, 2)
 CUNPOOL_SQUARE(8, 2, 2, 1)
 enum { CUNPOOL_SIDE1 = 8, CUNPOOL_SIDE2 = 8, CUNPOOL_SIDE4 = 4, CUNPOOL_SIDE8 = 2 };
-#else
-#define CUNPOOL_SQUARE(size) \
-    static inline void cunpool_square##size(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t from_pitch) { \
-        (void) to_pitch, (void) from_pitch; \
-        *(item##size *) to = *(const item##size *) from; \
-    }
-CUNPOOL_SQUARE(1)
-CUNPOOL_SQUARE(2)
-CUNPOOL_SQUARE(4)
-CUNPOOL_SQUARE(8)
-enum { CUNPOOL_SIDE1 = 1, CUNPOOL_SIDE2 = 1, CUNPOOL_SIDE4 = 1, CUNPOOL_SIDE8 = 1 };
-#endif
-
-/* Compiled for speed, although only functions that are compiled for size call it. */
-#if defined(__GNUC__)
-#define CUNPOOL_TRANSPOSING __attribute__((noinline, hot))
-#else
-#define CUNPOOL_TRANSPOSING CUNPOOL_NOINLINE
-#endif
-
-/* Copy a matrix whose rows are contiguous in `from`, and whose columns are in `to`. It has a square's rows and columns
-   at least: the last squares repeat some elements. */
+/* Copy a matrix whose rows are contiguous in `from`, and whose columns are contiguous in `to`. It has a square's rows and
+   columns at least: the last squares repeat some elements. */
 #define CUNPOOL_TRANSPOSE(size) \
-    static CUNPOOL_TRANSPOSING void cunpool_transpose##size(char *to, ptrdiff_t to_pitch, const char *from, \
+    static CUNPOOL_NOINLINE void cunpool_transpose##size(char *to, ptrdiff_t to_pitch, const char *from, \
                                                             ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t columns) { \
         const ptrdiff_t last_row = rows - CUNPOOL_SIDE##size, last_column = columns - CUNPOOL_SIDE##size; \
         ptrdiff_t y, x, row, column; \
@@ -106,5 +86,8 @@ static inline int cunpool_transpose(ptrdiff_t size, char *to, ptrdiff_t to_pitch
      : cunpool_transpose8)(to, to_pitch, from, from_pitch, rows, columns);
     return 1;
 }
+#else
+#define cunpool_transpose(size, to, to_pitch, from, from_pitch, rows, columns) 0
+#endif
 
 #endif

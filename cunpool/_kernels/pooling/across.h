@@ -32,7 +32,7 @@ typedef struct {
     ptrdiff_t next, next_offset;    /* from one window to the next: bytes, and what offsets grow by */
     int32_t first_offset;           /* added to all offsets */
     ptrdiff_t lines;                /* channels */
-    ptrdiff_t pitch;                /* results of a window; those behind are overwritten by the next window's */
+    ptrdiff_t pitch;                /* results from one window to the next, which overwrites what lies behind it */
     char *best;
     int32_t *offset;                /* NULL for values alone */
     char *code_bytes;               /* offsets as bytes in place of `offset`; else NULL */
@@ -77,7 +77,7 @@ static CUNPOOL_NOINLINE int cunpool_compare_few(const cunpool_taps *taps, const 
             memcpy(room[tap], taps->elements[tap] + window * windows->next, (size_t) (windows->lines * item_size));
             copy.elements[tap] = room[tap];
         }
-        one.first_offset = (int32_t) (window * windows->next_offset);
+        one.first_offset = windows->first_offset + (int32_t) (window * windows->next_offset);
         is_odd |= compare(&copy, &one, careful);
         one.best += windows->pitch * item_size;
         one.offset = one.offset ? one.offset + windows->pitch : NULL;
@@ -87,12 +87,12 @@ static CUNPOOL_NOINLINE int cunpool_compare_few(const cunpool_taps *taps, const 
 }
 
 /* The highest element of each window, and its offset, for bytes and for floats of 2, 4 or 8 bytes. The first of
-   equals stays. Returns whether there were odd elements: then the results are worth nothing, unless the call was
-   `careful`. */
+   equals stays. Returns whether there were odd elements: then the results are worth nothing. A `careful` call
+   compares them exactly, and returns 0. */
 static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool_across_windows *windows, int item_size,
                                          int careful) {
-    const cunpool_compare compare = item_size == 1 ? compare_windows_item1 : item_size == 2 ? compare_windows_half
-                                    : item_size == 4 ? compare_windows_float4 : compare_windows_float8;
+    const cunpool_compare compare = item_size == 1 ? across_item1 : item_size == 2 ? across_half
+                                    : item_size == 4 ? across_float4 : across_float8;
     if (windows->lines * item_size < CUNPOOL_VECTOR_BYTES)
         return cunpool_compare_few(taps, windows, careful, item_size, compare);
     return compare(taps, windows, careful);

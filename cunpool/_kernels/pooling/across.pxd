@@ -12,12 +12,12 @@ from cunpool._kernels.pooling.compare cimport (
     compare_large, end_of, flipped, inside, number, spans_far, tap_offset, whole_vectors)
 from cunpool._kernels.pooling.taps cimport (
     AcrossWindows, compare_windows, ends_before, find_taps, has_16_bit_offsets, has_values_loop, is_vectorised, TAPS,
-    Taps)
+    Taps, VECTOR_BYTES)
 from cunpool._kernels.pooling.write cimport (
     base_of, LINE, Target, target_of, VECTOR, write, write_indices, write_values)
 
 cdef enum:
-    # Windows of a row that are compared and stored at once, counted over all channels. (speed: 64 x 512 x 512, 2 x 2,
+    # Results that are compared and stored together: windows of a row, in all channels. (speed: 64 x 512 x 512, 2 x 2,
     # with indices, out of cache; 8 x 64 x 112 x 112)
     MOST_TOGETHER = 1024
     MOST_STREAMED = 1 << 10     # Bytes of their values, if these are stored by non-temporal stores. (speed)
@@ -113,11 +113,15 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t base = base_of(job, d, h, 0), next_base = g.stride[2] * job.raster_steps[2], w = 0, i
     cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
     cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
-    # In whole vectors, but at the end of the array: results of elements behind the channels are not used.
+    # In whole vectors, except at the end of the array: results of elements behind the channels are not used.
     cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
     cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
     cdef bint vectorised = is_vectorised(job, full), prefetches = is_prefetched(job, count, sizeof(number)), within
     cdef bint by_codes = vectorised and job.code_size == 1
+    # The last vector of a window repeats some channels, and nothing behind them is written.
+    cdef bint stores = (vectorised and count * <Py_ssize_t> sizeof(number) >= VECTOR_BYTES and not target.stream
+                        and target.value_step == sizeof(number)
+                        and (target.indices == NULL or by_codes and target.index_step == 1))
     assert_in_block(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
     windows.next, windows.next_offset = g.stride[2] * job.full.axis_bytes[2], 0 if job.code_size else next_base
     windows.first_offset, windows.pitch, windows.best = 0, count, <char *> best
@@ -140,18 +144,23 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             pool_large(job, plane, d, h, w, count, True, full)
         else:
             windows.lines = whole
-            if not ends_before(&taps, max((windows.count - 1) * windows.next, 0) + whole * sizeof(number), limit):
+            if stores or not ends_before(&taps, max((windows.count - 1) * windows.next, 0) + whole * sizeof(number),
+                                         limit):
                 windows.lines = count
+            if stores:
+                windows.best = target.values
+                windows.code_bytes = target.indices
             assert_in_block((windows.count - 1) * count + windows.lines <= MOST_TOGETHER + VECTOR)
             if prefetches and within:
                 prefetch_columns(job, from_plane, start, windows.count)
             compare_windows(&taps, &windows, vectorised, nan_backoff, full)
-            # By way of buffers: storing to the results at once takes an Intel Xeon 1.1 to 1.7 times as long. (speed)
-            write_values(target.values, target.value_step, target.stream, windows.count * count, best)
-            if by_codes:
-                write_values(target.indices, target.index_step, target.stream, windows.count * count, <item1 *> offset)
-            elif target.indices != NULL:
-                write_indices(&target, base, 0, windows.count * count, offset)
+            if not stores:
+                write_values(target.values, target.value_step, target.stream, windows.count * count, best)
+                if by_codes:
+                    write_values(target.indices, target.index_step, target.stream, windows.count * count,
+                                 <item1 *> offset)
+                elif target.indices != NULL:
+                    write_indices(&target, base, 0, windows.count * count, offset)
         start[2] += windows.count * g.stride[2]
         base += windows.count * next_base
         target.values += windows.count * job.pooled.axis_bytes[2]

@@ -9,10 +9,10 @@
      mask_T               the result of a comparison
      odd_T                what note_T collects: whether elements need the exact comparison (NaN; -0 of 16 bits)
 
-     load_T, store_T, stream_T, broadcast_T    memory (any alignment; stream_T: aligned), and one number in all lanes
+     load_T, store_T, stream_T    memory (any alignment; stream_T: aligned)
      key_T, bits_T        from an element's bits, some of them inverted for minima, to a vector that compares as its
                           type does, and back
-     note_T, is_odd_T     collect two vectors of elements; whether any of those collected was odd
+     note_T, note_pair_T, is_odd_T    collect a vector of elements, or two; whether any of those collected was odd
      max_T(best, later)   the maximum; of equals `best`
      min_T(limit, x)      the minimum
      greater_T, beats_T   later > best; the same exactly, where a NaN beats everything
@@ -21,9 +21,9 @@
      even_T, odd_of_T     every second element of two vectors, in an order that in_order_T and in_order_codes_T make
                           that of memory
      deinterleaved_lane_T(i)    which window lane i of even_T belongs to
-     add_codes_T, subtract_codes_T, broadcast_codes_T, load_codes_T
-     store_code_bytes_T   codes as bytes
-     compare_T            compare the best so far with a later element
+     add_codes_T, subtract_codes_T, broadcast_codes_T
+     store_code_bytes_T, store_indices4_T, store_indices8_T    codes as bytes, or as indices
+     take_T, compare_T    compare the best so far, and its code, with a later element
 
    and, whatever the type,
 
@@ -31,6 +31,7 @@
      add_to_offsets4, add_to_offsets8    indices of a vector from one index and 16-bit offsets */
 #if defined(__GNUC__)
 #define CUNPOOL_HAS_VECTORS 1
+#include <stddef.h>
 #include "_kernels/common/types.h"
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #include "_kernels/pooling/simd_avx512.h"
@@ -40,6 +41,12 @@
 #include "_kernels/pooling/simd_portable.h"
 #endif
 #define SIMD_UNROLL _Pragma("GCC unroll 8")
+
+/* Where the vector behind that at `i` begins, of `count` elements: the last one may repeat some. */
+static CUNPOOL_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
+    return i + lanes < count && i + 2 * lanes > count ? count - lanes : i + lanes;
+}
+
 /* Keep a vector in a register: else compilers read it again for each use, up to 1.7 times as slow. (speed) */
 #if defined(__AVX512F__)
 #define SIMD_KEEP(x) __asm__("" : "+v"(x))
@@ -50,7 +57,8 @@
 #endif
 
 /* Compare the best so far, and its code, with something later in raster order: the first of equals stays. `careful`
-   comparisons are exact for NaN and zeros. `careful`, `with_codes` and `is_minimum` are constants of each loop. */
+   comparisons are exact for NaN and zeros. `careful`, `with_codes` and `is_minimum`, which is for values alone, are
+   constants of each loop. */
 #define SIMD_COMPARE(T, IF_CAREFUL) \
     SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, int is_minimum, \
                                  vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \

@@ -18,7 +18,6 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
     typedef __m256i mask_##T; \
     enum { LANES_##T = 256 / bits }; \
     SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return _mm256_set1_##bits(x); } \
-    SIMD_INLINE codes_##T load_codes_##T(const void *from) { return _mm256_loadu_si256((const __m256i *) from); } \
     SIMD_INLINE codes_##T add_codes_##T(codes_##T a, codes_##T b) { return _mm256_add_epi##bits(a, b); } \
     SIMD_INLINE codes_##T subtract_codes_##T(codes_##T a, codes_##T b) { return _mm256_sub_epi##bits(a, b); } \
     SIMD_INLINE codes_##T select_codes_##T(mask_##T m, codes_##T a, codes_##T b) { return _mm256_blendv_epi8(a, b, m); } \
@@ -106,7 +105,7 @@ SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { retu
 SIMD_INLINE vector_float4 in_order_float4(vector_float4 x) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), MIDDLE_EXCHANGED));
 }
-/* The even elements behind those of `even`, which are those of x and y; `row` is where x was loaded. */
+/* The even elements behind those of `even`, whose first was loaded from `row`. */
 SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, odd_float4 *odd, int is_noted) {
     vector_float4 y = load_float4(row + 4 * (LANES_float4 + 2));
     (void) even;

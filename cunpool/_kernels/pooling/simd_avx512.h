@@ -15,7 +15,6 @@ enum { CUNPOOL_VECTOR_BYTES = 64 };
     typedef mask mask_##T; \
     enum { LANES_##T = 512 / bits }; \
     SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return _mm512_set1_##bits(x); } \
-    SIMD_INLINE codes_##T load_codes_##T(const void *from) { return _mm512_loadu_si512(from); } \
     SIMD_INLINE codes_##T add_codes_##T(codes_##T a, codes_##T b) { return _mm512_add_epi##bits(a, b); } \
     SIMD_INLINE codes_##T subtract_codes_##T(codes_##T a, codes_##T b) { return _mm512_sub_epi##bits(a, b); } \
     SIMD_INLINE codes_##T select_codes_##T(mask_##T m, codes_##T a, codes_##T b) { \

@@ -6,12 +6,14 @@ from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, void_inline, void_wide
 from cunpool._kernels.pooling.compare cimport (
-    expect_nan, expects_no_nan, flipped, int4, keep_higher, number, Order, order_of_job, spans_far, tap_offset)
+    expect_nan, expects_no_nan, first_tap, flipped, inside, int4, keep_higher, number, Order, order_of_job, spans_far,
+    tap_offset)
 from cunpool._kernels.pooling.numbers cimport highest_of
 
 cdef extern from "_kernels/pooling/across.h":
     enum:
         HAS_VECTORS "CUNPOOL_HAS_VECTORS"
+        VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
         TAPS "CUNPOOL_TAPS"     # elements of the largest window whose elements are compared at once
     ctypedef struct Taps "cunpool_taps":
         int count
@@ -60,7 +62,7 @@ cdef inline void_inline compare_taps(bint begin, int tap_count, const Taps *taps
                                      number *of) noexcept nogil:
     """Compare `count` taps, from `first` on, with the best so far of a window's channels, unless they `begin`.
 
-    The loop vectorises where `begin` and `tap_count` are constants. With more taps than elements the last element is
+    The loop vectorises where `begin` and `tap_count` are constants. If `tap_count` exceeds `count`, the last tap is
     compared again, which changes nothing.
     """
     # Copies: the compiler cannot exclude that storing `best` changes `taps`.
@@ -113,8 +115,8 @@ cdef inline void_wide compare_each(const Taps *taps, const AcrossWindows *window
 
 cdef inline void compare_windows(const Taps *taps, const AcrossWindows *windows, bint vectorised, int *nan_backoff,
                                  number *of) noexcept nogil:
-    """The maxima of some windows and their offsets. After a NaN, or a negative zero of 16 bits, the next calls compare
-    exactly at once. `vectorised` is what `is_vectorised` returns. `offset` is NULL only if `has_values_loop`."""
+    """The maxima of some windows and their offsets. After a NaN, or a negative zero of 16 bits, the next calls do not try
+    the fast comparison. `vectorised` is what `is_vectorised` returns. `offset` is NULL only if `has_values_loop`."""
     cdef const char *run[TAPS]
     cdef Py_ssize_t window
     cdef int tap
@@ -150,23 +152,28 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
     """The elements of one window, in raster order whichever axis is taken for the width."""
     cdef const Geometry *g = &job.g
     cdef Order order = order_of_job(job)
+    cdef Py_ssize_t low[3]  # the first tap inside the array, and the one behind the last
+    cdef Py_ssize_t high[3]
     cdef Py_ssize_t k[3]
-    cdef Py_ssize_t at[3]
     cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2], i
     cdef Py_ssize_t first, second, third
+    cdef const char *row
     taps.count = 0
     taps.flip, taps.omits_nan, taps.infinity = order.flip, order.omits_nan, order.infinity
-    for first in range(g.kernel[slow]):
-        k[slow] = first
-        for second in range(g.kernel[middle]):
-            k[middle] = second
-            for third in range(g.kernel[fast]):
+    for i in range(3):
+        low[i] = first_tap(start[i], g.dilation[i])
+        high[i] = g.kernel[i]
+        if not inside(start[i], g.kernel[i], g.dilation[i], g.full[i]):
+            high[i] = min(high[i], (g.full[i] - start[i] + g.dilation[i] - 1) // g.dilation[i])
+    for first in range(low[slow], high[slow]):
+        for second in range(low[middle], high[middle]):
+            row = (plane + (start[slow] + first * g.dilation[slow]) * job.full.axis_bytes[slow]
+                   + (start[middle] + second * g.dilation[middle]) * job.full.axis_bytes[middle])
+            k[slow], k[middle] = first, second
+            for third in range(low[fast], high[fast]):
                 k[fast] = third
-                for i in range(3):
-                    at[i] = start[i] + k[i] * g.dilation[i]
-                if (0 <= at[0] < g.full[0] and 0 <= at[1] < g.full[1] and 0 <= at[2] < g.full[2]):
-                    assert_in_block(taps.count < TAPS)
-                    taps.elements[taps.count] = (plane + at[0] * job.full.axis_bytes[0] + at[1] * job.full.axis_bytes[1]
-                                              + at[2] * job.full.axis_bytes[2])
-                    taps.offsets[taps.count] = <int32_t> tap_offset(job, k[0], k[1], k[2])
-                    taps.count += 1
+                assert_in_block(taps.count < TAPS)
+                taps.elements[taps.count] = (row + (start[fast] + third * g.dilation[fast])
+                                             * job.full.axis_bytes[fast])
+                taps.offsets[taps.count] = <int32_t> tap_offset(job, k[0], k[1], k[2])
+                taps.count += 1

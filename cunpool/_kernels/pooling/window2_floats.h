@@ -8,11 +8,6 @@
 #include "_kernels/pooling/simd.h"
 
 #if CUNPOOL_HAS_VECTORS
-/* The next vector of a row of `count` windows: the last one repeats some windows. */
-static inline ptrdiff_t cunpool_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
-    return i + lanes == count || i + 2 * lanes <= count ? i + lanes : count - lanes;
-}
-
 /* Compare the best so far with something later in raster order. */
 #define WINDOW2_KEEP(T) \
     static CUNPOOL_INLINE void window2_keep_##T(int with_offsets, int is_minimum, vector_##T *best, codes_##T *there, \
@@ -29,9 +24,9 @@ static inline ptrdiff_t cunpool_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t cou
     static CUNPOOL_INLINE int window2_pairs_##T( \
             int rows, int with_offsets, int is_minimum, const char *const *row, ptrdiff_t step, \
             const int32_t *offsets, ptrdiff_t lines, ptrdiff_t pitch, ptrdiff_t count, char *best, int32_t *offset) { \
-        vector_##T highest, even, odd, x, y; \
+        vector_##T highest, first, second, x, y; \
         codes_##T there, at[8]; \
-        odd_##T nan = nothing_odd_##T(); \
+        odd_##T odd = nothing_odd_##T(); \
         const char *elements[4]; \
         ptrdiff_t line, i; \
         int k; \
@@ -41,22 +36,22 @@ static inline ptrdiff_t cunpool_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t cou
             at[2 * k + 1] = broadcast_codes_##T(offsets[k] + 1); \
         } \
         for (line = 0; line < lines; line++) { \
-            for (i = 0; i < count; i = cunpool_next(i, LANES_##T, count)) { \
+            for (i = 0; i < count; i = simd_next(i, LANES_##T, count)) { \
                 SIMD_UNROLL for (k = 0; k < rows; k++) { \
                     x = load_##T(elements[k] + 2 * i * size); \
                     y = load_##T(elements[k] + (2 * i + LANES_##T) * size); \
                     SIMD_KEEP(x); \
                     SIMD_KEEP(y); \
-                    nan = note_pair_##T(nan, x, y); \
-                    even = even_##T(x, y); \
-                    odd = odd_of_##T(x, y); \
+                    odd = note_pair_##T(odd, x, y); \
+                    first = even_##T(x, y); \
+                    second = odd_of_##T(x, y); \
                     if (k) \
-                        window2_keep_##T(with_offsets, is_minimum, &highest, &there, even, at[2 * k]); \
+                        window2_keep_##T(with_offsets, is_minimum, &highest, &there, first, at[2 * k]); \
                     else { \
-                        highest = even; \
+                        highest = first; \
                         there = at[0]; \
                     } \
-                    window2_keep_##T(with_offsets, is_minimum, &highest, &there, odd, at[2 * k + 1]); \
+                    window2_keep_##T(with_offsets, is_minimum, &highest, &there, second, at[2 * k + 1]); \
                 } \
                 store_##T(best + i * size, in_order_##T(highest)); \
                 if (with_offsets) \
@@ -67,7 +62,7 @@ static inline ptrdiff_t cunpool_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t cou
             best += pitch * size; \
             offset += pitch; \
         } \
-        return is_odd_##T(nan, 0); \
+        return is_odd_##T(odd, 0); \
     }
 WINDOW2_KEEP(float4)
 WINDOW2_PAIRS_OF(float4, (ptrdiff_t) sizeof(float))
@@ -78,7 +73,7 @@ WINDOW2_PAIRS_OF(float4, (ptrdiff_t) sizeof(float))
 #define WINDOW2_INSTANCES(T, rows) \
     (is_minimum ? with_offsets ? WINDOW2_INSTANCE(T, rows, 1, 1) : WINDOW2_INSTANCE(T, rows, 0, 1) \
      : with_offsets ? WINDOW2_INSTANCE(T, rows, 1, 0) : WINDOW2_INSTANCE(T, rows, 0, 0))
-static CUNPOOL_NOINLINE int window2_floats(int rows, int with_offsets, int is_minimum, const char *const *row,
+static CUNPOOL_NOINLINE int window2_float4(int rows, int with_offsets, int is_minimum, const char *const *row,
                                            ptrdiff_t step, const int32_t *offsets, ptrdiff_t lines, ptrdiff_t pitch,
                                            ptrdiff_t count, char *best, int32_t *offset) {
     if (rows == 1)
@@ -90,16 +85,16 @@ static CUNPOOL_NOINLINE int window2_floats(int rows, int with_offsets, int is_mi
 #if defined(SIMD_HAS_FAST_FLOAT8)    /* in two rows alone (size) */
 WINDOW2_KEEP(float8)
 WINDOW2_PAIRS_OF(float8, (ptrdiff_t) sizeof(double))
-static CUNPOOL_NOINLINE int window2_doubles(int with_offsets, int is_minimum, const char *const *row, ptrdiff_t step,
+static CUNPOOL_NOINLINE int window2_float8(int with_offsets, int is_minimum, const char *const *row, ptrdiff_t step,
                                             const int32_t *offsets, ptrdiff_t lines, ptrdiff_t pitch, ptrdiff_t count,
                                             char *best, int32_t *offset) {
     return WINDOW2_INSTANCES(float8, 2);
 }
 #else
-#define window2_doubles(with_offsets, is_minimum, row, step, offsets, lines, pitch, count, best, offset) 1
+#define window2_float8(with_offsets, is_minimum, row, step, offsets, lines, pitch, count, best, offset) 1
 #endif
 
-/* Whether elements of `size` bytes in so many rows are served. */
+/* Whether floats of `size` bytes are served, in windows of so many rows. */
 static inline int cunpool_has_window2_floats(int size, int rows) {
 #if defined(SIMD_HAS_FAST_FLOAT8)
     if (size == (int) sizeof(double))
@@ -113,8 +108,8 @@ static inline int cunpool_window2_floats(int size, int rows, int with_offsets, i
                                          ptrdiff_t step, const int32_t *offsets, ptrdiff_t lines, ptrdiff_t pitch,
                                          ptrdiff_t count, void *best, int32_t *offset) {
     if (size == (int) sizeof(double))
-        return window2_doubles(with_offsets, is_minimum, row, step, offsets, lines, pitch, count, best, offset);
-    return window2_floats(rows, with_offsets, is_minimum, row, step, offsets, lines, pitch, count, best, offset);
+        return window2_float8(with_offsets, is_minimum, row, step, offsets, lines, pitch, count, best, offset);
+    return window2_float4(rows, with_offsets, is_minimum, row, step, offsets, lines, pitch, count, best, offset);
 }
 #else
 #define cunpool_has_window2_floats(size, rows) 0

@@ -1,4 +1,5 @@
-# Planes turned to C order: some planes at a time are copied to scratch memory, moved there, and copied back.
+# Planes turned to C order: some planes at a time are copied to scratch memory, scattered or gathered there, and copied
+# back.
 from libc.stdint cimport uintptr_t
 
 from cunpool._kernels.common.arrays cimport plane_address, View
@@ -8,8 +9,7 @@ from cunpool._kernels.common.copy_axes cimport copy_axes
 from cunpool._kernels.common.geometry cimport absolute, element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, planes_of_lot, shares_of
-from cunpool._kernels.common.thresholds cimport (
-    TURNED_CODES_MAX_ELEMENTS, TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS)
+from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
 from cunpool._kernels.memory cimport next_part, PART_ALIGNMENT, part_bytes, take_scratch
 
 cdef struct Turned:
@@ -56,8 +56,7 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     cdef Job *inner = &turned.inner
     if not (branch_counted("planes in another order", windows > 0 and not job.raster_stride_bytes)
             and branch_counted("as many planes as threads", job.batch * job.channels >= job.threads)
-            and (branch_counted("windows that are close", size <= TURNED_MAX_TAPS * windows)
-                 or branch_counted("small planes by codes", job.code_size and size <= TURNED_CODES_MAX_ELEMENTS))):
+            and branch_counted("windows that are close", size <= TURNED_MAX_TAPS * windows)):
         return False
     turned.channels = job.channels
     if job.full.uniform_planes and job.pooled.uniform_planes and job.indices.uniform_planes:
@@ -99,7 +98,7 @@ cdef inline void *scratch_for(Job *job) except? NULL:
         return NULL
     scratch = take_scratch(size + PART_ALIGNMENT)
     if scratch == NULL:
-        raise MemoryError(f"no memory for {size} bytes to work in")  # unreached: a few MB that are refused
+        raise MemoryError(f"no memory for {size} bytes to work in")  # unreached: memory that is refused
     job.scratch = <char *> scratch + (-<uintptr_t> scratch & PART_ALIGNMENT - 1)
     return scratch
 

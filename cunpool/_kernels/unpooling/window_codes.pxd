@@ -5,6 +5,7 @@ from libc.string cimport memset
 from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_noinline, void_wide
@@ -204,9 +205,8 @@ cdef inline void pack_codes(const Job *job, const char *codes, const CodeBlock *
         elif interleaved > 1:
             for w in range(width):
                 cunpool_copy(into + w * interleaved * size, first + w * stride_bytes, interleaved * size)
-        elif size == 1:
-            for w in range(width):
-                into[w] = first[w * stride_bytes]
+        elif stride_bytes % size == 0:
+            copy_strided(size, into, first, stride_bytes // size, 1, width)
         else:
             for w in range(width):
                 (<item2 *> into)[w] = (<const item2 *> (first + w * stride_bytes))[0]
