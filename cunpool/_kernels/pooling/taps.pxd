@@ -115,8 +115,9 @@ cdef inline void_wide compare_each(const Taps *taps, const AcrossWindows *window
 
 cdef inline void compare_windows(const Taps *taps, const AcrossWindows *windows, bint vectorised, int *nan_backoff,
                                  number *of) noexcept nogil:
-    """The maxima of some windows and their offsets. After a NaN, or a negative zero of 16 bits, the next calls do not try
-    the fast comparison. `vectorised` is what `is_vectorised` returns. `offset` is NULL only if `has_values_loop`."""
+    """The maxima of some windows and their offsets. After a NaN, or a negative zero of 16 bits, the next calls do not
+    try the fast comparison. `vectorised` is what `is_vectorised` returns. `offset` is NULL only if `has_values_loop`.
+    """
     cdef const char *run[TAPS]
     cdef Py_ssize_t window
     cdef int tap
