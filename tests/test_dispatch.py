@@ -132,7 +132,7 @@ POOLING = [
     (WIDEST[1:], (2, 15, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
     (WIDEST, (2, 16, 31, 90), LAST, (3, 2, 1), ACROSS, None),
     (WIDEST, (2, 3, 31, 30), LAST, (3, 2, 1), SEPARATED, None),
-    # 16-bit floats across channels: offsets of 16 bits.
+    # 16-bit floats across channels: windows of up to 32 elements, and offsets of 16 bits.
     (("e",), (2, 16, 31, 90), LAST, (5, 2, 1), ACROSS, None),
     (("e",), (2, 16, 31, 90), LAST, (6, 2, 1), SEPARATED, None),
     (("e",), (1, 16, 3, 32766), LAST, (3, 2, 1), ACROSS, None),

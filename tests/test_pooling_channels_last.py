@@ -86,7 +86,7 @@ def test_ties_and_nan_of_channels_with_a_gap_behind_them(rng, channels, window, 
     ("shape", "window"),
     [
         ((17, 3, 20_000), (3, 2, 1)),  # offsets of 40,002
-        ((16, 69_302), (2, 1100)),  # few in a window, but as many windows together reach 70,400
+        ((16, 69_302), (2, 1100)),  # few in a window, but windows that are compared together reach 69,301
         ((16, 200_000), (2, 1, 0, 70_000)),  # more than 16 bits in a window, which few elements have
     ],
 )
@@ -132,10 +132,16 @@ def test_nothing_is_written_beside_the_results(rng, channels, window):
         for columns, more in ((0, 0), (1, 0), (0, 1)):
             room = np.full((height + 2, width + columns, channels + more), 77, dtype)
             out = np.moveaxis(room[1:-1, :width, :channels], -1, 0)[None]
+            code_room = np.full(room.shape, 77, np.uint8)
+            code_out = np.moveaxis(code_room[1:-1, :width, :channels], -1, 0)[None]
             cu.max_pool2d(channels_last(x), *window, out=out)
             assert bits(out) == bits(expected)
-            room[1:-1, :width, :channels] = 77
-            assert (room == 77).all()
+            pooled = cu.max_pool2d(x, *window, return_indices=True, index_format="window")
+            cu.max_pool2d(channels_last(x), *window, return_indices=True, index_format="window", out=(out, code_out))
+            assert [bits(out), bits(code_out)] == [*map(bits, pooled)]
+            for given in (room, code_room):
+                given[1:-1, :width, :channels] = 77
+                assert (given == 77).all()
 
 
 @pytest.mark.parametrize("channels", [16, 17, 31, 64, 100, 340, 512])

@@ -182,8 +182,8 @@ METHODS = [
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
     Method("across", "pooling/across.pxd", "pool_channels",
-           "floats, and bytes unless indices are wanted pooling/across_taps.h: across_loop; others "
-           "pooling/taps.pxd: compare_taps",
+           "floats, and bytes without indices or with window codes pooling/across_taps.h: across_loop; others "
+           "pooling/taps.pxd: compare_taps, or pooling/numbers.pxd: highest_of for maxima of int32 alone",
            "windows with a NaN, or a negative zero of 16 bits, are compared again, exactly",
            <Condition> across_why_not),
     Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_lanes.h: cunpool_combine",

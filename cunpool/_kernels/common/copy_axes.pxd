@@ -24,8 +24,8 @@ cdef inline int densest_axis(const Py_ssize_t *bytes, const Py_ssize_t *count) n
 cdef inline void_noinline copy_matrix(char *to, Py_ssize_t to_step, Py_ssize_t to_pitch, const char *source,
                                       Py_ssize_t source_step, Py_ssize_t source_pitch, Py_ssize_t length,
                                       Py_ssize_t rows, Py_ssize_t strip, item *_) noexcept nogil:
-    """Copy rows of `length` elements, in strips of some columns. Steps lead from element to element, pitches from row
-    to row."""
+    """Copy rows of `length` elements: transposed in registers, or in strips of some columns. Steps lead from element to
+    element, pitches from row to row."""
     cdef Py_ssize_t begin, row, column, k
     if (to_step == sizeof(item) and source_pitch == sizeof(item)
             and transpose(sizeof(item), to, to_pitch, source, source_step, length, rows)):

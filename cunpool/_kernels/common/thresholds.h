@@ -59,7 +59,7 @@ enum {
        TURNED_MAX_BYTES at most. Planes with more than TURNED_MAX_TAPS elements for each window are not turned ("in
        other orders"; 2 x 128 x 11 x 4 x 7, 3/2, has 21 and would take twice as long). */
     TURNED_LOT_BYTES = CUNPOOL_SPEED(1 << 18, 1 << 10),
-    TURNED_MAX_BYTES = 1 << 27,
+    TURNED_MAX_BYTES = 1 << 26,
     TURNED_MAX_TAPS = 12,
 
     /* Gather prefetches layers of at least the first size, in bursts of the second ("unpool gradient"). */

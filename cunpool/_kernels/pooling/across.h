@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     ptrdiff_t count;
     ptrdiff_t next, next_offset;    /* from one window to the next: bytes, and what offsets grow by */
-    int32_t first_offset;           /* added to all offsets */
+    int32_t first_offset;           /* added to all offsets that are indices */
     ptrdiff_t lines;                /* channels */
     ptrdiff_t pitch;                /* results from one window to the next, which overwrites what lies behind it */
     char *best;

@@ -113,13 +113,14 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t base = base_of(job, d, h, 0), next_base = g.stride[2] * job.raster_steps[2], w = 0, i
     cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
     cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
-    # In whole vectors, except at the end of the array: results of elements behind the channels are not used.
-    cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))
     cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
     cdef bint vectorised = is_vectorised(job, full), prefetches = is_prefetched(job, count, sizeof(number)), within
     cdef bint by_codes = vectorised and job.code_size == 1
-    # The last vector of a window repeats some channels, and nothing behind them is written.
-    cdef bint stores = (vectorised and count * <Py_ssize_t> sizeof(number) >= VECTOR_BYTES and not target.stream
+    # A vector at least, or whole ones, except at the end of the array: results behind the channels are not used.
+    cdef Py_ssize_t whole = (max(count, VECTOR_BYTES // <Py_ssize_t> sizeof(number)) if vectorised
+                             else whole_vectors(count, sizeof(number)))
+    # Nothing behind the channels is written: the last vector of a window repeats some.
+    cdef bint stores = (vectorised and whole == count and not target.stream
                         and target.value_step == sizeof(number)
                         and (target.indices == NULL or by_codes and target.index_step == 1))
     assert_in_block(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
@@ -144,8 +145,8 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             pool_large(job, plane, d, h, w, count, True, full)
         else:
             windows.lines = whole
-            if stores or not ends_before(&taps, max((windows.count - 1) * windows.next, 0) + whole * sizeof(number),
-                                         limit):
+            if whole > count and not ends_before(&taps, max((windows.count - 1) * windows.next, 0)
+                                                 + whole * sizeof(number), limit):
                 windows.lines = count
             if stores:
                 windows.best = target.values

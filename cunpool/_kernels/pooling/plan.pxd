@@ -31,12 +31,12 @@ cdef enum:  # the ways, for plan_pool
 cdef enum:
     # Across channels.
     POOL_ACROSS_MIN_CHANNELS = 16   # Fewer channels are not worth loops across them. (speed)
-    # Vectors of float32 serve fewer, in windows that overlap little: a window's vector has 16 channels, and the next
-    # window overwrites those of no use. (speed: 8 x 181 x 222)
+    # Vectors of float32 serve fewer, in windows that overlap little: a window's vector has up to 16 channels, and the
+    # next window overwrites those of no use. (speed: 8 x 181 x 222)
     FLOATS_MIN_CHANNELS = 4
     FLOATS_MAX_OVERLAP = 3          # Windows that an element has in the mean, at most.
     ACROSS_MAX_TAPS = 9             # Larger windows without indices are not compared across channels. (speed)
-    ACROSS_FEW_TAPS = 4             # The same for some bytes. (speed)
+    ACROSS_FEW_TAPS = 4             # The same for channels of less than 128 bytes, and for some bytes. (speed)
     # Channels of more bytes are compared across if windows are small and their stride is not 1. (speed)
     ACROSS_MIN_UNIT_BYTES = 64
     # Filter.

@@ -118,19 +118,23 @@ SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
 }
 SIMD_INLINE void store_indices4_float4(char *to, codes_float4 c) { memcpy(to, &c, 16); }
 SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed) {
+#if defined(__SSE2__)
     const codes_float4 sign = c >> 31;
     const codes_float4 low = SIMD_SHUFFLE(float4, c, sign, 0, 4, 1, 5);
     const codes_float4 high = SIMD_SHUFFLE(float4, c, sign, 2, 6, 3, 7);
-#if defined(__SSE2__)
     if (is_streamed) {
         _mm_stream_si128((__m128i *) to, (__m128i) low);
         _mm_stream_si128((__m128i *) (to + 16), (__m128i) high);
-        return;
+    } else {
+        memcpy(to, &low, 16);
+        memcpy(to + 16, &high, 16);
     }
-#endif
+#else
+    int i;
     (void) is_streamed;
-    memcpy(to, &low, 16);
-    memcpy(to + 16, &high, 16);
+    for (i = 0; i < 4; i++)
+        ((index8 *) to)[i] = c[i];
+#endif
 }
 
 /* float64 */

@@ -107,8 +107,8 @@ cdef inline void_wide compare_each(const Taps *taps, const AcrossWindows *window
     cdef Order order
     order.flip, order.omits_nan, order.infinity = taps.flip, False, taps.infinity
     if taps.omits_nan and (number is float8 or number is float4 or number is half or number is bhalf):
-        order.omits_nan = True
-        compare_fours(taps, order, windows, of)
+        order.omits_nan = True  # unreached: a compiler without vectors
+        compare_fours(taps, order, windows, of)  # unreached: a compiler without vectors
     else:
         compare_fours(taps, order, windows, of)
 
