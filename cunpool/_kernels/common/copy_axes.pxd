@@ -1,8 +1,7 @@
 # Copy elements of four axes from one array to another, in any order of the axes.
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.geometry cimport absolute
-from cunpool._kernels.common.types cimport (
-    item, item1, item16, item2, item4, item8, void_noinline)
+from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8, void_noinline
 
 cdef extern from "_kernels/common/transpose.h":
     bint transpose "cunpool_transpose"(Py_ssize_t size, char *to, Py_ssize_t to_pitch, const char *source,

@@ -8,17 +8,12 @@
 
 #include "_kernels/common/types.h"
 
-/* Vectors of 16 bytes; and the elements of two of them alternately, of the lower halves and of the upper halves. */
 #if defined(__GNUC__)
+/* Vectors of 16 bytes; and the elements of two of them alternately, of the lower halves and of the upper halves. */
 typedef uint8_t cunpool_bytes1 __attribute__((vector_size(16)));
 typedef uint16_t cunpool_bytes2 __attribute__((vector_size(16)));
 typedef uint32_t cunpool_bytes4 __attribute__((vector_size(16)));
 typedef uint64_t cunpool_bytes8 __attribute__((vector_size(16)));
-#if defined(__clang__)
-#define CUNPOOL_SHUFFLE(T, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define CUNPOOL_SHUFFLE(T, a, b, ...) __builtin_shuffle(a, b, (T) {__VA_ARGS__})
-#endif
 #define CUNPOOL_LOW1(a, b) CUNPOOL_SHUFFLE(cunpool_bytes1, a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define CUNPOOL_HIGH1(a, b) \
     CUNPOOL_SHUFFLE(cunpool_bytes1, a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
@@ -55,11 +50,12 @@ CUNPOOL_SQUARE(2, 8, 8, 3)
 CUNPOOL_SQUARE(4, 4, 4, 2)
 CUNPOOL_SQUARE(8, 2, 2, 1)
 enum { CUNPOOL_SIDE1 = 8, CUNPOOL_SIDE2 = 8, CUNPOOL_SIDE4 = 4, CUNPOOL_SIDE8 = 2 };
+
 /* Copy a matrix whose rows are contiguous in `from`, and whose columns are contiguous in `to`. It has a square's rows and
    columns at least: the last squares repeat some elements. */
 #define CUNPOOL_TRANSPOSE(size) \
     static CUNPOOL_NOINLINE void cunpool_transpose##size(char *to, ptrdiff_t to_pitch, const char *from, \
-                                                            ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t columns) { \
+                                                         ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t columns) { \
         const ptrdiff_t last_row = rows - CUNPOOL_SIDE##size, last_column = columns - CUNPOOL_SIDE##size; \
         ptrdiff_t y, x, row, column; \
         for (y = 0; y < rows; y += CUNPOOL_SIDE##size) \

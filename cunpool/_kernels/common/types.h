@@ -22,6 +22,13 @@ typedef struct { item2 bits; } bhalf;
 typedef int32_t index4 CUNPOOL_ANY;
 typedef int64_t index8 CUNPOOL_ANY;
 
+/* The elements of two vectors that some numbers name. T is a vector of integers as wide as the elements. */
+#if defined(__clang__)
+#define CUNPOOL_SHUFFLE(T, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#elif defined(__GNUC__)
+#define CUNPOOL_SHUFFLE(T, a, b, ...) __builtin_shuffle(a, b, (T) {__VA_ARGS__})
+#endif
+
 /* INLINE: loops whose bounds are constants at the call. NOINLINE: functions with many callers that run rarely. COLD:
    functions that few calls need, compiled for size. */
 #if defined(__GNUC__)

@@ -3,8 +3,7 @@ from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport (
-    are_all_contiguous, BHALF_KIND, FLOAT4_KIND, HALF_KIND, has_interleaved_channels, INT2_KIND, INT8_KIND,
-    Job)
+    are_all_contiguous, BHALF_KIND, FLOAT4_KIND, HALF_KIND, has_interleaved_channels, INT2_KIND, INT8_KIND, Job)
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.pooling.compare cimport spans_far, tap_offset, vector_of

@@ -12,11 +12,7 @@
 
 #define SIMD_INLINE static CUNPOOL_INLINE
 enum { CUNPOOL_VECTOR_BYTES = 16 };
-#if defined(__clang__)
-#define SIMD_SHUFFLE(T, x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-#define SIMD_SHUFFLE(T, x, y, ...) __builtin_shuffle(x, y, (codes_##T) {__VA_ARGS__})
-#endif
+#define SIMD_SHUFFLE(T, x, y, ...) CUNPOOL_SHUFFLE(codes_##T, x, y, __VA_ARGS__)
 
 /* What all types share: an element, and the integer of the same width that is its code. */
 #define SIMD_TYPE_PORTABLE(T, element, integer) \

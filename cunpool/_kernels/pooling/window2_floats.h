@@ -82,12 +82,13 @@ static CUNPOOL_NOINLINE int window2_float4(int rows, int with_offsets, int is_mi
         return WINDOW2_INSTANCES(float4, 2);
     return WINDOW2_INSTANCES(float4, 4);
 }
-#if defined(SIMD_HAS_FAST_FLOAT8)    /* in two rows alone (size) */
+
+#if defined(SIMD_HAS_FAST_FLOAT8)   /* in two rows alone (size) */
 WINDOW2_KEEP(float8)
 WINDOW2_PAIRS_OF(float8, (ptrdiff_t) sizeof(double))
 static CUNPOOL_NOINLINE int window2_float8(int with_offsets, int is_minimum, const char *const *row, ptrdiff_t step,
-                                            const int32_t *offsets, ptrdiff_t lines, ptrdiff_t pitch, ptrdiff_t count,
-                                            char *best, int32_t *offset) {
+                                           const int32_t *offsets, ptrdiff_t lines, ptrdiff_t pitch, ptrdiff_t count,
+                                           char *best, int32_t *offset) {
     return WINDOW2_INSTANCES(float8, 2);
 }
 #else
