@@ -33,11 +33,11 @@ cdef enum:
     # Vectors of float32 serve fewer, in windows that overlap little: a window's vector has up to 16 channels, and the
     # next window overwrites those of no use. (speed: 8 x 181 x 222)
     FLOATS_MIN_CHANNELS = 4
-    FLOATS_MAX_OVERLAP = 3          # Windows that an element has in the mean, at most.
-    ACROSS_MAX_TAPS = 9             # Larger windows without indices are not compared across channels. (speed)
-    ACROSS_FEW_TAPS = 4             # The same for channels of less than 128 bytes, and for some bytes. (speed)
-    # Channels of more bytes are compared across if windows are small and their stride is not 1. (speed)
-    ACROSS_MIN_UNIT_BYTES = 64
+    LITTLE_OVERLAP = 3              # Windows that an element has in the mean, at most, if they overlap little. (speed)
+    # Values of larger windows that overlap more are not compared across channels, but filtered. (speed)
+    ACROSS_MAX_TAPS = 9
+    BYTES_MAX_TAPS = 4              # The same for bytes in windows one element apart. (speed)
+    ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
     # Filter.
     FILTER_MIN_ELEMENTS = 1 << 9    # A smaller array is not worth the plan of filtering. (speed)
     NARROW_ROW_ELEMENTS = 4         # Rows of no more elements are not worth a loop, however high windows are. (speed)
@@ -121,11 +121,17 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
     return 0
 
 
-cdef inline Py_ssize_t taps_at_once(int kind, Py_ssize_t unit_bytes) noexcept nogil:
-    """Elements of the largest window of which all are compared across channels, not filtered."""
-    if kind == INT2_KIND or kind == INT8_KIND:  # without a loop for values alone
-        return 0
-    return ACROSS_MAX_TAPS if unit_bytes >= 2 * ACROSS_MIN_UNIT_BYTES else ACROSS_FEW_TAPS
+cdef inline bint overlap_little(const Geometry *g) noexcept nogil:
+    """Whether an element is in few windows, so that comparing all elements of each is cheap."""
+    return element_count(g.kernel) <= LITTLE_OVERLAP * element_count(g.stride)
+
+
+cdef inline bint has_values_across(const Job *job) noexcept nogil:
+    """Whether the values of windows are found across channels: windows are small, or overlap little."""
+    cdef Py_ssize_t taps = element_count(job.g.kernel)
+    return (job.order_kind != INT2_KIND and job.order_kind != INT8_KIND  # which have no loop for values alone
+            and (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
+                 or taps <= TAPS and branch_counted("large windows that overlap little", overlap_little(&job.g))))
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
@@ -144,9 +150,8 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
     if (branch_counted("broad units, of which a stride leaves some out",
                        g.stride[2] > 1 and unit >= POOL_ACROSS_MIN_CHANNELS
                        and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
-            and branch_counted("so few elements that all of a window are compared at once",
-                               element_count(g.kernel) <= taps_at_once(job.order_kind, unit * item_size))):
-        return "small windows over 16 channels or more of 64 bytes or more, with a stride"
+            and has_values_across(job)):
+        return "small windows, or some that overlap little, over 16 channels or more of 64 bytes or more, with a stride"
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
         return "a row has no more than 4 elements"
     if not branch_counted("rows worth filtering", row >= (FILTER_MIN_STACKED_TAPS * item_size
@@ -285,18 +290,17 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if not (branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS)
             or branch_counted("channels enough for a vector of float32", job.kind == FLOAT4_KIND
                               and job.channels >= FLOATS_MIN_CHANNELS)
-            and branch_counted("windows that overlap little", element_count(job.g.kernel) <= FLOATS_MAX_OVERLAP
-                               * element_count(job.g.stride))):
+            and branch_counted("windows that overlap little", overlap_little(&job.g))):
         return "fewer than 16 channels (than 4 of float32, if windows overlap little)"
     if is_half(job) and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
         return "16-bit floats, and an offset in a window takes more than 16 bits"
     # (speed: 64 x 112 x 112, 3 x 3) For bytes in windows one element apart, combining runs is 1.8x faster.
     if (job.item_size == 1 and job.g.stride[2] == 1
-            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > ACROSS_FEW_TAPS)):
+            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > BYTES_MAX_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
-    if not branch_counted("a window of few elements", element_count(job.g.kernel)
-                          <= (ACROSS_MAX_TAPS if job.indices.data == NULL else TAPS)):
-        return "a window has more than 9 elements, or 32 with indices"
+    if not branch_counted("a window of few elements", element_count(job.g.kernel) <= TAPS
+                          and (job.indices.data != NULL or has_values_across(job))):
+        return "a window has more than 32 elements, or without indices more than 9 that are in many windows"
     begin(job, 2, plan, ACROSS_TAKEN)
     swap_width_for_channels(&plan.job, job.item_size)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
