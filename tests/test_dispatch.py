@@ -83,8 +83,8 @@ POOLING = [
     (("e",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
     (("f4",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
     (("f4",), (1, 2, 9, 8), None, (2,), WINDOW2, WINDOW2),
-    (("i8",), (1, 2, 9, 112), None, (2,), SEPARATED, FILTERED),
-    (("u8",), (1, 2, 9, 128), None, (2,), SEPARATED, FILTERED),
+    (("i8",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
+    (("u8",), (1, 2, 9, 128), None, (2,), WINDOW2, WINDOW2),
     # Rows that are longer than a block, and blocks of several planes.
     (WIDE, (1, 2, 9, 3000), None, ((3, 2), (1, 2)), SEPARATED, None),
     (WIDE, (2, 3, 30, 131), None, (3, 2, 1), SEPARATED, None),

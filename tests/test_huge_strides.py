@@ -38,7 +38,7 @@ CASES = [
     ("f4", (1, *LAYERS), (0, 200000, 3, 2), ((3, 10, 10), (1, 16384, 16000)), SEPARATED, SEPARATED),
     # Rows of more than 2**31 elements, and channels that are neighbours.
     ("u1", (1, 2, 2**31 + 5), (0, 1, 0), (2, (1, 2**30)), SEPARATED, SEPARATED),
-    ("i2", (40, 2, 2**31 + 9), (1, 80, 0), ((2, 3), (1, 2**30)), SEPARATED, ACROSS | STREAMED),
+    ("i4", (40, 2, 2**31 + 9), (1, 80, 0), ((2, 3), (1, 2**30)), SEPARATED, ACROSS | STREAMED),
     # Contiguous rows: windows of two, and windows that are deinterleaved.
     ("f4", (1, 2, 2**16, 2**15 + 1), (0, 2**15, 0, 1), ((2, 1, 2), (2, 2**16, 2)), SEPARATED, WINDOW2 | STREAMED),
     ("f4", (1, 513, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (1, 512, 100), 0, (512, 1, 1)), SEPARATED, SEPARATED),
@@ -88,10 +88,10 @@ def test_windows_of_cells_far_apart(rng, ways, dtype, shape, apart, arguments, b
 def test_the_first_of_neighbouring_windows_has_places_of_32_bits(ways):
     """And the second has not, counted from where the first begins."""
     width, channels = 2**31 - 9, 40
-    row = np.arange(2 * channels, dtype=np.int16)
-    x = np.lib.stride_tricks.as_strided(row, (channels, 2, width), (2, 2 * channels, 0))
+    row = np.arange(2 * channels, dtype=np.int32)
+    x = np.lib.stride_tricks.as_strided(row, (channels, 2, width), (4, 4 * channels, 0))
     out = (
-        np.zeros((1, 2, channels), np.int16).transpose(2, 0, 1),
+        np.zeros((1, 2, channels), np.int32).transpose(2, 0, 1),
         np.zeros((1, 2, channels), np.int64).transpose(2, 0, 1),
     )
     cu.max_pool2d(x, (2, 1), (1, 2**30), return_indices=True, out=out)

@@ -22,6 +22,7 @@ from cunpool._kernels import runtime
 # Cells that have loops of their own, four and nine, and others, an odd and an even number of them, up to the most.
 WINDOWS = [((2, 2),), ((3, 3), 2, 1), ((3, 3), 1, 1), ((1, 2),), ((1, 3), 1, (0, 1)), ((2, 3), (1, 2)), ((5, 5), 2, 2),
            ((4, 8), 1), ((1, 1),), ((2, 2), 2, 0, 2)]  # fmt: skip
+POOL_OR_MIN = cu.max_pool3d, cu.min_pool3d
 FORMATS = [{}, {"index_dtype": np.int32}, {"index_format": "window"}]
 
 
@@ -218,24 +219,62 @@ def test_a_nan_anywhere_is_seen(simd, rng, dtype, shape, window):
             assert everything(given, window) == expected(with_nan, window), cell
 
 
+ELEMENTS = ["f4", "f8", "f2", "u1", "i1", "i2", "u4", "i8"]
+
+
+def small_numbers(rng, element, shape):
+    """Few different numbers, some at the limits of the type, and zeros of both signs."""
+    dtype = np.dtype(element)
+    if dtype.kind == "f":
+        x = rng.integers(-2, 3, shape).astype(dtype)
+        x[rng.random(shape) < 0.1] = -0.0
+        return x
+    limits = np.iinfo(dtype)
+    return rng.choice(np.array([limits.min, limits.min + 1, 0, 1, limits.max - 1, limits.max], dtype), shape)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("kernel", [(1, 1, 2), (1, 2, 2), (2, 2, 2), (2, 1, 2)], ids=str)
-def test_windows_of_two_in_up_to_four_rows(simd, rng, dtype, kernel):
+def test_windows_of_two_in_up_to_four_rows(simd, rng, element, kernel):
     """Rows of fewer windows than a vector, of one, of some and a part, and of more than a block's."""
     for width in (4, 6, 14, 15, 16, 17, 30, 32, 33, 46, 64, 66, 130, 1100):
-        x = rng.integers(-2, 3, (2, 3, 2 * kernel[0], 3 * kernel[1] + 1, width)).astype(dtype)
-        x[rng.random(x.shape) < 0.1] = -0.0
-        for cell in (None, 0, x.size - 1, x.size // 2, x.size // 2 + 1):
+        x = small_numbers(rng, element, (2, 3, 2 * kernel[0], 3 * kernel[1] + 1, width))
+        for cell in (None, 0, x.size - 1, x.size // 2, x.size // 2 + 1) if x.dtype.kind == "f" else (None,):
             if cell is not None:
                 x.flat[cell] = np.nan
             at_the_end = at_the_end_of_memory(x)
             for given in (x, at_the_end, at_the_end[..., ::-1, :], x[:, 1:]):
-                values, places = vectorised.max_pool(given, 3, kernel)
-                assert bits(cu.max_pool3d(given, kernel)) == bits(values), (width, cell)
-                for index_dtype in (np.int64, np.int32):
-                    pooled = cu.max_pool3d(given, kernel, return_indices=True, index_dtype=index_dtype)
+                minimum, omit = rng.random(2) < 0.3
+                pool = POOL_OR_MIN[int(minimum)]
+                nan = {"nan_policy": "omit"} if omit else {}
+                values, places = vectorised.max_pool(given, 3, kernel, minimum=minimum, omit=omit)
+                assert bits(pool(given, kernel, **nan)) == bits(values), (width, cell)
+                for arguments in FORMATS:
+                    pooled = pool(given, kernel, return_indices=True, **arguments, **nan)
                     assert bits(pooled.values) == bits(values), (width, cell)
-                    assert np.array_equal(pooled.indices, places), (width, cell)
+                    found = pooled.indices
+                    if "index_format" in arguments:
+                        found = cu.convert_indices(found, "window", "plane", kernel_size=kernel, input_size=x.shape[2:])
+                    assert np.array_equal(found, places), (width, cell)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((4, 8), (4, 8)), ((2, 2), 2, 1, (3, 1))], ids=str)
+def test_any_type_across_channels(simd, rng, element, window):
+    """Channels that fill no vector, one, and some and a part; and windows of up to 32 elements."""
+    for channels in (16, 17, 31, 64, 100, 130, 520):
+        x = small_numbers(rng, element, (2, channels, 9, 12))
+        for cell in (None, 0, x.size - 1, x.size // 2) if x.dtype.kind == "f" else (None,):
+            if cell is not None:
+                x.flat[cell] = np.nan
+            for given in (
+                channels_last(x),
+                at_the_end_of_memory(channels_last(x).transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2),
+            ):
+                assert everything(given, window) == expected(x, window), (channels, cell)
+                assert bits(cu.min_pool2d(given, *window)) == bits(vectorised.max_pool(x, 2, *window, minimum=True)[0])
 
 
 @pytest.mark.slow

@@ -39,7 +39,8 @@ def test_maxima_across_channels(rng, ways, channels, window, threads):
         ways.clear()
         assert bits(cu.max_pool2d(channels_last(x), *window, num_threads=threads)) == bits(expected)
         if dtype == "f4" and channels >= 32:
-            assert ways == [_pool.ACROSS]
+            misses = window == ((2, 2), 2, 1, (5, 1))  # no element of the first row of windows lies inside
+            assert ways == [_pool.LARGE | _pool.ACROSS if misses else _pool.ACROSS]
 
 
 @pytest.mark.mostly_slow

@@ -106,9 +106,8 @@ def test_interleaved_channels_are_filtered(rng, ways, channels, arguments, threa
         cells = np.prod(arguments[0]) * (1 if isinstance(arguments[0], tuple) else arguments[0])
         skipping = len(arguments) == 1 or np.ravel(arguments[1])[-1] > 1
         size = channels * dtype.itemsize
-        has_loop = dtype.kind not in "iu" or dtype.itemsize in (1, 4)  # across channels, for values alone
         strides = np.prod(np.broadcast_to(arguments[1] if len(arguments) > 1 else arguments[0], 2))
-        few = (cells <= 9 or cells <= min(32, 3 * strides)) and has_loop
+        few = cells <= 9 or cells <= min(32, 3 * strides)
         across = few and skipping and size >= 64 and channels >= 16
         is_short = arguments[0] == 7 and 29 * size <= 192
         method = _pool.ACROSS if across else _pool.SEPARATED if is_short else FILTERED

@@ -16,14 +16,15 @@ from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
-from cunpool._kernels.pooling.across cimport pool_channels, pool_elements
+from cunpool._kernels.pooling.across cimport pool_channels
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8
 from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
+from cunpool._kernels.pooling.large cimport pool_element_channels, pool_elements
 from cunpool._kernels.pooling.order cimport set_order
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
-    FILTERED_TAKEN, STACKED_TAKEN, LARGE_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
+    FILTERED_TAKEN, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
     SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN, window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
@@ -43,14 +44,12 @@ cdef Kernel[12] ELEMENTS = [
     NULL, <Kernel> pool_elements[int2], <Kernel> pool_elements[int4], <Kernel> pool_elements[int8],
     <Kernel> pool_elements[item1], NULL, NULL, NULL,
     <Kernel> pool_elements[half], NULL, <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
-cdef Kernel[12] WINDOW2_ROWS = [
-    NULL, <Kernel> pool_window2[int2], <Kernel> pool_window2[int4], NULL,
-    <Kernel> pool_window2[item1], NULL, NULL, NULL,
-    <Kernel> pool_window2[half], NULL, <Kernel> pool_window2[float4], <Kernel> pool_window2[float8]]
-cdef Kernel[12] CHANNELS = [
-    NULL, <Kernel> pool_channels[int2], <Kernel> pool_channels[int4], <Kernel> pool_channels[int8],
-    <Kernel> pool_channels[item1], NULL, NULL, NULL,
-    <Kernel> pool_channels[half], NULL, <Kernel> pool_channels[float4], <Kernel> pool_channels[float8]]
+cdef Kernel[12] ELEMENT_CHANNELS = [
+    NULL, <Kernel> pool_element_channels[int2], <Kernel> pool_element_channels[int4],
+    <Kernel> pool_element_channels[int8],
+    <Kernel> pool_element_channels[item1], NULL, NULL, NULL,
+    <Kernel> pool_element_channels[half], NULL, <Kernel> pool_element_channels[float4],
+    <Kernel> pool_element_channels[float8]]
 cdef Kernel[12] FILTERED_BLOCKS = [
     <Kernel> pool_filtered[int1], <Kernel> pool_filtered[int2], <Kernel> pool_filtered[int4],
     <Kernel> pool_filtered[int8], <Kernel> pool_filtered[item1], <Kernel> pool_filtered[item2],
@@ -172,23 +171,19 @@ METHODS = [
     Method("rolling", "pooling/rolling_stripes.h", "cunpool_roll", "pooling/rolling_stripes.h: roll_stripe",
            "a block of rows with a NaN is compared again, by the comparison that finds NaN",
            <Condition> rolling_stripes_why_not),
-    Method("window2", "pooling/window2.pxd", "pool_window2_rows",
-           "float32 and float64 pooling/window2_floats.h: WINDOW2_PAIRS_OF; bytes "
-           "pooling/window2_compare.pxd: compare_byte_rows; others compare_number_rows there",
+    Method("window2", "pooling/window2.pxd", "pool_window2_rows", "pooling/window2_rows.h: window2_loop",
            "a row with a NaN is compared again, by the comparison that finds NaN", <Condition> window2_why_not),
     Method("filter", "pooling/filter.pxd", "filter_block",
            "pooling/numbers.pxd: best_of, or for 16-bit floats best_of_halves, by loops of pooling/numbers.h: "
            "CUNPOOL_RUNS",
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
-    Method("across", "pooling/across.pxd", "pool_channels",
-           "floats, and bytes without indices or with window codes pooling/across_taps.h: across_loop; others "
-           "pooling/taps.pxd: compare_taps, or pooling/numbers.pxd: highest_of for maxima of int32 alone",
+    Method("across", "pooling/across.pxd", "pool_across", "pooling/across_taps.h: across_loop",
            "windows with a NaN, or a negative zero of 16 bits, are compared again, exactly",
            <Condition> across_why_not),
     Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_lanes.h: cunpool_combine",
            "a block with a NaN is compared by the comparison that finds NaN", <Condition> separable_why_not),
-    Method("element by element", "pooling/across.pxd", "pool_large", "pooling/compare.pxd: compare_large", NULL,
+    Method("element by element", "pooling/large.pxd", "pool_large", "pooling/large.pxd: compare_large", NULL,
            <Condition> any_why_not)]
 
 # The only method of adaptive pooling, which no window of the others serves.
@@ -212,9 +207,11 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
         plan.kernel = <Kernel> pool_separable
     elif plan.ways & WINDOW2_TAKEN:
         plan.job.plan = &plan.together
-        plan.kernel = WINDOW2_ROWS[job.order_kind]
+        plan.kernel = <Kernel> pool_window2
+    elif plan.ways & LARGE_TAKEN:
+        plan.kernel = ELEMENT_CHANNELS[job.order_kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.order_kind]
     else:
-        plan.kernel = CHANNELS[job.order_kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.order_kind]
+        plan.kernel = <Kernel> pool_channels
     plan.ways += STREAMED_TAKEN * (plan.job.nontemporal
                                    and plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) != SEPARATED_TAKEN)
 

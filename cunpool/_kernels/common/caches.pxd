@@ -14,7 +14,6 @@ cdef enum:
     # Thresholds for speed. None changes a result.
     PREFETCH_BYTES = 1 << 12                # distance of prefetches, in arrays larger than L3
     PREFETCH_WINDOWS = 64                   # windows between two prefetches along a row
-    PREFETCH_SHORT_ROWS_BYTES = 1 << 11     # shorter rows are prefetched several at a time, up to this size
     PREFETCH_MAX_ROW_BYTES = 1 << 18        # longer rows are not prefetched a row ahead: L2 would not keep them
     NONTEMPORAL_MIN_BYTES = 3 << 23         # from this size of all arrays on, pooled results bypass the caches
 

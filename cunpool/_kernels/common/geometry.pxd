@@ -45,3 +45,19 @@ cdef inline Py_ssize_t element_count(const Py_ssize_t *shape) noexcept nogil:
 cdef inline Py_ssize_t span_of(const Geometry *g, int axis, Py_ssize_t windows) noexcept nogil:
     """Elements from the first to the last one of `windows` neighbouring windows along an axis."""
     return (windows - 1) * g.stride[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1
+
+
+cdef inline bint has_every_window_elements(const Geometry *g) noexcept nogil:
+    """Whether no window misses the array altogether, as one may where dilation is wide."""
+    cdef Py_ssize_t start, window
+    cdef int axis
+    for axis in range(3):
+        if g.dilation[axis] == 1 or g.padding[axis] == 0:
+            continue
+        for window in range(g.pooled[axis]):
+            start = window * g.stride[axis] - g.padding[axis]
+            if start >= 0:
+                break
+            if (g.dilation[axis] - -start % g.dilation[axis]) % g.dilation[axis] >= g.full[axis]:
+                return False
+    return True

@@ -12,7 +12,7 @@
 
 enum {
     CUNPOOL_TAPS = 32,          /* of the largest window whose elements are compared at once */
-    CUNPOOL_MAX_VECTOR = 64     /* bytes */
+    CUNPOOL_MOST_TOGETHER = 1024
 };
 
 /* The elements of a window that lie inside the array, in raster order, and their offsets in the window: indices from
@@ -35,7 +35,7 @@ typedef struct {
     ptrdiff_t pitch;                /* results from one window to the next, which overwrites what lies behind it */
     char *best;
     int32_t *offset;                /* NULL for values alone */
-    char *code_bytes;               /* offsets as bytes in place of `offset`; else NULL */
+    char *code_bytes;               /* codes of a byte each in place of `offset`; else NULL */
 } cunpool_across_windows;
 
 #if CUNPOOL_HAS_VECTORS
@@ -56,6 +56,21 @@ typedef int (*cunpool_compare)(const cunpool_taps *, const cunpool_across_window
 #define ACROSS_HAS_ODD 0
 #include "_kernels/pooling/across_taps.h"
 
+#define ACROSS_TYPE int2
+#define ACROSS_WIDTH 2
+#define ACROSS_HAS_ODD 0
+#include "_kernels/pooling/across_taps.h"
+
+#define ACROSS_TYPE int4
+#define ACROSS_WIDTH 4
+#define ACROSS_HAS_ODD 0
+#include "_kernels/pooling/across_taps.h"
+
+#define ACROSS_TYPE int8
+#define ACROSS_WIDTH 8
+#define ACROSS_HAS_ODD 0
+#include "_kernels/pooling/across_taps.h"
+
 #define ACROSS_TYPE half
 #define ACROSS_WIDTH 2
 #define ACROSS_HAS_ODD 1
@@ -65,7 +80,7 @@ typedef int (*cunpool_compare)(const cunpool_taps *, const cunpool_across_window
    are copied. */
 static CUNPOOL_NOINLINE int cunpool_compare_few(const cunpool_taps *taps, const cunpool_across_windows *windows,
                                                 int careful, int item_size, cunpool_compare compare) {
-    char room[CUNPOOL_TAPS][CUNPOOL_MAX_VECTOR] = {{0}};
+    char room[CUNPOOL_TAPS][CUNPOOL_VECTOR_BYTES] = {{0}};
     cunpool_taps copy = *taps;
     cunpool_across_windows one = *windows;
     ptrdiff_t window;
@@ -86,19 +101,51 @@ static CUNPOOL_NOINLINE int cunpool_compare_few(const cunpool_taps *taps, const 
     return is_odd;
 }
 
-/* The highest element of each window, and its offset, for bytes and for floats of 2, 4 or 8 bytes. The first of
-   equals stays. Returns whether there were odd elements: then the results are worth nothing. A `careful` call
-   compares them exactly, and returns 0. */
-static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool_across_windows *windows, int item_size,
-                                         int careful) {
-    const cunpool_compare compare = item_size == 1 ? across_item1 : item_size == 2 ? across_half
-                                    : item_size == 4 ? across_float4 : across_float8;
+/* The highest element of each window, and its offset. The first of equals stays. Returns whether there were odd
+   elements: then the results are worth nothing. A `careful` call compares them exactly, and returns 0. */
+static inline int cunpool_compare_vectors(const cunpool_taps *taps, const cunpool_across_windows *windows,
+                                          int item_size, int is_float, int careful) {
+    const cunpool_compare compare = item_size == 1 ? across_item1
+                                    : item_size == 2 ? (is_float ? across_half : across_int2)
+                                    : item_size == 4 ? (is_float ? across_float4 : across_int4)
+                                    : is_float ? across_float8 : across_int8;
     if (windows->lines * item_size < CUNPOOL_VECTOR_BYTES)
         return cunpool_compare_few(taps, windows, careful, item_size, compare);
     return compare(taps, windows, careful);
 }
+
+/* The same for bytes, whose lanes hold no offset: they hold the number of a tap, which has one. Offsets behind the
+   channels are overwritten, up to 15. */
+static CUNPOOL_NOINLINE void cunpool_compare_bytes(const cunpool_taps *taps, const cunpool_across_windows *windows) {
+    uint8_t number[CUNPOOL_MOST_TOGETHER + 2 * CUNPOOL_VECTOR_BYTES];
+    cunpool_taps numbered = *taps;
+    cunpool_across_windows coded = *windows;
+    ptrdiff_t window, i, first;
+    int32_t further = windows->first_offset;
+    int tap;
+    for (tap = 0; tap < taps->count; tap++)
+        numbered.offsets[tap] = tap;
+    coded.offset = NULL;
+    coded.code_bytes = (char *) number;
+    cunpool_compare_vectors(&numbered, &coded, 1, 0, 0);
+    for (window = 0; window < windows->count; window++) {
+        first = window * windows->pitch;
+        for (i = first; i < first + windows->lines; i += 16)
+            look_up_offsets(windows->offset + i, number + i, taps->offsets, further);
+        further += (int32_t) windows->next_offset;
+    }
+}
+
+static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool_across_windows *windows, int item_size,
+                                         int is_float, int careful) {
+    if (item_size == 1 && windows->offset && !windows->code_bytes) {
+        cunpool_compare_bytes(taps, windows);
+        return 0;
+    }
+    return cunpool_compare_vectors(taps, windows, item_size, is_float, careful);
+}
 #else
-#define cunpool_compare_across(taps, windows, item_size, careful) 0
+#define cunpool_compare_across(taps, windows, item_size, is_float, careful) 0
 #endif
 
 #endif

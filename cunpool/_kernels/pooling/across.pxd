@@ -1,47 +1,51 @@
-# Across: windows of all neighbouring channels, some of a row at once. And any window, element by element.
-from libc.stdint cimport int32_t
+# Across: windows of all neighbouring channels, some of a row at once.
+from libc.stdint cimport int32_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_keep, PREFETCH_BYTES, prefetch_range
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.geometry cimport element_count, Geometry, span_of
-from cunpool._kernels.common.job cimport has_interleaved_channels, Job
+from cunpool._kernels.common.geometry cimport Geometry, span_of
+from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport bhalf, half, index8, item1, void_cold, void_noinline
+from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport (
-    compare_large, end_of, flipped, inside, number, spans_far, tap_offset, whole_vectors)
-from cunpool._kernels.pooling.taps cimport (
-    AcrossWindows, compare_windows, ends_before, find_taps, has_16_bit_offsets, has_values_loop, is_vectorised, TAPS,
-    Taps, VECTOR_BYTES)
+    end_of, expect_nan, expects_no_nan, first_tap, infinity_of, inside, spans_far, tap_offset)
 from cunpool._kernels.pooling.write cimport (
-    base_of, LINE, Target, target_of, VECTOR, write, write_indices, write_values)
+    base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_indices, write_values)
+
+cdef extern from "_kernels/pooling/across.h":
+    enum:
+        VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
+        TAPS "CUNPOOL_TAPS"     # elements of the largest window whose elements are compared at once
+        # Results that are compared and stored together: windows of a row, in all channels. (speed: 64 x 512 x 512,
+        # 2 x 2, with indices, out of cache; 8 x 64 x 112 x 112)
+        MOST_TOGETHER "CUNPOOL_MOST_TOGETHER"
+    ctypedef struct Taps "cunpool_taps":
+        int count
+        bint omits_nan
+        int infinity
+        uint64_t flip
+        const char *elements[TAPS]
+        int32_t offsets[TAPS]
+    ctypedef struct AcrossWindows "cunpool_across_windows":
+        Py_ssize_t count, next, next_offset, lines, pitch
+        int32_t first_offset
+        char *best
+        int32_t *offset
+        char *code_bytes
+    bint compare_across "cunpool_compare_across"(const Taps *taps, const AcrossWindows *windows, int item_size,
+                                                 bint is_float, bint careful) noexcept nogil
 
 cdef enum:
-    # Results that are compared and stored together: windows of a row, in all channels. (speed: 64 x 512 x 512, 2 x 2,
-    # with indices, out of cache; 8 x 64 x 112 x 112)
-    MOST_TOGETHER = 1024
     MOST_STREAMED = 1 << 10     # Bytes of their values, if these are stored by non-temporal stores. (speed)
+    MAX_16_BIT_OFFSET = 0xFFFF  # of an element of 16 bits in its window: offsets are as wide (correctness)
 
 
-cdef inline void_cold pool_large(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                                 Py_ssize_t lines, bint along_channels, number *full) noexcept nogil:
-    """Pool neighbouring windows of any size, element by element."""
-    cdef number[LINE + VECTOR] best_room
-    cdef index8[LINE + VECTOR] offset_room
-    cdef number *best = <number *> align_to_cache_line(best_room)
-    cdef index8 *offset = <index8 *> align_to_cache_line(offset_room)
-    cdef Target target = target_of(job, plane, d, h, w, along_channels)
-    cdef Py_ssize_t *at = [d, h, w]
-    cdef Py_ssize_t start[3]
-    cdef Py_ssize_t stride = 0 if along_channels else job.g.stride[2], i
-    assert_in_block(lines <= LINE)
-    for i in range(3):
-        start[i] = at[i] * job.g.stride[i] - job.g.padding[i]
-    compare_large(job, plane_address(&job.full, job.channels, plane), start, stride,
-                  job.full.channel_bytes if along_channels else stride * job.full.axis_bytes[2], lines, best, offset)
-    for i in range(lines if job.flip else 0):
-        best[i] = flipped(best[i], job.flip)
-    write(&target, base_of(job, d, h, w), stride, lines, best, offset)
+cdef inline bint has_16_bit_offsets(const Job *job) noexcept nogil:
+    """Whether the offset of each element in its window fits 16 bits."""
+    cdef const Geometry *g = &job.g
+    return (not spans_far(job)
+            and tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= MAX_16_BIT_OFFSET)
 
 
 cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
@@ -97,12 +101,80 @@ cdef inline void_noinline prefetch_columns(const Job *job, const char *from_plan
     cunpool_keep()  # compilers drop functions that only prefetch
 
 
+cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
+    """Whether `size` bytes from each element on end before `limit`."""
+    cdef int tap
+    for tap in range(taps.count):
+        if taps.elements[tap] + size > limit:
+            return False
+    return True
+
+
+cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
+    """The elements of one window, in raster order whichever axis is taken for the width."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t low[3]  # the first tap inside the array, and the one behind the last
+    cdef Py_ssize_t high[3]
+    cdef Py_ssize_t k[3]
+    cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2], i
+    cdef Py_ssize_t first, second, third
+    cdef const char *row
+    taps.count = 0
+    taps.flip, taps.omits_nan, taps.infinity = job.flip, job.omits_nan, infinity_of(job)
+    for i in range(3):
+        low[i] = first_tap(start[i], g.dilation[i])
+        high[i] = g.kernel[i]
+        if not inside(start[i], g.kernel[i], g.dilation[i], g.full[i]):
+            high[i] = min(high[i], (g.full[i] - start[i] + g.dilation[i] - 1) // g.dilation[i])
+    for first in range(low[slow], high[slow]):
+        for second in range(low[middle], high[middle]):
+            row = (plane + (start[slow] + first * g.dilation[slow]) * job.full.axis_bytes[slow]
+                   + (start[middle] + second * g.dilation[middle]) * job.full.axis_bytes[middle])
+            k[slow], k[middle] = first, second
+            for third in range(low[fast], high[fast]):
+                k[fast] = third
+                assert_in_block(taps.count < TAPS)
+                taps.elements[taps.count] = (row + (start[fast] + third * g.dilation[fast])
+                                             * job.full.axis_bytes[fast])
+                taps.offsets[taps.count] = <int32_t> tap_offset(job, k[0], k[1], k[2])
+                taps.count += 1
+
+
+cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossWindows *windows,
+                                 int *nan_backoff) noexcept nogil:
+    """The maxima of some windows and their offsets. After a NaN, or a negative zero of 16 bits, the next calls do not
+    try the fast comparison."""
+    cdef bint is_float = job.kind >= HALF_KIND
+    assert_in_block(0 < taps.count <= TAPS)
+    if expects_no_nan(nan_backoff):
+        if not compare_across(taps, windows, <int> job.item_size, is_float, False):
+            return
+        expect_nan(nan_backoff)
+    compare_across(taps, windows, <int> job.item_size, is_float, is_float)
+
+
+cdef inline bint stores_at_once(const Job *job, const Target *target) noexcept nogil:
+    """Whether results can go to the caller's arrays: values alone, or with codes of a byte, in neighbouring channels.
+    Nothing behind the channels is written then: the last vector of a window repeats some."""
+    return (not target.stream and target.value_step == job.item_size
+            and (target.indices == NULL or job.code_size == 1 and target.index_step == 1))
+
+
+cdef inline void write_windows(const AcrossWindows *windows, Py_ssize_t results, Py_ssize_t base, Py_ssize_t size,
+                               Target *target) noexcept nogil:
+    """Store the results of some windows."""
+    write_values(target.values, target.value_step, target.stream, results, windows.best, size)
+    if windows.code_bytes != NULL:
+        write_values(target.indices, target.index_step, target.stream, results, windows.code_bytes, 1)
+    elif target.indices != NULL:
+        write_indices(target, base, 0, results, windows.offset)
+
+
 cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
-                             int *nan_backoff, number *full) noexcept nogil:
+                             int *nan_backoff) noexcept nogil:
     """Pool a row of windows in `count` neighbouring channels."""
-    cdef number[MOST_TOGETHER + 2 * VECTOR] best_room
+    cdef char[(MOST_TOGETHER + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
     cdef int32_t[MOST_TOGETHER + 2 * VECTOR] offset_room
-    cdef number *best = <number *> align_to_cache_line(best_room)
     cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
     cdef Taps taps
     cdef AcrossWindows windows
@@ -111,22 +183,17 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
     cdef Py_ssize_t base = base_of(job, d, h, 0), next_base = g.stride[2] * job.raster_steps[2], w = 0, i
+    cdef Py_ssize_t size = job.item_size
     cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
-    cdef Py_ssize_t most = windows_together(job, count, sizeof(number))
-    cdef const char *limit = end_of(job, from_plane, count * sizeof(number))
-    cdef bint vectorised = is_vectorised(job, full), prefetches = is_prefetched(job, count, sizeof(number)), within
-    cdef bint by_codes = vectorised and job.code_size == 1
-    # A vector at least, or whole ones, except at the end of the array: results behind the channels are not used.
-    cdef Py_ssize_t whole = (max(count, VECTOR_BYTES // <Py_ssize_t> sizeof(number)) if vectorised
-                             else whole_vectors(count, sizeof(number)))
-    # Nothing behind the channels is written: the last vector of a window repeats some.
-    cdef bint stores = (vectorised and whole == count and not target.stream
-                        and target.value_step == sizeof(number)
-                        and (target.indices == NULL or by_codes and target.index_step == 1))
+    cdef Py_ssize_t most = windows_together(job, count, size), whole = max(count, VECTOR_BYTES // size)
+    cdef const char *limit = end_of(job, from_plane, count * size)
+    cdef bint prefetches = is_prefetched(job, count, size), within
+    cdef bint by_codes = target.indices != NULL and job.code_size == 1
+    cdef bint stores = whole == count and stores_at_once(job, &target)
     assert_in_block(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
     windows.next, windows.next_offset = g.stride[2] * job.full.axis_bytes[2], 0 if job.code_size else next_base
-    windows.first_offset, windows.pitch, windows.best = 0, count, <char *> best
-    windows.offset = NULL if target.indices == NULL and has_values_loop(job, full) else offset
+    windows.first_offset, windows.pitch, windows.best = 0, count, <char *> align_to_cache_line(best_room)
+    windows.offset = NULL if target.indices == NULL else offset
     windows.code_bytes = <char *> offset if by_codes else NULL
     while w < g.pooled[2]:
         windows.count = 1
@@ -139,29 +206,19 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         else:
             find_taps(job, from_plane, start, &taps)
         ahead = windows.count * windows.next if within else 0
-        if taps.count == 0:  # the windows miss the array along another axis
-            windows.count = 1
-            ahead = 0
-            pool_large(job, plane, d, h, w, count, True, full)
-        else:
-            windows.lines = whole
-            if whole > count and not ends_before(&taps, max((windows.count - 1) * windows.next, 0)
-                                                 + whole * sizeof(number), limit):
-                windows.lines = count
-            if stores:
-                windows.best = target.values
-                windows.code_bytes = target.indices
-            assert_in_block((windows.count - 1) * count + windows.lines <= MOST_TOGETHER + VECTOR)
-            if prefetches and within:
-                prefetch_columns(job, from_plane, start, windows.count)
-            compare_windows(&taps, &windows, vectorised, nan_backoff, full)
-            if not stores:
-                write_values(target.values, target.value_step, target.stream, windows.count * count, best)
-                if by_codes:
-                    write_values(target.indices, target.index_step, target.stream, windows.count * count,
-                                 <item1 *> offset)
-                elif target.indices != NULL:
-                    write_indices(&target, base, 0, windows.count * count, offset)
+        # A vector at least, except at the end of the array: results behind the channels are not used.
+        windows.lines = whole
+        if whole > count and not ends_before(&taps, max((windows.count - 1) * windows.next, 0) + whole * size, limit):
+            windows.lines = count
+        if stores:
+            windows.best = target.values
+            windows.code_bytes = target.indices
+        assert_in_block((windows.count - 1) * count + windows.lines <= MOST_TOGETHER + VECTOR)
+        if prefetches and within:
+            prefetch_columns(job, from_plane, start, windows.count)
+        compare_windows(job, &taps, &windows, nan_backoff)
+        if not stores:
+            write_windows(&windows, windows.count * count, base, size, &target)
         start[2] += windows.count * g.stride[2]
         base += windows.count * next_base
         target.values += windows.count * job.pooled.axis_bytes[2]
@@ -170,39 +227,14 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         w += windows.count
 
 
-cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some rows of windows, each in all channels."""
     cdef const Geometry *g = &job.g
-    cdef bint large = (job.full.channel_bytes != sizeof(number)
-                       or branch_counted("a window of many elements, across channels", element_count(g.kernel) > TAPS)
-                       or spans_far(job) or (number is half or number is bhalf) and not has_16_bit_offsets(job))
-    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts, lines, line, row, plane, d, h, count, w
+    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts = (job.channels + LINE - 1) // LINE
+    cdef Py_ssize_t lines = job.batch * rows * parts, line, row, first
     cdef int nan_backoff = 0
-    parts = (job.channels + LINE - 1) // LINE
-    lines = job.batch * rows * parts
     for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
         row = line // parts % rows
-        plane = line // (parts * rows) * job.channels + line % parts * LINE
-        count = min(job.channels - line % parts * LINE, <Py_ssize_t> LINE)
-        d = row // g.pooled[1]
-        h = row % g.pooled[1]
-        if large:
-            for w in range(g.pooled[2]):
-                pool_large(job, plane, d, h, w, count, True, full)
-        else:
-            pool_across(job, plane, d, h, count, &nan_backoff, full)
-
-
-cdef inline void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """One task: some pooled rows of all planes, element by element."""
-    cdef const Geometry *g = &job.g
-    # Windows that share no element of a row are handled one by one: the elements between them belong to no window.
-    cdef Py_ssize_t width = LINE if branch_counted("windows that share elements of a row",
-                                                   g.stride[2] < g.full[2]) else 1
-    cdef Py_ssize_t parts = (g.pooled[2] + width - 1) // width, rows = g.pooled[0] * g.pooled[1]
-    cdef Py_ssize_t lines = job.batch * job.channels * rows * parts, line, row, w
-    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
-        row = line // parts
-        w = line % parts * width
-        pool_large(job, row // rows, row % rows // g.pooled[1], row % g.pooled[1], w, min(g.pooled[2] - w, width),
-                   False, full)
+        first = line % parts * LINE
+        pool_across(job, line // (parts * rows) * job.channels + first, row // g.pooled[1], row % g.pooled[1],
+                    min(job.channels - first, <Py_ssize_t> LINE), &nan_backoff)

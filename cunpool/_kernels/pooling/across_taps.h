@@ -90,7 +90,7 @@ static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpoo
 static CUNPOOL_NOINLINE int OF(across)(const cunpool_taps *taps, const cunpool_across_windows *windows,
                                        int careful) {
     const int with_offsets = windows->offset || windows->code_bytes;
-    const int flips = ACROSS_WIDTH == 2;    /* a 16-bit float has to become an integer in any case */
+    const int flips = ACROSS_HAS_ODD && ACROSS_WIDTH == 2;  /* a 16-bit float has to become an integer in any case */
 #if ACROSS_HAS_ODD
     if (careful)
         return OF(across_loop)(taps, windows, taps->count, with_offsets, 1, 1);

@@ -180,7 +180,7 @@ cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, nu
                 pool_columns(job, from_plane, low, high, &windows, best, best_index)
                 count = windows.count
                 w += count
-            write_values(target.values, target.value_step, False, count, best)
+            write_values(target.values, target.value_step, False, count, <const char *> best, sizeof(number))
             if target.index_step == sizeof(index8) == target.index_size:
                 memcpy(target.indices, best_index, count * sizeof(index8))
             elif target.indices != NULL:

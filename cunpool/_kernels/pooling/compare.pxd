@@ -1,6 +1,4 @@
-# Which of two numbers stays, and windows of any size, compared element by element.
-#
-# `taps.pxd` compares small windows side by side.
+# Which of two numbers stays, and where the elements of a window lie.
 from libc.math cimport INFINITY
 from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int64_t, INT8_MIN, int8_t, uint64_t
 
@@ -37,13 +35,7 @@ ctypedef fused number:
     half
     bhalf
 
-# An offset from the first element of a window, or a code of one byte.
-ctypedef fused mark:
-    int32_t
-    item1
-
 cdef enum:
-    LARGE_MOST = 512        # windows that are compared element by element at once
     NAN_BACKOFF_CALLS = 16  # comparisons after one with a NaN that expect NaN (speed)
 
 
@@ -158,41 +150,6 @@ cdef inline number either(bint first, number a, number b) noexcept nogil:
         return a if first else b
 
 
-cdef inline void_inline keep_higher(number *highest, int32_t *there, number x, int32_t here,
-                                    Order order) noexcept nogil:
-    """Compare the best so far with one more element."""
-    cdef bint better = beats(x, highest[0], order)
-    highest[0] = either(better, x, highest[0])
-    there[0] = here if better else there[0]
-
-
-cdef inline void_noinline compare(number *best, index *offset, const char *elements, Py_ssize_t step, Py_ssize_t count,
-                                  index here, Order order) noexcept nogil:
-    """Compare the best of each window so far with one more element, `here` in its window."""
-    cdef Py_ssize_t i
-    cdef number x
-    cdef bint better
-    for i in range(count):
-        x = flipped((<const number *> (elements + i * step))[0], order.flip)
-        better = beats(x, best[i], order)
-        best[i] = either(better, x, best[i])
-        offset[i] = here if better else offset[i]
-
-
-cdef inline void_noinline compare_omitting(number *best, index *offset, bint *has_element, const char *elements,
-                                           Py_ssize_t step, Py_ssize_t count, index here,
-                                           Order order) noexcept nogil:
-    """`compare` where NaN is less than every number. A window that `has_element` has been compared before."""
-    cdef Py_ssize_t i
-    cdef number x
-    for i in range(count):
-        x = flipped((<const number *> (elements + i * step))[0], order.flip)
-        if not has_element[i] or beats(x, best[i], order):
-            best[i] = x
-            offset[i] = here
-        has_element[i] = True
-
-
 cdef inline bint expects_no_nan(int *nan_backoff) noexcept nogil:
     """Whether a comparison expects no NaN. Each that expects one brings the next trial nearer."""
     if nan_backoff[0] == 0:
@@ -243,63 +200,13 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
     return plane + size
 
 
-cdef inline number lowest_by(Order order, number *of) noexcept nogil:
-    """`lowest`, of either 16-bit float."""
-    cdef number x = lowest(of)
-    if number is half or number is bhalf:
-        x.bits = <item2> (order.infinity | 0x8000)
-    return x
+cdef inline int infinity_of(const Job *job) noexcept nogil:
+    """Infinity of 16-bit floats, as bits."""
+    return 0x7C00 if job.kind == HALF_KIND else 0x7F80
 
 
 cdef inline Order order_of_job(const Job *job) noexcept nogil:
     cdef Order order
     order.flip, order.omits_nan = job.flip, job.omits_nan
-    order.infinity = 0x7C00 if job.kind == HALF_KIND else 0x7F80
+    order.infinity = infinity_of(job)
     return order
-
-
-cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize_t *start, Py_ssize_t stride,
-                                 Py_ssize_t step, Py_ssize_t lines, number *best, index8 *offset) noexcept nogil:
-    """The maxima of windows of any size, and their offsets, element by element. Windows may reach over the edge. With
-    `Job.flip` they are the maxima of the flipped numbers."""
-    cdef bint[LARGE_MOST] has_element
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t first[3]
-    cdef Py_ssize_t tap[3]
-    cdef Py_ssize_t width = g.full[2], kd, kh, kw, low, high, i
-    cdef const char *elements
-    cdef Order order = order_of_job(job)
-    cdef number nothing = lowest_by(order, best)
-    assert_in_block(lines <= LARGE_MOST)
-    for i in range(3):
-        first[i] = first_tap(start[i], g.dilation[i])
-    # A window in which nothing is above the lowest number keeps its first element.
-    for i in range(lines):
-        best[i] = nothing
-        has_element[i] = False
-        offset[i] = tap_offset(job, first[0], first[1], first_tap(start[2] + i * stride, g.dilation[2]))
-    for kd in range(first[0], g.kernel[0]):
-        tap[0] = start[0] + kd * g.dilation[0]
-        if tap[0] >= g.full[0]:
-            break
-        for kh in range(first[1], g.kernel[1]):
-            tap[1] = start[1] + kh * g.dilation[1]
-            if tap[1] >= g.full[1]:
-                break
-            for kw in range(first_tap(start[2] + (lines - 1) * stride, g.dilation[2]), g.kernel[2]):
-                tap[2] = start[2] + kw * g.dilation[2]
-                if tap[2] >= width:
-                    break
-                # The windows of this line that have this element.
-                low = 0
-                high = lines
-                if stride:
-                    low = first_tap(tap[2], stride)
-                    high = min(lines, (width - tap[2] + stride - 1) // stride)
-                elements = (plane + tap[0] * job.full.axis_bytes[0] + tap[1] * job.full.axis_bytes[1]
-                         + tap[2] * job.full.axis_bytes[2] + low * step)
-                if low < high and job.omits_nan:
-                    compare_omitting(best + low, offset + low, has_element + low, elements, step, high - low,
-                                     tap_offset(job, kd, kh, kw), order)
-                elif low < high:
-                    compare(best + low, offset + low, elements, step, high - low, tap_offset(job, kd, kh, kw), order)

@@ -1,4 +1,4 @@
-# Loops over elements of each type, for filter, and for int32 across channels.
+# Loops over elements of each type, for filter.
 from libc.string cimport memcpy
 
 from cunpool._kernels.common.caches cimport cunpool_copy, cunpool_copy_nontemporal

@@ -1,18 +1,19 @@
 # The plan of a pooling call, and the conditions of the table of methods in `pool.pyx`.
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
+from cunpool._kernels.common.geometry cimport (
+    absolute, clamp, element_count, Geometry, has_every_window_elements)
 from cunpool._kernels.common.job cimport (
-    are_all_contiguous, BHALF_KIND, FLOAT4_KIND, HALF_KIND, has_interleaved_channels, INT2_KIND, INT8_KIND, Job)
+    are_all_contiguous, FLOAT4_KIND, has_interleaved_channels, Job)
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
+from cunpool._kernels.pooling.across cimport has_16_bit_offsets, TAPS
 from cunpool._kernels.pooling.compare cimport spans_far, tap_offset, vector_of
 from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
-from cunpool._kernels.pooling.taps cimport has_16_bit_offsets, TAPS
-from cunpool._kernels.pooling.window2 cimport rows_together, is_window2, window2_shape_why_not
+from cunpool._kernels.pooling.window2 cimport HAS_VECTORS, rows_together, is_window2, window2_shape_why_not
 from cunpool._kernels.pooling.write cimport LINE
 
 cdef enum:  # the ways, for plan_pool
@@ -129,9 +130,8 @@ cdef inline bint overlap_little(const Geometry *g) noexcept nogil:
 cdef inline bint has_values_across(const Job *job) noexcept nogil:
     """Whether the values of windows are found across channels: windows are small, or overlap little."""
     cdef Py_ssize_t taps = element_count(job.g.kernel)
-    return (job.order_kind != INT2_KIND and job.order_kind != INT8_KIND  # which have no loop for values alone
-            and (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
-                 or taps <= TAPS and branch_counted("large windows that overlap little", overlap_little(&job.g))))
+    return (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
+            or taps <= TAPS and branch_counted("large windows that overlap little", overlap_little(&job.g)))
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
@@ -193,10 +193,6 @@ cdef inline void swap_width_for_channels(Job *job, Py_ssize_t item_size) noexcep
             return
 
 
-cdef inline bint is_half(const Job *job) noexcept nogil:
-    return job.kind == HALF_KIND or job.kind == BHALF_KIND
-
-
 cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept nogil:
     """Begin the plan of a method: the job with this axis as the width."""
     plan.job = job[0]
@@ -230,8 +226,6 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
         why = window2_shape_why_not(job, job.item_size)
     if why != NULL:
         return why
-    if job.order_kind == INT8_KIND:  # rare (size)
-        return "integers of 8 bytes"
     if (job.item_size == 2 and job.indices.data == NULL  # (speed: 128 x 32 x 20)
             and branch_counted("elements that filter takes", element_count(job.g.full) * job.batch * job.channels
                                >= FILTER_MIN_ELEMENTS)):
@@ -292,8 +286,12 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
                               and job.channels >= FLOATS_MIN_CHANNELS)
             and branch_counted("windows that overlap little", overlap_little(&job.g))):
         return "fewer than 16 channels (than 4 of float32, if windows overlap little)"
-    if is_half(job) and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
-        return "16-bit floats, and an offset in a window takes more than 16 bits"
+    if not HAS_VECTORS:
+        return "the compiler has no vector types"  # unreached: another compiler
+    if job.item_size == 2 and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
+        return "elements of 2 bytes, and an offset in a window takes more than 16 bits"
+    if not branch_counted("windows with an element of the array", has_every_window_elements(&job.g)):
+        return "a window has no element of the array"
     # (speed: 64 x 112 x 112, 3 x 3) For bytes in windows one element apart, combining runs is 1.8x faster.
     if (job.item_size == 1 and job.g.stride[2] == 1
             and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > BYTES_MAX_TAPS)):

@@ -60,8 +60,11 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
             *odd = OF(note_pair)(*odd, u, v);
         x[0] = OF(even)(u, v);
         x[1] = OF(odd_of)(u, v);
-        if (kernel == 3)
-            x[2] = OF(next_even)(x[0], row, odd, at_edge && !careful);
+        if (kernel == 3) {
+            x[2] = OF(next_even)(x[0], row, &v);
+            if (at_edge && !careful)
+                *odd = OF(note)(*odd, v);
+        }
     }
     SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
         x[tap] = OF(key)(x[tap], plan->magnitude, flip);

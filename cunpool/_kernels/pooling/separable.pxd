@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
+from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry, has_every_window_elements
 from cunpool._kernels.common.job cimport HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
@@ -229,22 +229,6 @@ cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t ro
     plan.pitch = (length + before - 1) // before * before  # fault: lattices without room for their last elements
 
 
-cdef inline bint all_windows_see_elements(const Geometry *g) noexcept nogil:
-    """Whether no window misses the array altogether, as one may where dilation is wide."""
-    cdef Py_ssize_t start, window
-    cdef int axis
-    for axis in range(3):
-        if g.dilation[axis] == 1 or g.padding[axis] == 0:
-            continue
-        for window in range(g.pooled[axis]):
-            start = window * g.stride[axis] - g.padding[axis]
-            if start >= 0:
-                break
-            if (g.dilation[axis] - -start % g.dilation[axis]) % g.dilation[axis] >= g.full[axis]:
-                return False
-    return True
-
-
 cdef inline Py_ssize_t least_shared_room(const Separable *plan, Py_ssize_t filtered, Py_ssize_t room,
                                          int threads) noexcept nogil:
     """The least `room` of blocks that threads share. Rows that are filtered stay as long as with one thread, if there
@@ -280,7 +264,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
         return "a window spans more than 4 MiB"
     if branch_counted("windows that are nearly all padding", least > MAX_PADDED * element_count(job.g.full)):
         return "a window spans more than 8 times the array's elements"
-    if branch_counted("windows that miss the array", not all_windows_see_elements(&job.g)):
+    if branch_counted("windows that miss the array", not has_every_window_elements(&job.g)):
         return "a window has no element of the array"
     plan.lane_code_bytes = 0
     if job.indices.data != NULL:

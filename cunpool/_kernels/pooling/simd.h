@@ -1,8 +1,9 @@
 #ifndef CUNPOOL_POOLING_SIMD_H
 #define CUNPOOL_POOLING_SIMD_H
 
-/* Vector operations for pooling, chosen by the instruction set that this file is compiled for. For each element type T
-   there is
+/* Vector operations for pooling. The header of an instruction set has what depends on it, for the types float4, float8,
+   item1 and int2, with some of int4 and int8. The rest is defined here. int4 and int8 are the codes of float4 and float8,
+   and half (float16 and bfloat16) are int2 in another order. For each element type T there is
 
      vector_T, LANES_T    a vector, and its number of elements
      codes_T              as many integers of the same width: window codes, or indices
@@ -18,8 +19,11 @@
      greater_T, beats_T   later > best; the same exactly, where a NaN beats everything
      beats_omitting_T     the same, where every number beats a NaN
      select_T(m, a, b), select_codes_T    b where the mask is set, else a
+     limit_exactly_T      x, or `outside` where the limit is the lowest number
      even_T, odd_of_T     every second element of two vectors, in an order that in_order_T and in_order_codes_T make
                           that of memory
+     next_even_T          the even elements behind those of `even`, whose first was loaded from `row`; and the vector
+                          that was loaded for the last of them
      deinterleaved_lane_T(i)    which window lane i of even_T belongs to
      add_codes_T, subtract_codes_T, broadcast_codes_T
      store_code_bytes_T, store_indices4_T, store_indices8_T    codes as bytes, or as indices
@@ -28,11 +32,14 @@
    and, whatever the type,
 
      widen_codes          16 bytes as 16-bit integers
+     look_up_offsets      offsets of 16 bytes, which are numbers of taps, from a table of 32
      add_to_offsets4, add_to_offsets8    indices of a vector from one index and 16-bit offsets */
 #if defined(__GNUC__)
 #define CUNPOOL_HAS_VECTORS 1
 #include <stddef.h>
+#include <stdint.h>
 #include "_kernels/common/types.h"
+#define SIMD_INLINE static CUNPOOL_INLINE
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #include "_kernels/pooling/simd_avx512.h"
 #elif defined(__AVX2__)
@@ -43,7 +50,7 @@
 #define SIMD_UNROLL _Pragma("GCC unroll 8")
 
 /* Where the vector behind that at `i` begins, of `count` elements: the last one may repeat some. */
-static CUNPOOL_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
+SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
     return i + lanes < count && i + 2 * lanes > count ? count - lanes : i + lanes;
 }
 
@@ -56,18 +63,167 @@ static CUNPOOL_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_
 #define SIMD_KEEP(x) ((void) (x))
 #endif
 
+/* Floats and integers compare as their types do. */
+#define SIMD_AS_TYPED(T) \
+    SIMD_INLINE vector_##T key_##T(vector_##T x, int magnitude, codes_##T flip) { \
+        (void) magnitude; \
+        return (vector_##T) ((codes_##T) x ^ flip); \
+    } \
+    SIMD_INLINE vector_##T bits_##T(vector_##T x, int magnitude, codes_##T flip) { return key_##T(x, magnitude, flip); }
+#define SIMD_TAKE(T) \
+    SIMD_INLINE void take_##T(vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
+        const mask_##T beaten = greater_##T(later, *best); \
+        *best = max_##T(*best, later); \
+        *code = select_codes_##T(beaten, *code, later_code); \
+    }
+#define SIMD_LIMIT_EXACTLY(T) \
+    SIMD_INLINE vector_##T limit_exactly_##T(vector_##T limit, vector_##T x, vector_##T outside) { \
+        return select_##T(greater_##T(limit, (vector_##T) broadcast_codes_##T(0)), outside, x); \
+    }
+
+#define SIMD_FLOATS(T) \
+    SIMD_AS_TYPED(T) \
+    SIMD_TAKE(T) \
+    SIMD_LIMIT_EXACTLY(T) \
+    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
+    SIMD_INLINE mask_##T beats_##T(vector_##T later, vector_##T best, int infinity) { \
+        (void) infinity; \
+        return greater_##T(later, best) | is_nan_##T(later); \
+    } \
+    SIMD_INLINE mask_##T beats_omitting_##T(vector_##T later, vector_##T best, int infinity) { \
+        (void) infinity; \
+        return greater_##T(later, best) | (is_nan_##T(best) & ~is_nan_##T(later)); \
+    }
+SIMD_FLOATS(float4)
+SIMD_FLOATS(float8)
+
+/* int32 */
+typedef codes_float4 vector_int4, codes_int4;
+typedef mask_float4 mask_int4;
+enum { LANES_int4 = LANES_float4 };
+#define broadcast_codes_int4 broadcast_codes_float4
+#define add_codes_int4 add_codes_float4
+#define select_codes_int4 select_codes_float4
+#define in_order_int4 in_order_codes_float4
+#define in_order_codes_int4 in_order_codes_float4
+#define store_code_bytes_int4 store_code_bytes_float4
+#define store_indices4_int4 store_indices4_float4
+/* int64 */
+typedef codes_float8 vector_int8, codes_int8;
+typedef mask_float8 mask_int8;
+enum { LANES_int8 = LANES_float8 };
+#define broadcast_codes_int8 broadcast_codes_float8
+#define add_codes_int8 add_codes_float8
+#define select_codes_int8 select_codes_float8
+#define in_order_int8 in_order_codes_float8
+#define in_order_codes_int8 in_order_codes_float8
+#define store_code_bytes_int8 store_code_bytes_float8
+#define store_indices4_int8 store_indices4_float8
+#define SIMD_INTEGERS_OF_FLOATS(T, F) \
+    SIMD_INLINE vector_##T load_##T(const char *from) { return (vector_##T) load_##F(from); } \
+    SIMD_INLINE void store_##T(char *to, vector_##T x) { store_##F(to, (vector_##F) x); } \
+    SIMD_INLINE vector_##T even_##T(vector_##T x, vector_##T y) { \
+        return (vector_##T) even_##F((vector_##F) x, (vector_##F) y); \
+    } \
+    SIMD_INLINE vector_##T odd_of_##T(vector_##T x, vector_##T y) { \
+        return (vector_##T) odd_of_##F((vector_##F) x, (vector_##F) y); \
+    }
+SIMD_INTEGERS_OF_FLOATS(int4, float4)
+SIMD_INTEGERS_OF_FLOATS(int8, float8)
+
+/* No integer is odd. */
+#define SIMD_INTEGERS(T) \
+    SIMD_AS_TYPED(T) \
+    typedef int odd_##T; \
+    SIMD_INLINE odd_##T nothing_odd_##T(void) { return 0; } \
+    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { (void) x; return odd; } \
+    SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { (void) x, (void) y; return odd; } \
+    SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return odd; }
+SIMD_INTEGERS(item1)
+SIMD_INTEGERS(int2)
+SIMD_INTEGERS(int4)
+SIMD_INTEGERS(int8)
+SIMD_TAKE(int2)
+SIMD_TAKE(int4)
+SIMD_TAKE(int8)
+
+/* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
+typedef vector_int2 vector_half;
+typedef codes_int2 codes_half;
+typedef mask_int2 mask_half;
+enum { LANES_half = LANES_int2 };
+#define load_half load_int2
+#define store_half store_int2
+#define stream_half stream_int2
+#define max_half max_int2
+#define min_half min_int2
+#define greater_half greater_int2
+#define select_half select_int2
+#define take_half take_int2
+#define even_half even_int2
+#define odd_of_half odd_of_int2
+#define next_even_half next_even_int2
+#define in_order_half in_order_int2
+#define deinterleaved_lane_half deinterleaved_lane_int2
+#define broadcast_codes_half broadcast_codes_int2
+#define add_codes_half add_codes_int2
+#define subtract_codes_half subtract_codes_int2
+#define select_codes_half select_codes_int2
+#define in_order_codes_half in_order_codes_int2
+#define store_code_bytes_half store_code_bytes_int2
+SIMD_INLINE vector_half ordered_half(vector_half x, int magnitude) {
+    return x ^ (sign_int2(x) & broadcast_codes_half(magnitude));
+}
+SIMD_INLINE vector_half key_half(vector_half x, int magnitude, codes_half flip) {
+    return ordered_half(x ^ flip, magnitude);
+}
+SIMD_INLINE vector_half bits_half(vector_half x, int magnitude, codes_half flip) {
+    return ordered_half(x, magnitude) ^ flip;
+}
+typedef struct { vector_half largest, lowest; } odd_half;
+SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {broadcast_codes_half(0), broadcast_codes_half(0)}; }
+SIMD_INLINE odd_half note_half(odd_half odd, vector_half x) {
+    odd.largest = max_half(odd.largest, x & broadcast_codes_half(0x7FFF));
+    odd.lowest = min_half(odd.lowest, x);
+    return odd;
+}
+SIMD_INLINE odd_half note_pair_half(odd_half odd, vector_half x, vector_half y) {
+    return note_half(note_half(odd, x), y);
+}
+SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
+    return is_any_int2(greater_half(odd.largest, broadcast_codes_half(infinity))
+                       | greater_half(broadcast_codes_half(INT16_MIN + 1), odd.lowest));
+}
+SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) {
+    return greater_half(x ^ sign_int2(x), broadcast_codes_half(infinity));
+}
+/* Both zeros are 0. */
+SIMD_INLINE mask_half is_greater_half(vector_half later, vector_half best) {
+    return greater_half(subtract_codes_half(later, sign_int2(later)), subtract_codes_half(best, sign_int2(best)));
+}
+SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
+    return (is_greater_half(later, best) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
+}
+SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, int infinity) {
+    return (is_greater_half(later, best) | is_nan_half(best, infinity)) & ~is_nan_half(later, infinity);
+}
+SIMD_LIMIT_EXACTLY(half)
+
 /* Compare the best so far, and its code, with something later in raster order: the first of equals stays. `careful`
-   comparisons are exact for NaN and zeros. `careful`, `with_codes` and `is_minimum`, which is for values alone, are
-   constants of each loop. */
+   comparisons are exact for NaN and zeros. `careful`, `with_codes` and `is_minimum`, which is for calls that flip
+   nothing, are constants of each loop. */
 #define SIMD_COMPARE(T, IF_CAREFUL) \
     SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, int is_minimum, \
                                  vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
         IF_CAREFUL(T) \
         (void) careful, (void) omits_nan, (void) infinity; \
-        if (with_codes) \
+        if (with_codes && !is_minimum) \
             take_##T(best, code, later, later_code); \
-        else \
+        else { \
+            if (with_codes) \
+                *code = select_codes_##T(greater_##T(*best, later), *code, later_code); \
             *best = is_minimum ? min_##T(later, *best) : max_##T(*best, later); \
+        } \
     }
 #define SIMD_EXACTLY(T) \
         if (careful) { \
@@ -83,6 +239,9 @@ SIMD_COMPARE(float4, SIMD_EXACTLY)
 SIMD_COMPARE(float8, SIMD_EXACTLY)
 SIMD_COMPARE(half, SIMD_EXACTLY)
 SIMD_COMPARE(item1, SIMD_ALIKE)
+SIMD_COMPARE(int2, SIMD_ALIKE)
+SIMD_COMPARE(int4, SIMD_ALIKE)
+SIMD_COMPARE(int8, SIMD_ALIKE)
 #else
 #define CUNPOOL_HAS_VECTORS 0
 enum { CUNPOOL_VECTOR_BYTES = 16 };

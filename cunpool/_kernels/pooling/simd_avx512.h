@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdint.h>
 
-#define SIMD_INLINE static CUNPOOL_INLINE
 enum { CUNPOOL_VECTOR_BYTES = 64 };
 
 /* What all types share: codes are integers of `bits` each, and a mask has a bit for each. */
@@ -44,43 +43,19 @@ enum { CUNPOOL_VECTOR_BYTES = 64 };
     SIMD_INLINE vector_##T load_##T(const char *from) { return _mm512_loadu_##ps((const number *) from); } \
     SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm512_storeu_##ps((number *) to, x); } \
     SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm512_stream_##ps((number *) to, x); } \
-    SIMD_INLINE vector_##T key_##T(vector_##T x, int magnitude, codes_##T flip) { \
-        (void) magnitude; \
-        return _mm512_xor_##ps(x, _mm512_castsi512_##ps(flip)); \
-    } \
-    SIMD_INLINE vector_##T bits_##T(vector_##T x, int magnitude, codes_##T flip) { \
-        return key_##T(x, magnitude, flip); \
-    } \
     SIMD_INLINE odd_##T nothing_odd_##T(void) { return 0; } \
     SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { \
         return _kor_mask##lanes(odd, _mm512_cmp_##ps##_mask(x, y, _CMP_UNORD_Q)); \
     } \
-    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
     SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return odd != 0; } \
     SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { return _mm512_max_##ps(later, best); } \
     SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { return _mm512_min_##ps(limit, x); } \
     SIMD_INLINE mask_##T greater_##T(vector_##T later, vector_##T best) { \
         return _mm512_cmp_##ps##_mask(later, best, _CMP_GT_OQ); \
     } \
-    SIMD_INLINE mask_##T beats_##T(vector_##T later, vector_##T best, int infinity) { \
-        (void) infinity; \
-        return note_##T(greater_##T(later, best), later); \
-    } \
-    SIMD_INLINE mask_##T beats_omitting_##T(vector_##T later, vector_##T best, int infinity) { \
-        (void) infinity; \
-        return _kor_mask##lanes(greater_##T(later, best), _kandn_mask##lanes(note_##T(0, later), note_##T(0, best))); \
-    } \
+    SIMD_INLINE mask_##T is_nan_##T(vector_##T x) { return _mm512_cmp_##ps##_mask(x, x, _CMP_UNORD_Q); } \
     SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
         return _mm512_mask_mov_##ps(a, m, b); \
-    } \
-    SIMD_INLINE void take_##T(vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
-        const mask_##T beaten = greater_##T(later, *best); \
-        *best = max_##T(*best, later); \
-        *code = select_codes_##T(beaten, *code, later_code); \
-    } \
-    /* x, or `outside` where the limit is the lowest number. */ \
-    SIMD_INLINE vector_##T limit_exactly_##T(vector_##T limit, vector_##T x, vector_##T outside) { \
-        return select_##T(greater_##T(limit, _mm512_setzero_##ps()), outside, x); \
     } \
     SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return x; } \
     SIMD_INLINE codes_##T in_order_codes_##T(codes_##T c) { return c; } \
@@ -95,12 +70,10 @@ SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) {
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), y);
 }
-/* The even elements behind those of `even`, one by a broadcast: loads at odd multiples of 8 bytes all cross lines. */
-SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, odd_float4 *odd, int is_noted) {
-    vector_float4 last = broadcast_float4(row + 8 * LANES_float4);
-    if (is_noted)
-        *odd = note_float4(*odd, last);
-    return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(last), _mm512_castps_si512(even), 1));
+/* One by a broadcast: loads at odd multiples of 8 bytes all cross lines. */
+SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, vector_float4 *last) {
+    *last = broadcast_float4(row + 8 * LANES_float4);
+    return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(*last), _mm512_castps_si512(even), 1));
 }
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     _mm_storeu_si128((__m128i *) to, _mm512_cvtepi32_epi8(c));
@@ -118,118 +91,7 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
     }
 }
 
-/* uint8: even_item1 works in quarters of a vector, for without VBMI no instruction takes bytes from two vectors. */
-SIMD_INTEGERS_AVX512(item1, 8, __mmask64)
-typedef int odd_item1;
-SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude, codes_item1 flip) {
-    (void) magnitude;
-    return _mm512_xor_si512(x, flip);
-}
-SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude, codes_item1 flip) {
-    (void) magnitude;
-    return _mm512_xor_si512(x, flip);
-}
-SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
-SIMD_INLINE odd_item1 note_item1(odd_item1 odd, vector_item1 x) { (void) x; return odd; }
-SIMD_INLINE odd_item1 note_pair_item1(odd_item1 odd, vector_item1 x, vector_item1 y) { (void) x; (void) y; return odd; }
-SIMD_INLINE int is_odd_item1(odd_item1 odd, int infinity) { (void) infinity; return odd; }
-SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }
-SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm512_min_epu8(limit, x); }
-SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
-    const mask_item1 beaten = _mm512_cmpgt_epu8_mask(later, *best);
-    *best = max_item1(*best, later);
-    *code = select_codes_item1(beaten, *code, later_code);
-}
-SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
-    const __m512i low = _mm512_set1_epi16(0xFF);
-    return _mm512_packus_epi16(_mm512_and_si512(x, low), _mm512_and_si512(y, low));
-}
-SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
-    return _mm512_packus_epi16(_mm512_srli_epi16(x, 8), _mm512_srli_epi16(y, 8));
-}
-SIMD_INLINE vector_item1 next_even_item1(vector_item1 even, const char *row, odd_item1 *odd, int is_noted) {
-    (void) even, (void) odd, (void) is_noted;
-    return even_item1(load_item1(row + 2), load_item1(row + 66));
-}
-SIMD_INLINE vector_item1 in_order_item1(vector_item1 x) {
-    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), x);
-}
-SIMD_INLINE codes_item1 in_order_codes_item1(codes_item1 c) { return in_order_item1(c); }
-SIMD_INLINE int deinterleaved_lane_item1(int i) { return i / 16 * 8 + i / 8 % 2 * 32 + i % 8; }
-SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
-
-/* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
-SIMD_INTEGERS_AVX512(half, 16, __mmask32)
-typedef struct { __m512i largest, lowest; } odd_half;
-SIMD_INLINE vector_half ordered_half(vector_half x, int magnitude) {
-    return _mm512_xor_si512(x, _mm512_and_si512(_mm512_srai_epi16(x, 15), _mm512_set1_epi16((short) magnitude)));
-}
-SIMD_INLINE vector_half key_half(vector_half x, int magnitude, codes_half flip) {
-    return ordered_half(_mm512_xor_si512(x, flip), magnitude);
-}
-SIMD_INLINE vector_half bits_half(vector_half x, int magnitude, codes_half flip) {
-    return _mm512_xor_si512(ordered_half(x, magnitude), flip);
-}
-SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {_mm512_setzero_si512(), _mm512_setzero_si512()}; }
-SIMD_INLINE odd_half note_half(odd_half odd, vector_half x) {
-    odd.largest = _mm512_max_epi16(odd.largest, _mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)));
-    odd.lowest = _mm512_min_epi16(odd.lowest, x);
-    return odd;
-}
-SIMD_INLINE odd_half note_pair_half(odd_half odd, vector_half x, vector_half y) {
-    return note_half(note_half(odd, x), y);
-}
-SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
-    return (_mm512_cmpgt_epi16_mask(odd.largest, _mm512_set1_epi16((short) infinity))
-            | _mm512_cmpeq_epi16_mask(odd.lowest, _mm512_set1_epi16(INT16_MIN))) != 0;
-}
-SIMD_INLINE vector_half max_half(vector_half best, vector_half later) { return _mm512_max_epi16(best, later); }
-SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) { return _mm512_min_epi16(limit, x); }
-SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) {
-    return _mm512_cmpgt_epi16_mask(_mm512_xor_si512(x, _mm512_srai_epi16(x, 15)), _mm512_set1_epi16((short) infinity));
-}
-/* Both zeros are 0. */
-SIMD_INLINE mask_half is_greater_half(vector_half later, vector_half best) {
-    return _mm512_cmpgt_epi16_mask(_mm512_sub_epi16(later, _mm512_srai_epi16(later, 15)),
-                                   _mm512_sub_epi16(best, _mm512_srai_epi16(best, 15)));
-}
-SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
-    return (is_greater_half(later, best) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
-}
-SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, int infinity) {
-    return (is_greater_half(later, best) | is_nan_half(best, infinity)) & ~is_nan_half(later, infinity);
-}
-SIMD_INLINE void take_half(vector_half *best, codes_half *code, vector_half later, codes_half later_code) {
-    const mask_half beaten = _mm512_cmpgt_epi16_mask(later, *best);
-    *best = max_half(*best, later);
-    *code = select_codes_half(beaten, *code, later_code);
-}
-SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x, vector_half outside) {
-    return select_half(_mm512_cmpgt_epi16_mask(limit, _mm512_setzero_si512()), outside, x);
-}
-/* Every second lane from `first` on: each 32 bits of the numbers that choose hold two. */
-SIMD_INLINE vector_half every_second_half(vector_half x, vector_half y, int first, int next) {
-    const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i pairs = _mm512_mullo_epi32(ramp, _mm512_set1_epi32(2 * next * 0x10001));
-    return _mm512_permutex2var_epi16(x, _mm512_add_epi32(pairs, _mm512_set1_epi32(first | (first + next) << 16)), y);
-}
-SIMD_INLINE vector_half even_half(vector_half x, vector_half y) { return every_second_half(x, y, 0, 2); }
-SIMD_INLINE vector_half odd_of_half(vector_half x, vector_half y) { return every_second_half(x, y, 1, 2); }
-SIMD_INLINE vector_half next_even_half(vector_half even, const char *row, odd_half *odd, int is_noted) {
-    const vector_half last = _mm512_set1_epi16((short) *(const item2 *) (row + 128));
-    if (is_noted)
-        *odd = note_half(*odd, last);
-    return every_second_half(even, last, 1, 1);
-}
-SIMD_INLINE vector_half in_order_half(vector_half x) { return x; }
-SIMD_INLINE codes_half in_order_codes_half(codes_half c) { return c; }
-SIMD_INLINE int deinterleaved_lane_half(int i) { return i; }
-SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
-    _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi16_epi8(c));
-}
-
 /* float64 */
-#define SIMD_HAS_FAST_FLOAT8
 SIMD_FLOATS_AVX512(float8, double, pd, __m512d, 64, 8)
 SIMD_INLINE vector_float8 even_float8(vector_float8 x, vector_float8 y) {
     return _mm512_permutex2var_pd(x, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), y);
@@ -244,9 +106,82 @@ SIMD_INLINE void store_indices4_float8(char *to, codes_float8 c) {
     _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi64_epi32(c));
 }
 
+/* int32 and int64: see simd.h */
+SIMD_INLINE codes_float4 max_int4(codes_float4 best, codes_float4 later) { return _mm512_max_epi32(best, later); }
+SIMD_INLINE codes_float4 min_int4(codes_float4 limit, codes_float4 x) { return _mm512_min_epi32(limit, x); }
+SIMD_INLINE mask_float4 greater_int4(codes_float4 later, codes_float4 best) {
+    return _mm512_cmpgt_epi32_mask(later, best);
+}
+SIMD_INLINE codes_float8 max_int8(codes_float8 best, codes_float8 later) { return _mm512_max_epi64(best, later); }
+SIMD_INLINE codes_float8 min_int8(codes_float8 limit, codes_float8 x) { return _mm512_min_epi64(limit, x); }
+SIMD_INLINE mask_float8 greater_int8(codes_float8 later, codes_float8 best) {
+    return _mm512_cmpgt_epi64_mask(later, best);
+}
+
+/* uint8: even_item1 works in quarters of a vector, for without VBMI no instruction takes bytes from two vectors. */
+SIMD_INTEGERS_AVX512(item1, 8, __mmask64)
+SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }
+SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm512_min_epu8(limit, x); }
+SIMD_INLINE mask_item1 greater_item1(vector_item1 later, vector_item1 best) {
+    return _mm512_cmpgt_epu8_mask(later, best);
+}
+SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
+    *code = select_codes_item1(greater_item1(later, *best), *code, later_code);
+    *best = max_item1(*best, later);
+}
+SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
+    const __m512i low = _mm512_set1_epi16(0xFF);
+    return _mm512_packus_epi16(_mm512_and_si512(x, low), _mm512_and_si512(y, low));
+}
+SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
+    return _mm512_packus_epi16(_mm512_srli_epi16(x, 8), _mm512_srli_epi16(y, 8));
+}
+SIMD_INLINE vector_item1 next_even_item1(vector_item1 even, const char *row, vector_item1 *last) {
+    (void) even;
+    *last = load_item1(row + 66);
+    return even_item1(load_item1(row + 2), *last);
+}
+SIMD_INLINE vector_item1 in_order_item1(vector_item1 x) {
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), x);
+}
+SIMD_INLINE codes_item1 in_order_codes_item1(codes_item1 c) { return in_order_item1(c); }
+SIMD_INLINE int deinterleaved_lane_item1(int i) { return i / 16 * 8 + i / 8 % 2 * 32 + i % 8; }
+SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
+
+/* int16 */
+SIMD_INTEGERS_AVX512(int2, 16, __mmask32)
+SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return _mm512_srai_epi16(x, 15); }
+SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) { return _mm512_max_epi16(best, later); }
+SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) { return _mm512_min_epi16(limit, x); }
+SIMD_INLINE mask_int2 greater_int2(vector_int2 later, vector_int2 best) { return _mm512_cmpgt_epi16_mask(later, best); }
+SIMD_INLINE int is_any_int2(mask_int2 m) { return m != 0; }
+/* Every second lane from `first` on: each 32 bits of the numbers that choose hold two. */
+SIMD_INLINE vector_int2 every_second_int2(vector_int2 x, vector_int2 y, int first, int next) {
+    const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i pairs = _mm512_mullo_epi32(ramp, _mm512_set1_epi32(2 * next * 0x10001));
+    return _mm512_permutex2var_epi16(x, _mm512_add_epi32(pairs, _mm512_set1_epi32(first | (first + next) << 16)), y);
+}
+SIMD_INLINE vector_int2 even_int2(vector_int2 x, vector_int2 y) { return every_second_int2(x, y, 0, 2); }
+SIMD_INLINE vector_int2 odd_of_int2(vector_int2 x, vector_int2 y) { return every_second_int2(x, y, 1, 2); }
+SIMD_INLINE vector_int2 next_even_int2(vector_int2 even, const char *row, vector_int2 *last) {
+    *last = _mm512_set1_epi16((short) *(const item2 *) (row + 128));
+    return every_second_int2(even, *last, 1, 1);
+}
+SIMD_INLINE vector_int2 in_order_int2(vector_int2 x) { return x; }
+SIMD_INLINE codes_int2 in_order_codes_int2(codes_int2 c) { return c; }
+SIMD_INLINE int deinterleaved_lane_int2(int i) { return i; }
+SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
+    _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi16_epi8(c));
+}
+
 /* Codes as indices. */
 SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
     _mm256_storeu_si256((__m256i *) to, _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *) code)));
+}
+SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
+    const __m512i at = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *) number));
+    const __m512i offsets = _mm512_permutex2var_epi32(_mm512_loadu_si512(table), at, _mm512_loadu_si512(table + 16));
+    _mm512_storeu_si512(to, _mm512_add_epi32(offsets, _mm512_set1_epi32(first)));
 }
 SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
     const __m512i further = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) offset));

@@ -10,7 +10,6 @@
 #include <emmintrin.h>
 #endif
 
-#define SIMD_INLINE static CUNPOOL_INLINE
 enum { CUNPOOL_VECTOR_BYTES = 16 };
 #define SIMD_SHUFFLE(T, x, y, ...) CUNPOOL_SHUFFLE(codes_##T, x, y, __VA_ARGS__)
 
@@ -39,6 +38,13 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
         return (half[0] | half[1]) != 0; \
     }
 
+#define SIMD_NEXT_EVEN_PORTABLE(T, size) \
+    SIMD_INLINE vector_##T next_even_##T(vector_##T even, const char *row, vector_##T *last) { \
+        (void) even; \
+        *last = load_##T(row + 16 + 2 * size); \
+        return even_##T(load_##T(row + 2 * size), *last); \
+    }
+
 /* float32 and float64. With SSE2 their instructions end in `ps` and `pd`. */
 #if defined(__SSE2__)
 #define SIMD_FLOATS_MAX(T, number, ps) \
@@ -63,44 +69,15 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
     SIMD_TYPE_PORTABLE(T, number, integer) \
     typedef codes_##T odd_##T; \
     SIMD_FLOATS_MAX(T, number, ps) \
-    SIMD_INLINE vector_##T key_##T(vector_##T x, int magnitude, codes_##T flip) { \
-        (void) magnitude; \
-        return (vector_##T) ((codes_##T) x ^ flip); \
-    } \
-    SIMD_INLINE vector_##T bits_##T(vector_##T x, int magnitude, codes_##T flip) { \
-        return key_##T(x, magnitude, flip); \
-    } \
     SIMD_INLINE odd_##T nothing_odd_##T(void) { return (odd_##T) {0}; } \
-    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
     SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return is_any_##T(odd); } \
-    SIMD_INLINE mask_##T beats_##T(vector_##T later, vector_##T best, int infinity) { \
-        (void) infinity; \
-        return (later > best) | (later != later); \
-    } \
-    SIMD_INLINE mask_##T beats_omitting_##T(vector_##T later, vector_##T best, int infinity) { \
-        (void) infinity; \
-        return (later > best) | ((best != best) & (later == later)); \
-    } \
-    SIMD_INLINE void take_##T(vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
-        const mask_##T beaten = greater_##T(later, *best); \
-        *best = max_##T(*best, later); \
-        *code = select_codes_##T(beaten, *code, later_code); \
-    } \
-    SIMD_INLINE vector_##T limit_exactly_##T(vector_##T limit, vector_##T x, vector_##T outside) { \
-        return select_##T(greater_##T(limit, (vector_##T) {0}), outside, x); \
-    }
+    SIMD_INLINE mask_##T is_nan_##T(vector_##T x) { return x != x; }
 
 /* float32 */
 SIMD_FLOATS_PORTABLE(float4, float, int32_t, ps)
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 0, 2, 4, 6); }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 1, 3, 5, 7); }
-SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, odd_float4 *odd, int is_noted) {
-    vector_float4 y = load_float4(row + 4 * (LANES_float4 + 2));
-    (void) even;
-    if (is_noted)
-        *odd = note_float4(*odd, y);
-    return even_float4(load_float4(row + 8), y);
-}
+SIMD_NEXT_EVEN_PORTABLE(float4, 4)
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     uint32_t lane[4];
     memcpy(lane, &c, sizeof lane);
@@ -135,27 +112,26 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
 
 /* float64 */
 SIMD_FLOATS_PORTABLE(float8, double, int64_t, pd)
+SIMD_INLINE vector_float8 even_float8(vector_float8 x, vector_float8 y) { return SIMD_SHUFFLE(float8, x, y, 0, 2); }
+SIMD_INLINE vector_float8 odd_of_float8(vector_float8 x, vector_float8 y) { return SIMD_SHUFFLE(float8, x, y, 1, 3); }
 SIMD_INLINE void store_indices4_float8(char *to, codes_float8 c) {
     ((index4 *) to)[0] = (int32_t) c[0];
     ((index4 *) to)[1] = (int32_t) c[1];
 }
 SIMD_INLINE void store_code_bytes_float8(char *to, codes_float8 c) { to[0] = (char) c[0], to[1] = (char) c[1]; }
 
+/* int32 and int64: see simd.h. SSE2 has no maximum of these. */
+#define SIMD_INTEGERS_MAX(T, F) \
+    SIMD_INLINE mask_##F greater_##T(codes_##F later, codes_##F best) { return later > best; } \
+    SIMD_INLINE codes_##F max_##T(codes_##F best, codes_##F later) { \
+        return select_codes_##F(later > best, best, later); \
+    } \
+    SIMD_INLINE codes_##F min_##T(codes_##F limit, codes_##F x) { return select_codes_##F(limit > x, limit, x); }
+SIMD_INTEGERS_MAX(int4, float4)
+SIMD_INTEGERS_MAX(int8, float8)
+
 /* uint8 */
 SIMD_TYPE_PORTABLE(item1, uint8_t, uint8_t)
-typedef int odd_item1;
-SIMD_INLINE vector_item1 key_item1(vector_item1 x, int magnitude, codes_item1 flip) {
-    (void) magnitude;
-    return x ^ flip;
-}
-SIMD_INLINE vector_item1 bits_item1(vector_item1 x, int magnitude, codes_item1 flip) {
-    (void) magnitude;
-    return x ^ flip;
-}
-SIMD_INLINE odd_item1 nothing_odd_item1(void) { return 0; }
-SIMD_INLINE odd_item1 note_item1(odd_item1 odd, vector_item1 x) { (void) x; return odd; }
-SIMD_INLINE odd_item1 note_pair_item1(odd_item1 odd, vector_item1 x, vector_item1 y) { (void) x; (void) y; return odd; }
-SIMD_INLINE int is_odd_item1(odd_item1 odd, int infinity) { (void) infinity; return odd; }
 #if defined(__SSE2__)
 SIMD_INLINE void stream_item1(char *to, vector_item1 x) { _mm_stream_si128((__m128i *) to, (__m128i) x); }
 SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
@@ -192,100 +168,58 @@ SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 
     *code = select_codes_item1((mask_item1) (highest == *best), later_code, *code);
     *best = highest;
 }
-SIMD_INLINE vector_item1 next_even_item1(vector_item1 even, const char *row, odd_item1 *odd, int is_noted) {
-    (void) even, (void) odd, (void) is_noted;
-    return even_item1(load_item1(row + 2), load_item1(row + 18));
-}
+SIMD_NEXT_EVEN_PORTABLE(item1, 1)
 SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
 
-/* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
-SIMD_TYPE_PORTABLE(half, int16_t, int16_t)
-typedef struct { vector_half largest, lowest; } odd_half;
-SIMD_INLINE vector_half ordered_half(vector_half x, int magnitude) { return x ^ ((x >> 15) & (int16_t) magnitude); }
-SIMD_INLINE vector_half key_half(vector_half x, int magnitude, codes_half flip) {
-    return ordered_half(x ^ flip, magnitude);
-}
-SIMD_INLINE vector_half bits_half(vector_half x, int magnitude, codes_half flip) {
-    return ordered_half(x, magnitude) ^ flip;
-}
-SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {{0}, {0}}; }
+/* int16 */
+SIMD_TYPE_PORTABLE(int2, int16_t, int16_t)
 #if defined(__SSE2__)
-SIMD_INLINE void stream_half(char *to, vector_half x) { _mm_stream_si128((__m128i *) to, (__m128i) x); }
-SIMD_INLINE vector_half max_half(vector_half best, vector_half later) {
-    return (vector_half) _mm_max_epi16((__m128i) best, (__m128i) later);
+SIMD_INLINE void stream_int2(char *to, vector_int2 x) { _mm_stream_si128((__m128i *) to, (__m128i) x); }
+SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
+    return (vector_int2) _mm_max_epi16((__m128i) best, (__m128i) later);
 }
-SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) {
-    return (vector_half) _mm_min_epi16((__m128i) limit, (__m128i) x);
+SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) {
+    return (vector_int2) _mm_min_epi16((__m128i) limit, (__m128i) x);
 }
-SIMD_INLINE vector_half even_half(vector_half x, vector_half y) {
-    return (vector_half) _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32((__m128i) x, 16), 16),
+SIMD_INLINE vector_int2 even_int2(vector_int2 x, vector_int2 y) {
+    return (vector_int2) _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32((__m128i) x, 16), 16),
                                          _mm_srai_epi32(_mm_slli_epi32((__m128i) y, 16), 16));
 }
-SIMD_INLINE vector_half odd_of_half(vector_half x, vector_half y) {
-    return (vector_half) _mm_packs_epi32(_mm_srai_epi32((__m128i) x, 16), _mm_srai_epi32((__m128i) y, 16));
+SIMD_INLINE vector_int2 odd_of_int2(vector_int2 x, vector_int2 y) {
+    return (vector_int2) _mm_packs_epi32(_mm_srai_epi32((__m128i) x, 16), _mm_srai_epi32((__m128i) y, 16));
 }
-SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
+SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     _mm_storel_epi64((__m128i *) to, _mm_packus_epi16((__m128i) c, (__m128i) c));
 }
 #else
-SIMD_INLINE void stream_half(char *to, vector_half x) { store_half(to, x); }
-SIMD_INLINE vector_half max_half(vector_half best, vector_half later) {
-    return select_half(greater_half(later, best), best, later);
+SIMD_INLINE void stream_int2(char *to, vector_int2 x) { store_int2(to, x); }
+SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
+    return select_int2(greater_int2(later, best), best, later);
 }
-SIMD_INLINE vector_half min_half(vector_half limit, vector_half x) {
-    return select_half(greater_half(x, limit), x, limit);
+SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) {
+    return select_int2(greater_int2(x, limit), x, limit);
 }
-SIMD_INLINE vector_half even_half(vector_half x, vector_half y) {
-    return SIMD_SHUFFLE(half, x, y, 0, 2, 4, 6, 8, 10, 12, 14);
+SIMD_INLINE vector_int2 even_int2(vector_int2 x, vector_int2 y) {
+    return SIMD_SHUFFLE(int2, x, y, 0, 2, 4, 6, 8, 10, 12, 14);
 }
-SIMD_INLINE vector_half odd_of_half(vector_half x, vector_half y) {
-    return SIMD_SHUFFLE(half, x, y, 1, 3, 5, 7, 9, 11, 13, 15);
+SIMD_INLINE vector_int2 odd_of_int2(vector_int2 x, vector_int2 y) {
+    return SIMD_SHUFFLE(int2, x, y, 1, 3, 5, 7, 9, 11, 13, 15);
 }
-SIMD_INLINE void store_code_bytes_half(char *to, codes_half c) {
+SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     int i;
-    for (i = 0; i < LANES_half; i++)
+    for (i = 0; i < LANES_int2; i++)
         to[i] = (char) c[i];
 }
 #endif
-SIMD_INLINE odd_half note_half(odd_half odd, vector_half x) {
-    odd.largest = max_half(odd.largest, x & 0x7FFF);
-    odd.lowest = min_half(odd.lowest, x);
-    return odd;
-}
-SIMD_INLINE odd_half note_pair_half(odd_half odd, vector_half x, vector_half y) {
-    return note_half(note_half(odd, x), y);
-}
-SIMD_INLINE int is_odd_half(odd_half odd, int infinity) {
-    return is_any_half((mask_half) (odd.largest > (int16_t) infinity) | (mask_half) (odd.lowest == INT16_MIN));
-}
-SIMD_INLINE mask_half is_nan_half(vector_half x, int infinity) { return (x ^ (x >> 15)) > (int16_t) infinity; }
-/* Both zeros are 0. */
-SIMD_INLINE mask_half is_greater_half(vector_half later, vector_half best) {
-    return greater_half(later - (later >> 15), best - (best >> 15));
-}
-SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infinity) {
-    return (is_greater_half(later, best) & ~is_nan_half(best, infinity)) | is_nan_half(later, infinity);
-}
-SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, int infinity) {
-    return (is_greater_half(later, best) | is_nan_half(best, infinity)) & ~is_nan_half(later, infinity);
-}
-SIMD_INLINE void take_half(vector_half *best, codes_half *code, vector_half later, codes_half later_code) {
-    const mask_half beaten = greater_half(later, *best);
-    *best = max_half(*best, later);
-    *code = select_codes_half(beaten, *code, later_code);
-}
-SIMD_INLINE vector_half limit_exactly_half(vector_half limit, vector_half x, vector_half outside) {
-    return select_half(greater_half(limit, (vector_half) {0}), outside, x);
-}
-SIMD_INLINE vector_half next_even_half(vector_half even, const char *row, odd_half *odd, int is_noted) {
-    const vector_half y = load_half(row + 20);
-    (void) even;
-    if (is_noted)
-        *odd = note_half(*odd, y);
-    return even_half(load_half(row + 4), y);
-}
+SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return x >> 15; }
+SIMD_NEXT_EVEN_PORTABLE(int2, 2)
 
 /* Codes as indices. */
+SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
+    int i;
+    for (i = 0; i < 16; i++)
+        to[i] = table[number[i]] + first;
+}
 #if defined(__SSE2__)
 SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
     const __m128i bytes = _mm_loadu_si128((const __m128i *) code), zero = _mm_setzero_si128();

@@ -1,19 +1,35 @@
 # Window2: windows of 2 side by side in contiguous rows. They are compared where they lie, and short rows are stored
 # together.
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport plane_address
-from cunpool._kernels.common.caches cimport (
-    align_to_cache_line, CACHE_LINE, PREFETCH_BYTES, PREFETCH_SHORT_ROWS_BYTES, prefetch_whole_rows)
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, PREFETCH_BYTES, prefetch_whole_rows
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
-from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.job cimport HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport float4, float8, item1, void_noinline
-from cunpool._kernels.pooling.compare cimport end_of, int1, number, order_of_job, tap_offset, vector_of
-from cunpool._kernels.pooling.window2_compare cimport (
-    begin_windows, compare_bytes, compare_short_rows, compare_window2, offsets_of_codes)
-from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write_indices, write_values
+from cunpool._kernels.common.types cimport item1, void_noinline, void_wide
+from cunpool._kernels.pooling.compare cimport (
+    end_of, expect_nan, expects_no_nan, infinity_of, tap_offset, vector_of)
+from cunpool._kernels.pooling.write cimport (
+    base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_indices, write_values)
+
+cdef extern from "_kernels/pooling/window2.h":
+    bint HAS_VECTORS "CUNPOOL_HAS_VECTORS"
+    ctypedef struct Windows2 "cunpool_window2":
+        const char *row[4]
+        int rows
+        bint with_codes
+        bint omits_nan
+        int infinity
+        uint64_t flip
+        Py_ssize_t step, lines, count, pitch, prefetch_bytes
+        int32_t offsets[4]
+        char *best
+        int32_t *offset
+        char *code
+    bint compare_window2 "cunpool_compare_window2"(const Windows2 *windows, int item_size, bint is_float,
+                                                   const char *limit, bint careful) noexcept nogil
 
 cdef enum:
     SHORT = 32              # Rows of up to this many windows are stored together. (speed)
@@ -30,6 +46,8 @@ cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) n
     """Why a call has no windows of 2 side by side, inside the array, in contiguous rows worth a vector; or NULL."""
     cdef const Geometry *g = &job.g
     cdef int axis
+    if not HAS_VECTORS:
+        return "the compiler has no vector types"  # unreached: another compiler
     for axis in range(3):
         if g.padding[axis] or g.kernel[axis] > 2 or g.dilation[axis] > 1 and g.kernel[axis] > 1:
             return "padding, dilation, or a window larger than 2 along an axis"
@@ -83,14 +101,14 @@ cdef inline void_noinline rows_at_once(const Job *job, Py_ssize_t most, bint beg
 
 
 cdef inline void write_rows(char *to, Py_ssize_t step, Py_ssize_t row_step, bint stream, Py_ssize_t rows,
-                            Py_ssize_t width, const number *values) noexcept nogil:
+                            Py_ssize_t width, const char *values, Py_ssize_t size) noexcept nogil:
     """Store the values, or codes, of some rows of windows, as one row if they follow each other."""
     cdef Py_ssize_t row
     if row_step == width * step:
-        write_values(to, step, stream, rows * width, values)
+        write_values(to, step, stream, rows * width, values, size)
         return
     for row in range(rows):
-        write_values(to + row * row_step, step, stream, width, values + row * width)
+        write_values(to + row * row_step, step, stream, width, values + row * width * size, size)
 
 
 cdef inline void write_window2_indices(const Job *job, const Block *block, Target *target, bint begun,
@@ -109,65 +127,87 @@ cdef inline void write_window2_indices(const Job *job, const Block *block, Targe
         base += job.g.stride[1] * job.raster_steps[1]
 
 
-cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
-                                    int *nan_backoff, number *full) noexcept nogil:
-    """Pool a block of windows of 2. With `begin` NULL, rows are stored one by one."""
-    cdef number[LINE + 2 * VECTOR] best_room
-    cdef int32_t[LINE + 2 * VECTOR] offset_room
-    cdef item1[LINE + 2 * VECTOR] code_room
-    cdef number *best = <number *> align_to_cache_line(best_room)
-    cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
-    cdef item1 *code = <item1 *> align_to_cache_line(code_room)
-    cdef const char *row[4]
-    cdef int32_t offsets[4]
+cdef inline void_wide offsets_of_codes(const item1 *code, const int32_t *offsets, int rows, Py_ssize_t count,
+                                       int32_t *offset) noexcept nogil:
+    """Offsets of windows of 2 from their codes, and the offsets of their rows."""
+    cdef int32_t below = offsets[1] - 2 if rows > 1 else 0, behind = offsets[2] - 4 if rows > 2 else 0
+    cdef Py_ssize_t i
+    if rows > 2:
+        for i in range(count):
+            offset[i] = code[i] + below * (code[i] >> 1 & 1) + behind * (code[i] >> 2)
+    else:
+        for i in range(count):
+            offset[i] = code[i] + below * (code[i] >> 1)
+
+
+cdef inline void find_rows(const Job *job, const char *plane, const Block *block, Windows2 *windows) noexcept nogil:
+    """Where a block's windows have their rows, and how far ahead elements are prefetched."""
     cdef const Geometry *g = &job.g
-    cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
-    cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
-    cdef Py_ssize_t step = g.stride[1] * job.full.axis_bytes[1], prefetch_bytes = 0, kd, kh
-    cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * <Py_ssize_t> sizeof(number)
-    cdef bint follow = job.nontemporal and 0 <= step - used < CACHE_LINE  # rows without gaps between them
-    cdef int rows = 0
-    assert_in_block(block.rows * block.width <= LINE)
+    cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * job.item_size, kd, kh
+    windows.step = g.stride[1] * job.full.axis_bytes[1]
+    windows.lines, windows.count, windows.pitch = block.rows, block.width, block.width
+    windows.rows, windows.prefetch_bytes = 0, 0
     for kd in range(g.kernel[0]):
         for kh in range(g.kernel[1]):
-            row[rows] = (from_plane + (block.d * g.stride[0] + kd) * job.full.axis_bytes[0]
-                         + (block.h * g.stride[1] + kh) * job.full.axis_bytes[1] + 2 * block.w
-                         * <Py_ssize_t> sizeof(number))
-            offsets[rows] = <int32_t> tap_offset(job, kd, kh, 0)
-            rows += 1
-    if follow:
-        prefetch_bytes = prefetch_whole_rows(step)
+            windows.row[windows.rows] = (plane + (block.d * g.stride[0] + kd) * job.full.axis_bytes[0]
+                                         + (block.h * g.stride[1] + kh) * job.full.axis_bytes[1]
+                                         + 2 * block.w * job.item_size)
+            windows.offsets[windows.rows] = <int32_t> tap_offset(job, kd, kh, 0)
+            windows.rows += 1
+    if job.nontemporal and 0 <= windows.step - used < CACHE_LINE:  # rows without gaps between them
+        windows.prefetch_bytes = prefetch_whole_rows(windows.step)
     elif job.nontemporal and block.width < g.pooled[2]:  # a part of a long row
-        prefetch_bytes = PREFETCH_BYTES
-    if number is item1:
-        compare_bytes(rows, row, step, block.width, block.rows, prefetch_bytes, end_of(job, from_plane, sizeof(number)),
-                      order_of_job(job), best, code)
-    elif (number is float4 or number is float8) and follow and step <= PREFETCH_SHORT_ROWS_BYTES:
-        compare_short_rows(rows, row, step, offsets, block.width, block.rows, prefetch_bytes,
-                           end_of(job, from_plane, sizeof(number)), target.indices != NULL, order_of_job(job),
-                           nan_backoff,
-                           best, offset)
-    else:
-        compare_window2(rows, row, step, offsets, block.width, block.rows, prefetch_bytes, end_of(job, from_plane,
-                                                                                                  sizeof(number)),
-                     target.indices != NULL, not job.nontemporal, order_of_job(job), nan_backoff, best, offset)
-    write_rows(target.values, target.value_step, target.value_row, target.stream, block.rows, block.width, best)
+        windows.prefetch_bytes = PREFETCH_BYTES
+
+
+cdef inline void compare_block(const Job *job, const char *limit, int *nan_backoff, Windows2 *windows) noexcept nogil:
+    """The maxima of a block's windows. After a NaN, or a negative zero of 16 bits, the next calls do not try the fast
+    comparison."""
+    cdef bint is_float = job.kind >= HALF_KIND
+    if expects_no_nan(nan_backoff):
+        if not compare_window2(windows, <int> job.item_size, is_float, limit, False):
+            return
+        expect_nan(nan_backoff)
+    compare_window2(windows, <int> job.item_size, is_float, limit, is_float)
+
+
+cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
+                                            int *nan_backoff) noexcept nogil:
+    """Pool a block of windows of 2. With `begin` NULL, rows are stored one by one."""
+    cdef char[(LINE + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
+    cdef int32_t[LINE + 2 * VECTOR] offset_room
+    cdef item1[LINE + 2 * VECTOR] code_room
+    cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
+    cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
+    cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
+    cdef Py_ssize_t results = block.rows * block.width, i
+    cdef bint has_codes = job.item_size < 4
+    cdef Windows2 windows
+    assert_in_block(results <= LINE)
+    find_rows(job, from_plane, block, &windows)
+    windows.with_codes = target.indices != NULL
+    windows.omits_nan, windows.infinity, windows.flip = job.omits_nan, infinity_of(job), job.flip
+    windows.best, windows.offset = <char *> align_to_cache_line(best_room), offset
+    windows.code = <char *> align_to_cache_line(code_room)
+    compare_block(job, end_of(job, from_plane, job.item_size), nan_backoff, &windows)
+    write_rows(target.values, target.value_step, target.value_row, target.stream, block.rows, block.width, windows.best,
+               job.item_size)
     if target.indices == NULL:
         return
+    if has_codes and target.code_size == 1:
+        write_rows(target.indices, target.index_step, target.index_row, target.stream, block.rows, block.width,
+                   windows.code, 1)
+        return
+    if has_codes:
+        offsets_of_codes(<const item1 *> windows.code, windows.offsets, windows.rows, results, offset)
     if target.index_row != block.width * target.index_step:
         begin = NULL
-    if number is item1:
-        if target.code_size == 1:
-            write_rows(target.indices, target.index_step, target.index_row, target.stream, block.rows, block.width,
-                       code)
-            return
-        offsets_of_codes(code, offsets, rows, begin, block.rows * block.width, offset)
-    elif begin != NULL:
-        begin_windows(begin, block.rows * block.width, offset)
+    for i in range(results if begin != NULL else 0):
+        offset[i] += begin[i]
     write_window2_indices(job, block, &target, begin != NULL, offset)
 
 
-cdef inline void pool_window2(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+cdef inline void pool_window2(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some rows of windows of 2 of all planes, or parts of them where they are long."""
     cdef const Geometry *g = &job.g
     cdef const bint *together = <const bint *> job.plan
@@ -190,5 +230,5 @@ cdef inline void pool_window2(const Job *job, Py_ssize_t task, Found *found, num
         block.rows = 1
         if block.width == g.pooled[2]:
             rows_at_once(job, end - line, begin != NULL, &block)
-        pool_window2_rows(job, row // rows, &block, begin, &nan_backoff, full)
+        pool_window2_rows(job, row // rows, &block, begin, &nan_backoff)
         line += block.rows

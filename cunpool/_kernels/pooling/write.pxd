@@ -6,14 +6,15 @@ from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_copy, c
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport index, index4, index8, item1, item2, void_inline, void_wide
-from cunpool._kernels.pooling.compare cimport number
+from cunpool._kernels.common.types cimport (
+    index, index4, index8, item, item1, item2, item4, item8, void_inline, void_wide)
 
 cdef enum:
     LINE = 512              # Windows that are pooled side by side, in buffers that stay in L1. (speed)
     LONG_COPY = 256         # Copies from this many bytes on are worth a call of wider vectors. (speed)
     # Elements of the widest vector: buffers have as many to spare at one end or both. (correctness)
     VECTOR = 64
+    MAX_ITEM_BYTES = 8      # of an element
 
 
 cdef struct Target:
@@ -152,26 +153,27 @@ cdef inline void_wide copy_values(char *to, const char *values, Py_ssize_t size)
     cunpool_copy(to, values, size)
 
 
-cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t lines,
-                              const number *values) noexcept nogil:
+cdef inline void write_strided(char *to, Py_ssize_t step, Py_ssize_t lines, const item *values) noexcept nogil:
     cdef Py_ssize_t i
-    if step != sizeof(number):
-        for i in range(lines):
-            (<number *> (to + i * step))[0] = values[i]
-    elif stream:
-        cunpool_copy_nontemporal(to, <const char *> values, lines * sizeof(number))
-    elif lines * <Py_ssize_t> sizeof(number) >= LONG_COPY:
-        copy_values(to, <const char *> values, lines * sizeof(number))
-    else:
-        cunpool_copy(to, <const char *> values, lines * sizeof(number))
+    for i in range(lines):
+        (<item *> (to + i * step))[0] = values[i]
 
 
-cdef inline void write(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines, const number *best,
-                       const index *offset) noexcept nogil:
-    """Store the values and indices of neighbouring windows. Loops over indices are the same for all types. (size)"""
-    write_values(target.values, target.value_step, target.stream, lines, best)
-    if target.indices != NULL:
-        if index is index8:
-            write_each(target, base, stride, lines, offset)
+cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t lines, const char *values,
+                              Py_ssize_t size) noexcept nogil:
+    """Store values of `size` bytes, `step` bytes apart."""
+    if step == size:
+        if stream:
+            cunpool_copy_nontemporal(to, values, lines * size)
+        elif lines * size >= LONG_COPY:
+            copy_values(to, values, lines * size)
         else:
-            write_indices(target, base, stride, lines, offset)
+            cunpool_copy(to, values, lines * size)
+    elif size == 1:
+        write_strided(to, step, lines, <const item1 *> values)
+    elif size == 2:
+        write_strided(to, step, lines, <const item2 *> values)
+    elif size == 4:
+        write_strided(to, step, lines, <const item4 *> values)
+    else:
+        write_strided(to, step, lines, <const item8 *> values)

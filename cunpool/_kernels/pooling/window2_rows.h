@@ -1,0 +1,109 @@
+/* Windows of 2 of one element type, WINDOW2_TYPE: see window2.h, which includes this once for each type. */
+#define WINDOW2_JOIN_(name, type) name##_##type
+#define WINDOW2_JOIN(name, type) WINDOW2_JOIN_(name, type)
+#define OF(name) WINDOW2_JOIN(name, WINDOW2_TYPE)
+#define LANES OF(LANES)
+#define vector OF(vector)
+#define codes OF(codes)
+
+/* Elements of 16 bits or less have codes, which fit their lanes. */
+#define WINDOW2_OFFSET(k, column) (WINDOW2_WIDTH < 4 ? 2 * (k) + (column) : windows->offsets[k] + (column))
+/* Floats of 32 and 64 bits have loops for minima. Others are flipped, or change their order in any case. */
+#define WINDOW2_MINIMA (WINDOW2_FLOAT && WINDOW2_WIDTH >= 4)
+
+/* The loop over pooled rows, windows, and the rows of a window: `count` windows from `first_window` on, of each pooled
+   row from `line` to `end_line`. The other arguments are constants, except that a `careful` loop serves any `rows`. */
+static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t line, ptrdiff_t end_line,
+                                           ptrdiff_t first_window, ptrdiff_t count, int rows, int with_codes,
+                                           int is_minimum, int careful) {
+    const int flips = careful || !WINDOW2_MINIMA;
+    const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);
+    /* Copies that results cannot change. */
+    const ptrdiff_t size = WINDOW2_WIDTH, step = windows->step, pitch = windows->pitch;
+    const char *elements[4];
+    const ptrdiff_t result = line * pitch + first_window;
+    char *best = windows->best + result * size;
+    char *place = WINDOW2_WIDTH < 4 ? windows->code + result : (char *) (windows->offset + result);
+    ptrdiff_t i;
+    vector highest, x, y, first;
+    codes there, at[8];
+    OF(odd) odd = OF(nothing_odd)();
+    int k;
+    for (k = 0; k < rows; k++) {
+        elements[k] = windows->row[k] + line * step + 2 * first_window * size;
+        at[2 * k] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 0));
+        at[2 * k + 1] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 1));
+    }
+    there = at[0];
+    highest = (vector) there;
+#define WINDOW2_COMPARE(x, number) \
+        OF(compare)(careful, windows->omits_nan, windows->infinity, with_codes, is_minimum, &highest, &there, x, \
+                    at[number])
+    for (; line < end_line; line++) {
+        for (i = 0; i < count; i = simd_next(i, LANES, count)) {
+            SIMD_UNROLL for (k = 0; k < rows; k++) {
+                x = OF(load)(elements[k] + 2 * i * size);
+                y = OF(load)(elements[k] + (2 * i + LANES) * size);
+                SIMD_KEEP(x);
+                SIMD_KEEP(y);
+                if (!careful)
+                    odd = OF(note_pair)(odd, x, y);
+                first = OF(key)(OF(even)(x, y), 0x7FFF, flip);
+                if (k)
+                    WINDOW2_COMPARE(first, 2 * k);
+                else
+                    highest = first, there = at[0];
+                WINDOW2_COMPARE(OF(key)(OF(odd_of)(x, y), 0x7FFF, flip), 2 * k + 1);
+            }
+            OF(store)(best + i * size, OF(in_order)(OF(bits)(highest, 0x7FFF, flip)));
+            if (with_codes) {
+#if WINDOW2_WIDTH < 4
+                OF(store_code_bytes)(place + i, OF(in_order_codes)(there));
+#else
+                OF(store_indices4)(place + i * 4, OF(in_order_codes)(there));
+#endif
+            }
+        }
+        for (k = 0; k < rows; k++)
+            elements[k] += step;
+        best += pitch * size;
+        place += pitch * (WINDOW2_WIDTH < 4 ? 1 : 4);
+    }
+#undef WINDOW2_COMPARE
+    return OF(is_odd)(odd, windows->infinity);
+}
+
+static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_t line, ptrdiff_t end_line,
+                                        ptrdiff_t first_window, ptrdiff_t count, int careful) {
+    const int is_minimum = WINDOW2_MINIMA && windows->flip;
+#define WINDOW2_INSTANCE(rows, with_codes, is_minimum) \
+    OF(window2_loop)(windows, line, end_line, first_window, count, rows, with_codes, is_minimum, 0)
+#define WINDOW2_INSTANCES(rows) \
+    (is_minimum ? windows->with_codes ? WINDOW2_INSTANCE(rows, 1, WINDOW2_MINIMA) \
+                                      : WINDOW2_INSTANCE(rows, 0, WINDOW2_MINIMA) \
+     : windows->with_codes ? WINDOW2_INSTANCE(rows, 1, 0) : WINDOW2_INSTANCE(rows, 0, 0))
+#if WINDOW2_FLOAT
+    if (careful)
+        return OF(window2_loop)(windows, line, end_line, first_window, count, windows->rows, windows->with_codes, 0, 1);
+#endif
+    (void) careful;
+    if (windows->rows == 1)
+        return WINDOW2_INSTANCES(1);
+    if (windows->rows == 2)
+        return WINDOW2_INSTANCES(2);
+    return WINDOW2_INSTANCES(4);
+#undef WINDOW2_INSTANCES
+#undef WINDOW2_INSTANCE
+}
+
+#undef OF
+#undef LANES
+#undef vector
+#undef codes
+#undef WINDOW2_JOIN
+#undef WINDOW2_JOIN_
+#undef WINDOW2_OFFSET
+#undef WINDOW2_MINIMA
+#undef WINDOW2_TYPE
+#undef WINDOW2_WIDTH
+#undef WINDOW2_FLOAT
