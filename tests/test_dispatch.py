@@ -59,14 +59,14 @@ ROLLING = ("f4", "u1", "e")
 POOLING = [
     # Windows of 2 in rows, and in rows too short for a vector.
     (WIDE, (3, 5, 8, 8), None, (2,), STACKED | WINDOW2, None),
-    (WIDE, (3, 5, 6, 6), None, (2,), SEPARATED, None),
+    (WIDE, (3, 5, 6, 6), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (3, 5, 16, 200), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (3, 5, 17, 201), None, (2,), WINDOW2, None),
     (WIDE, (1, 2, 9, 1500), None, ((2, 2), (1, 2)), WINDOW2, None),
     (WIDE, (1, 2, 9, 1500), None, ((1, 2), (2, 2)), WINDOW2, None),
     (WIDE, (2, 3, 50), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (2, 3, 30), None, (2,), STACKED | WINDOW2, None),
-    (WIDE, (2, 3, 6), None, (2,), SEPARATED, None),
+    (WIDE, (2, 3, 6), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (1, 2, 4, 5, 34), None, (2,), WINDOW2, None),
     (WIDE, (2, 3, 4, 6, 30), None, (2,), WINDOW2, None),
     (WIDE, (2, 3, 4, 6, 6), None, (2,), SEPARATED, None),
@@ -76,10 +76,10 @@ POOLING = [
     (("u1",), (1, 2, 9, 30), None, (2,), SEPARATED, FILTERED),
     (("u1",), (1, 2, 9, 6), None, (2,), SEPARATED, SEPARATED),
     # Filter compares values of 2 bytes alone.
-    (("i2",), (1, 2, 9, 112), None, (2,), WINDOW2, FILTERED),
+    (("i2",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
     (("i2",), (1, 2, 9, 16), None, (2,), WINDOW2, WINDOW2),
     (("i2",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
-    (("e",), (1, 2, 9, 112), None, (2,), WINDOW2, FILTERED),
+    (("e",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
     (("e",), (1, 2, 9, 14), None, (2,), SEPARATED, SEPARATED),
     (("f4",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
     (("f4",), (1, 2, 9, 8), None, (2,), WINDOW2, WINDOW2),
@@ -118,6 +118,7 @@ POOLING = [
     (ANY, (8, 20, 4, 4), COLUMNS, (3, 3, 1), None, SEPARATED),
     # A batch whose planes are neighbours is as good as channels.
     (WIDEST, (64, 16, 8, 8), BATCH_LAST, (3, 1, 1), ACROSS, None),
+    (("i2", "e"), (1, 32, 2, 256, 260), (0, 2, 3, 4, 1), (2,), SEPARATED, ACROSS),
     # Channels last: a few are copied with each position, and many are compared across; fewer of float32 if windows
     # overlap little.
     (("f8", "i4", "u4"), (2, 5, 9, 11), LAST, (3, 2, 1), SEPARATED, None),

@@ -172,7 +172,8 @@ METHODS = [
            "a block of rows with a NaN is compared again, by the comparison that finds NaN",
            <Condition> rolling_stripes_why_not),
     Method("window2", "pooling/window2.pxd", "pool_window2_rows", "pooling/window2_rows.h: window2_loop",
-           "a row with a NaN is compared again, by the comparison that finds NaN", <Condition> window2_why_not),
+           "a block of rows with a NaN, or a negative zero of 16 bits, is compared again, exactly",
+           <Condition> window2_why_not),
     Method("filter", "pooling/filter.pxd", "filter_block",
            "pooling/numbers.pxd: best_of, or for 16-bit floats best_of_halves, by loops of pooling/numbers.h: "
            "CUNPOOL_RUNS",

@@ -7,16 +7,17 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "_kernels/common/checks.h"
 #include "_kernels/common/types.h"
 #include "_kernels/pooling/simd.h"
 
 enum {
-    CUNPOOL_TAPS = 32,          /* of the largest window whose elements are compared at once */
+    CUNPOOL_TAPS = 32,  /* of the largest window; look_up_offsets has a table of as many (correctness) */
     CUNPOOL_MOST_TOGETHER = 1024
 };
 
 /* The elements of a window that lie inside the array, in raster order, and their offsets in the window: indices from
-   its first element on, or window codes. Those of the next channel are their neighbours. */
+   its first element on, or window codes. The next channel's elements follow in memory. */
 typedef struct {
     int count;
     int omits_nan;
@@ -34,7 +35,7 @@ typedef struct {
     ptrdiff_t lines;                /* channels */
     ptrdiff_t pitch;                /* results from one window to the next, which overwrites what lies behind it */
     char *best;
-    int32_t *offset;                /* NULL for values alone */
+    int32_t *offset;                /* NULL where none is stored */
     char *code_bytes;               /* codes of a byte each in place of `offset`; else NULL */
 } cunpool_across_windows;
 
@@ -128,6 +129,10 @@ static CUNPOOL_NOINLINE void cunpool_compare_bytes(const cunpool_taps *taps, con
     coded.offset = NULL;
     coded.code_bytes = (char *) number;
     cunpool_compare_vectors(&numbered, &coded, 1, 0, 0);
+    /* The last look-up may read up to 15 numbers behind the channels: they have to be taps. (correctness) */
+    first = (windows->count - 1) * windows->pitch + windows->lines;
+    cunpool_assert(first + 15 <= (ptrdiff_t) sizeof number);
+    memset(number + first, 0, 15);
     for (window = 0; window < windows->count; window++) {
         first = window * windows->pitch;
         for (i = first; i < first + windows->lines; i += 16)

@@ -9,7 +9,7 @@ from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Jo
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport (
-    end_of, expect_nan, expects_no_nan, first_tap, infinity_of, inside, spans_far, tap_offset)
+    end_of, expect_nan, expects_no_nan, first_tap, infinity_of, inside, tap_offset)
 from cunpool._kernels.pooling.write cimport (
     base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_indices, write_values)
 
@@ -37,22 +37,21 @@ cdef extern from "_kernels/pooling/across.h":
                                                  bint is_float, bint careful) noexcept nogil
 
 cdef enum:
-    MOST_STREAMED = 1 << 10     # Bytes of their values, if these are stored by non-temporal stores. (speed)
+    MOST_STREAMED = 1 << 10     # Bytes of values compared together, if these are stored by non-temporal stores. (speed)
     MAX_16_BIT_OFFSET = 0xFFFF  # of an element of 16 bits in its window: offsets are as wide (correctness)
 
 
 cdef inline bint has_16_bit_offsets(const Job *job) noexcept nogil:
     """Whether the offset of each element in its window fits 16 bits."""
     cdef const Geometry *g = &job.g
-    return (not spans_far(job)
-            and tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= MAX_16_BIT_OFFSET)
+    return tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= MAX_16_BIT_OFFSET
 
 
 cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
     """How many windows of a row are compared in `count` channels, and stored, at once. Their results have to follow
     each other; out of cache there are fewer."""
     cdef const Geometry *g = &job.g
-    if (g.pooled[2] == 1 or count < job.channels or job.full.channel_bytes != size
+    if (g.pooled[2] == 1 or count < job.channels
             or not branch_counted("values of all channels that follow each other",
                                   has_interleaved_channels(job, &job.pooled, size))):
         return 1
@@ -150,7 +149,7 @@ cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossW
         if not compare_across(taps, windows, <int> job.item_size, is_float, False):
             return
         expect_nan(nan_backoff)
-    compare_across(taps, windows, <int> job.item_size, is_float, is_float)
+    compare_across(taps, windows, <int> job.item_size, True, True)  # only floats are odd
 
 
 cdef inline bint stores_at_once(const Job *job, const Target *target) noexcept nogil:

@@ -2,11 +2,10 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int64_t, INT8_MIN, int8_t, uint64_t
 
-from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport HALF_KIND, Job
 from cunpool._kernels.common.types cimport (
-    bhalf, float4, float8, half, index, index8, item1, item2, item4, item8, void_inline, void_noinline)
+    bhalf, float4, float8, half, index, index8, item1, item2, item4, item8)
 
 cdef extern from "_kernels/pooling/compare.h":
     ctypedef int8_t int1 "int8_t"

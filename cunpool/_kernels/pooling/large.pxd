@@ -5,17 +5,13 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport bhalf, half, index, index8, item2, void_cold, void_noinline
+from cunpool._kernels.common.types cimport bhalf, half, index8, item2, void_cold, void_noinline
 from cunpool._kernels.pooling.compare cimport (
     beats, either, first_tap, flipped, lowest, number, Order, order_of_job, tap_offset)
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write_each, write_values
 
-cdef enum:
-    LARGE_MOST = 512        # windows that are compared element by element at once
-
-
-cdef inline void_noinline compare(number *best, index *offset, const char *elements, Py_ssize_t step, Py_ssize_t count,
-                                  index here, Order order) noexcept nogil:
+cdef inline void_noinline compare(number *best, index8 *offset, const char *elements, Py_ssize_t step, Py_ssize_t count,
+                                  index8 here, Order order) noexcept nogil:
     """Compare the best of each window so far with one more element, `here` in its window."""
     cdef Py_ssize_t i
     cdef number x
@@ -27,8 +23,8 @@ cdef inline void_noinline compare(number *best, index *offset, const char *eleme
         offset[i] = here if better else offset[i]
 
 
-cdef inline void_noinline compare_omitting(number *best, index *offset, bint *has_element, const char *elements,
-                                           Py_ssize_t step, Py_ssize_t count, index here,
+cdef inline void_noinline compare_omitting(number *best, index8 *offset, bint *has_element, const char *elements,
+                                           Py_ssize_t step, Py_ssize_t count, index8 here,
                                            Order order) noexcept nogil:
     """`compare` where NaN is less than every number. A window that `has_element` has been compared before."""
     cdef Py_ssize_t i
@@ -53,7 +49,7 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
                                  Py_ssize_t step, Py_ssize_t lines, number *best, index8 *offset) noexcept nogil:
     """The maxima of windows of any size, and their offsets, element by element. Windows may reach over the edge. With
     `Job.flip` they are the maxima of the flipped numbers."""
-    cdef bint[LARGE_MOST] has_element
+    cdef bint[LINE] has_element
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t first[3]
     cdef Py_ssize_t tap[3]
@@ -61,7 +57,7 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
     cdef const char *elements
     cdef Order order = order_of_job(job)
     cdef number nothing = lowest_by(order, best)
-    assert_in_block(lines <= LARGE_MOST)
+    assert_in_block(lines <= LINE)
     for i in range(3):
         first[i] = first_tap(start[i], g.dilation[i])
     # A window in which nothing is above the lowest number keeps its first element.

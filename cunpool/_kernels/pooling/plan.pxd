@@ -2,19 +2,18 @@
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport (
-    absolute, clamp, element_count, Geometry, has_every_window_elements)
-from cunpool._kernels.common.job cimport (
-    are_all_contiguous, FLOAT4_KIND, has_interleaved_channels, Job)
+    absolute, element_count, Geometry, has_every_window_elements)
+from cunpool._kernels.common.job cimport FLOAT4_KIND, has_interleaved_channels, Job
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.pooling.across cimport has_16_bit_offsets, TAPS
-from cunpool._kernels.pooling.compare cimport spans_far, tap_offset, vector_of
+from cunpool._kernels.pooling.compare cimport spans_far, vector_of
 from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
+from cunpool._kernels.pooling.stacked cimport can_stack_planes, stack_planes
 from cunpool._kernels.pooling.window2 cimport HAS_VECTORS, rows_together, is_window2, window2_shape_why_not
-from cunpool._kernels.pooling.write cimport LINE
 
 cdef enum:  # the ways, for plan_pool
     STACKED_TAKEN = 1
@@ -37,7 +36,9 @@ cdef enum:
     LITTLE_OVERLAP = 3              # Windows that an element has in the mean, at most, if they overlap little. (speed)
     # Values of larger windows that overlap more are not compared across channels, but filtered. (speed)
     ACROSS_MAX_TAPS = 9
-    BYTES_MAX_TAPS = 4              # The same for bytes in windows one element apart. (speed)
+    # Bytes in larger windows, one element apart, are not compared across channels, with or without indices. (speed:
+    # 64 x 112 x 112, 3 x 3)
+    BYTES_MAX_TAPS = 4
     ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
     # Filter.
     FILTER_MIN_ELEMENTS = 1 << 9    # A smaller array is not worth the plan of filtering. (speed)
@@ -78,29 +79,6 @@ cdef struct Plan:
     Copied copied
 
 
-cdef inline bint can_stack_planes(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether planes can be one: rows follow each other, and no window is cut off. Short rows need that."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t planes = job.batch * job.channels
-    return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
-            and branch_counted("rows short enough to be stacked", g.pooled[2] < LINE // 4)
-            and branch_counted("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
-            and branch_counted("windows within their plane", (g.kernel[1] - 1) * g.dilation[1] < g.stride[1])
-            and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
-            and branch_counted("planes that follow each other", are_all_contiguous(job, item_size, index_size)))
-
-
-cdef inline void stack_planes(Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Make one tall plane of all, which have to follow each other in memory."""
-    cdef Py_ssize_t planes = job.batch * job.channels
-    job.full.axis_bytes[1] = job.g.full[2] * item_size
-    job.pooled.axis_bytes[1] = job.g.pooled[2] * item_size
-    job.indices.axis_bytes[1] = job.g.pooled[2] * index_size
-    job.g.full[1] *= planes
-    job.g.pooled[1] *= planes
-    job.batch = job.channels = 1
-
-
 cdef inline void stack_window2_planes(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil:
     """Make one tall plane of all."""
     job.rows_per_plane = job.g.full[1]
@@ -130,8 +108,9 @@ cdef inline bint overlap_little(const Geometry *g) noexcept nogil:
 cdef inline bint has_values_across(const Job *job) noexcept nogil:
     """Whether the values of windows are found across channels: windows are small, or overlap little."""
     cdef Py_ssize_t taps = element_count(job.g.kernel)
-    return (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
-            or taps <= TAPS and branch_counted("large windows that overlap little", overlap_little(&job.g)))
+    return HAS_VECTORS and (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
+                            or taps <= TAPS and branch_counted("large windows that overlap little",
+                                                               overlap_little(&job.g)))
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
@@ -151,7 +130,7 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
                        g.stride[2] > 1 and unit >= POOL_ACROSS_MIN_CHANNELS
                        and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
             and has_values_across(job)):
-        return "small windows, or some that overlap little, over 16 channels or more of 64 bytes or more, with a stride"
+        return "windows small enough, or overlapping little enough, to be compared across 16 channels or more (64 bytes)"
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
         return "a row has no more than 4 elements"
     if not branch_counted("rows worth filtering", row >= (FILTER_MIN_STACKED_TAPS * item_size
@@ -226,10 +205,6 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
         why = window2_shape_why_not(job, job.item_size)
     if why != NULL:
         return why
-    if (job.item_size == 2 and job.indices.data == NULL  # (speed: 128 x 32 x 20)
-            and branch_counted("elements that filter takes", element_count(job.g.full) * job.batch * job.channels
-                               >= FILTER_MIN_ELEMENTS)):
-        return "512 values or more of 2 bytes, and no indices: filter's vectors have more of these"
     begin(job, 2, plan, WINDOW2_TAKEN)
     if can_stack_planes(job, job.item_size, job.index_size):
         stack_window2_planes(&plan.job, plan, job.item_size)
@@ -288,20 +263,20 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return "fewer than 16 channels (than 4 of float32, if windows overlap little)"
     if not HAS_VECTORS:
         return "the compiler has no vector types"  # unreached: another compiler
-    if job.item_size == 2 and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
+    if job.item_size == 2 and job.indices.data != NULL and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
         return "elements of 2 bytes, and an offset in a window takes more than 16 bits"
     if not branch_counted("windows with an element of the array", has_every_window_elements(&job.g)):
         return "a window has no element of the array"
+    begin(job, 2, plan, ACROSS_TAKEN)
+    swap_width_for_channels(&plan.job, job.item_size)
+    plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
     # (speed: 64 x 112 x 112, 3 x 3) For bytes in windows one element apart, combining runs is 1.8x faster.
-    if (job.item_size == 1 and job.g.stride[2] == 1
+    if (job.item_size == 1 and plan.job.g.stride[2] == 1
             and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > BYTES_MAX_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
     if not branch_counted("a window of few elements", element_count(job.g.kernel) <= TAPS
                           and (job.indices.data != NULL or has_values_across(job))):
         return "a window has more than 32 elements, or without indices more than 9 that are in many windows"
-    begin(job, 2, plan, ACROSS_TAKEN)
-    swap_width_for_channels(&plan.job, job.item_size)
-    plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
     return NULL
 
 

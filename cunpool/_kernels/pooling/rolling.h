@@ -14,6 +14,7 @@
    equal to ones that are compared anyway, and of equals the first stays. Columns beside the plane are limited to the
    lowest number of the type in the first and the last stripe. */
 #include <stddef.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -55,7 +56,7 @@ typedef struct {
     int form, index_bytes;
     int item_bytes, lanes;
     int is_wide;                    /* lanes of 32 bits and more hold indices; narrower ones window codes */
-    int magnitude, infinity;        /* of 16-bit floats, as bits: all but the sign; infinity */
+    int infinity;                   /* of 16-bit floats, as bits */
     int64_t flip;                   /* bits that are inverted while elements are compared: for minima and int8 */
     int omits_nan;
     int full_is_contiguous;         /* all planes follow each other: what lies behind one may be read */

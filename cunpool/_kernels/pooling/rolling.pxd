@@ -8,6 +8,7 @@ from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport are_all_contiguous, FLOAT4_KIND, HALF_KIND, ITEM1_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
+from cunpool._kernels.pooling.compare cimport infinity_of
 
 cdef extern from "_kernels/pooling/rolling.h":
     enum:
@@ -23,7 +24,7 @@ cdef extern from "_kernels/pooling/rolling.h":
         cunpool_planes full, pooled, indices
         Py_ssize_t planes, channels, height, width, rows, windows, block_rows, prefetch_bytes
         Py_ssize_t padding[2]
-        int kernel, stride, form, index_bytes, item_bytes, magnitude, infinity, lanes, is_wide
+        int kernel, stride, form, index_bytes, item_bytes, infinity, lanes, is_wide
         int64_t flip
         bint full_is_contiguous, pooled_is_contiguous, is_streamed, omits_nan
     ctypedef struct cunpool_rolling_scratch:
@@ -135,9 +136,8 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     plan.form = (ROLLING_VALUES if job.indices.data == NULL else ROLLING_CODES if job.code_size
                  else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
     plan.is_wide = item_size >= 4
-    plan.magnitude = 0x7FFF
     plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
-    plan.infinity = 0x7C00 if job.kind == HALF_KIND else 0x7F80
+    plan.infinity = infinity_of(job)
     plan.full_is_contiguous = plan.pooled_is_contiguous = are_all_contiguous(job, item_size, job.index_size)
     plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)

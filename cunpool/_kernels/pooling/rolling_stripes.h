@@ -32,8 +32,8 @@ static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdi
         }
         memcpy(&stripe->code[tap], code, sizeof code);
         memcpy(&stripe->limit[tap], limit, sizeof limit);
-        stripe->minima_limit[tap] = OF(key)(OF(bits)(stripe->limit[tap], plan->magnitude, stripe->flip),
-                                            plan->magnitude, OF(broadcast_codes)(0));
+        stripe->minima_limit[tap] = OF(key)(OF(bits)(stripe->limit[tap], stripe->flip),
+                                            OF(broadcast_codes)(0));
     }
 }
 
@@ -67,7 +67,7 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
         }
     }
     SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
-        x[tap] = OF(key)(x[tap], plan->magnitude, flip);
+        x[tap] = OF(key)(x[tap], flip);
 }
 
 /* Reduce a row along the width. */
@@ -110,7 +110,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
         best = OF(in_order)(best);
         code = OF(in_order_codes)(code);
     }
-    best = OF(bits)(best, plan->magnitude, OF(broadcast_codes)(rule == ROLLING_FLIPPED ? plan->flip : 0));
+    best = OF(bits)(best, OF(broadcast_codes)(rule == ROLLING_FLIPPED ? plan->flip : 0));
     if (plan->is_streamed)
         OF(stream)(values, best);
     else

@@ -1,9 +1,9 @@
 #ifndef CUNPOOL_POOLING_SIMD_H
 #define CUNPOOL_POOLING_SIMD_H
 
-/* Vector operations for pooling. The header of an instruction set has what depends on it, for the types float4, float8,
-   item1 and int2, with some of int4 and int8. The rest is defined here. int4 and int8 are the codes of float4 and float8,
-   and half (float16 and bfloat16) are int2 in another order. For each element type T there is
+/* Vector operations for pooling. The header of an instruction set has what depends on it, for the types float4,
+   float8, item1 and int2, with some of int4 and int8. The rest is defined here. int4 and int8 are the codes of float4 and float8,
+   and half (float16 and bfloat16) are int2 in another order. A type T has those operations that its loops use:
 
      vector_T, LANES_T    a vector, and its number of elements
      codes_T              as many integers of the same width: window codes, or indices
@@ -15,7 +15,7 @@
                           type does, and back
      note_T, note_pair_T, is_odd_T    collect a vector of elements, or two; whether any of those collected was odd
      max_T(best, later)   the maximum; of equals `best`
-     min_T(limit, x)      the minimum
+     min_T(limit, x)      the minimum; of equals, or where one is NaN, `x`
      greater_T, beats_T   later > best; the same exactly, where a NaN beats everything
      beats_omitting_T     the same, where every number beats a NaN
      select_T(m, a, b), select_codes_T    b where the mask is set, else a
@@ -40,6 +40,13 @@
 #include <stdint.h>
 #include "_kernels/common/types.h"
 #define SIMD_INLINE static CUNPOOL_INLINE
+/* next_even_T, for elements of `size` bytes, where nothing is faster than to load them again. */
+#define SIMD_NEXT_EVEN(T, size) \
+    SIMD_INLINE vector_##T next_even_##T(vector_##T even, const char *row, vector_##T *last) { \
+        (void) even; \
+        *last = load_##T(row + CUNPOOL_VECTOR_BYTES + 2 * size); \
+        return even_##T(load_##T(row + 2 * size), *last); \
+    }
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #include "_kernels/pooling/simd_avx512.h"
 #elif defined(__AVX2__)
@@ -49,7 +56,7 @@
 #endif
 #define SIMD_UNROLL _Pragma("GCC unroll 8")
 
-/* Where the vector behind that at `i` begins, of `count` elements: the last one may repeat some. */
+/* Where the vector behind that at `i` begins. The last one ends at `count`, so it may repeat some elements. */
 SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
     return i + lanes < count && i + 2 * lanes > count ? count - lanes : i + lanes;
 }
@@ -65,11 +72,8 @@ SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
 
 /* Floats and integers compare as their types do. */
 #define SIMD_AS_TYPED(T) \
-    SIMD_INLINE vector_##T key_##T(vector_##T x, int magnitude, codes_##T flip) { \
-        (void) magnitude; \
-        return (vector_##T) ((codes_##T) x ^ flip); \
-    } \
-    SIMD_INLINE vector_##T bits_##T(vector_##T x, int magnitude, codes_##T flip) { return key_##T(x, magnitude, flip); }
+    SIMD_INLINE vector_##T key_##T(vector_##T x, codes_##T flip) { return (vector_##T) ((codes_##T) x ^ flip); } \
+    SIMD_INLINE vector_##T bits_##T(vector_##T x, codes_##T flip) { return key_##T(x, flip); }
 #define SIMD_TAKE(T) \
     SIMD_INLINE void take_##T(vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
         const mask_##T beaten = greater_##T(later, *best); \
@@ -171,15 +175,9 @@ enum { LANES_half = LANES_int2 };
 #define select_codes_half select_codes_int2
 #define in_order_codes_half in_order_codes_int2
 #define store_code_bytes_half store_code_bytes_int2
-SIMD_INLINE vector_half ordered_half(vector_half x, int magnitude) {
-    return x ^ (sign_int2(x) & broadcast_codes_half(magnitude));
-}
-SIMD_INLINE vector_half key_half(vector_half x, int magnitude, codes_half flip) {
-    return ordered_half(x ^ flip, magnitude);
-}
-SIMD_INLINE vector_half bits_half(vector_half x, int magnitude, codes_half flip) {
-    return ordered_half(x, magnitude) ^ flip;
-}
+SIMD_INLINE vector_half ordered_half(vector_half x) { return x ^ (sign_int2(x) & broadcast_codes_half(0x7FFF)); }
+SIMD_INLINE vector_half key_half(vector_half x, codes_half flip) { return ordered_half(x ^ flip); }
+SIMD_INLINE vector_half bits_half(vector_half x, codes_half flip) { return ordered_half(x) ^ flip; }
 typedef struct { vector_half largest, lowest; } odd_half;
 SIMD_INLINE odd_half nothing_odd_half(void) { return (odd_half) {broadcast_codes_half(0), broadcast_codes_half(0)}; }
 SIMD_INLINE odd_half note_half(odd_half odd, vector_half x) {
@@ -210,8 +208,8 @@ SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, i
 SIMD_LIMIT_EXACTLY(half)
 
 /* Compare the best so far, and its code, with something later in raster order: the first of equals stays. `careful`
-   comparisons are exact for NaN and zeros. `careful`, `with_codes` and `is_minimum`, which is for calls that flip
-   nothing, are constants of each loop. */
+   comparisons are exact for NaN and zeros. With `is_minimum`, no bits are flipped. These two are constants of each loop,
+   and `with_codes` is one in most. */
 #define SIMD_COMPARE(T, IF_CAREFUL) \
     SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, int is_minimum, \
                                  vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \

@@ -4,7 +4,6 @@
 /* The operations of simd.h in vectors of 32 bytes. even_T and odd_of_T work in halves of a vector: the middle quarters
    of their results are exchanged. */
 #include <immintrin.h>
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -25,12 +24,6 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
         const int quarter = LANES_##T / 4; \
         return i / quarter == 1 ? i + quarter : i / quarter == 2 ? i - quarter : i; \
     }
-#define SIMD_NEXT_EVEN_AVX2(T, size) \
-    SIMD_INLINE vector_##T next_even_##T(vector_##T even, const char *row, vector_##T *last) { \
-        (void) even; \
-        *last = load_##T(row + 32 + 2 * size); \
-        return even_##T(load_##T(row + 2 * size), *last); \
-    }
 #define _mm256_set1_8(x) _mm256_set1_epi8((char) (x))
 #define _mm256_set1_16(x) _mm256_set1_epi16((short) (x))
 #define _mm256_set1_32(x) _mm256_set1_epi32((int32_t) (x))
@@ -45,7 +38,7 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
     SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm256_stream_si256((__m256i *) to, x); } \
     SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { return _mm256_blendv_epi8(a, b, m); } \
     SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return _mm256_permute4x64_epi64(x, MIDDLE_EXCHANGED); } \
-    SIMD_NEXT_EVEN_AVX2(T, bits / 8)
+    SIMD_NEXT_EVEN(T, bits / 8)
 
 /* float32 and float64, whose instructions end in `ps` and `pd`. */
 #define SIMD_FLOATS_AVX2(T, number, ps, vector, bits) \
@@ -79,7 +72,7 @@ SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { retu
 SIMD_INLINE vector_float4 in_order_float4(vector_float4 x) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), MIDDLE_EXCHANGED));
 }
-SIMD_NEXT_EVEN_AVX2(float4, 4)
+SIMD_NEXT_EVEN(float4, 4)
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(c), _mm256_extracti128_si256(c, 1));
     _mm_storel_epi64((__m128i *) to, _mm_packus_epi16(words, words));

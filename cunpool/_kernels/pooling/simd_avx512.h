@@ -3,7 +3,6 @@
 
 /* The operations of simd.h in vectors of 64 bytes, with the instructions of x86-64-v4. */
 #include <immintrin.h>
-#include <math.h>
 #include <stdint.h>
 
 enum { CUNPOOL_VECTOR_BYTES = 64 };
@@ -70,7 +69,7 @@ SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) {
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), y);
 }
-/* One by a broadcast: loads at odd multiples of 8 bytes all cross lines. */
+/* `last` is a broadcast: a load at an odd multiple of 8 bytes would cross a cache line. */
 SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, vector_float4 *last) {
     *last = broadcast_float4(row + 8 * LANES_float4);
     return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(*last), _mm512_castps_si512(even), 1));
@@ -118,7 +117,7 @@ SIMD_INLINE mask_float8 greater_int8(codes_float8 later, codes_float8 best) {
     return _mm512_cmpgt_epi64_mask(later, best);
 }
 
-/* uint8: even_item1 works in quarters of a vector, for without VBMI no instruction takes bytes from two vectors. */
+/* uint8: even_item1 works in quarters of a vector, because without VBMI no instruction takes bytes from two vectors. */
 SIMD_INTEGERS_AVX512(item1, 8, __mmask64)
 SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }
 SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm512_min_epu8(limit, x); }
@@ -136,11 +135,7 @@ SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
 SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
     return _mm512_packus_epi16(_mm512_srli_epi16(x, 8), _mm512_srli_epi16(y, 8));
 }
-SIMD_INLINE vector_item1 next_even_item1(vector_item1 even, const char *row, vector_item1 *last) {
-    (void) even;
-    *last = load_item1(row + 66);
-    return even_item1(load_item1(row + 2), *last);
-}
+SIMD_NEXT_EVEN(item1, 1)
 SIMD_INLINE vector_item1 in_order_item1(vector_item1 x) {
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), x);
 }
@@ -155,7 +150,7 @@ SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) { return _
 SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) { return _mm512_min_epi16(limit, x); }
 SIMD_INLINE mask_int2 greater_int2(vector_int2 later, vector_int2 best) { return _mm512_cmpgt_epi16_mask(later, best); }
 SIMD_INLINE int is_any_int2(mask_int2 m) { return m != 0; }
-/* Every second lane from `first` on: each 32 bits of the numbers that choose hold two. */
+/* The lanes `first`, `first` + `next` and so on. Each 32 bits hold two 16-bit numbers of lanes. */
 SIMD_INLINE vector_int2 every_second_int2(vector_int2 x, vector_int2 y, int first, int next) {
     const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i pairs = _mm512_mullo_epi32(ramp, _mm512_set1_epi32(2 * next * 0x10001));

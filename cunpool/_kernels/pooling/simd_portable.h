@@ -3,7 +3,6 @@
 
 /* The operations of simd.h in vectors of 16 bytes, as GCC and Clang compile them for any processor. With SSE2 a few
    instructions are named that compilers do not find by themselves. */
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__SSE2__)
@@ -38,13 +37,6 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
         return (half[0] | half[1]) != 0; \
     }
 
-#define SIMD_NEXT_EVEN_PORTABLE(T, size) \
-    SIMD_INLINE vector_##T next_even_##T(vector_##T even, const char *row, vector_##T *last) { \
-        (void) even; \
-        *last = load_##T(row + 16 + 2 * size); \
-        return even_##T(load_##T(row + 2 * size), *last); \
-    }
-
 /* float32 and float64. With SSE2 their instructions end in `ps` and `pd`. */
 #if defined(__SSE2__)
 #define SIMD_FLOATS_MAX(T, number, ps) \
@@ -77,7 +69,7 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
 SIMD_FLOATS_PORTABLE(float4, float, int32_t, ps)
 SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 0, 2, 4, 6); }
 SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 1, 3, 5, 7); }
-SIMD_NEXT_EVEN_PORTABLE(float4, 4)
+SIMD_NEXT_EVEN(float4, 4)
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     uint32_t lane[4];
     memcpy(lane, &c, sizeof lane);
@@ -168,7 +160,7 @@ SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 
     *code = select_codes_item1((mask_item1) (highest == *best), later_code, *code);
     *best = highest;
 }
-SIMD_NEXT_EVEN_PORTABLE(item1, 1)
+SIMD_NEXT_EVEN(item1, 1)
 SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
 
 /* int16 */
@@ -212,7 +204,7 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
 }
 #endif
 SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return x >> 15; }
-SIMD_NEXT_EVEN_PORTABLE(int2, 2)
+SIMD_NEXT_EVEN(int2, 2)
 
 /* Codes as indices. */
 SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {

@@ -11,7 +11,7 @@
 
 enum {
     CUNPOOL_PREFETCH_WINDOWS = 64,          /* windows between two prefetches along a row (speed) */
-    CUNPOOL_SHORT_ROW_BYTES = 1 << 11       /* shorter rows are prefetched several at a time, up to this size (speed) */
+    CUNPOOL_SHORT_ROW_BYTES = 1 << 11       /* rows are prefetched together up to this size, longer ones in parts (speed) */
 };
 
 /* Some rows of windows, and where their results go. */
@@ -23,8 +23,7 @@ typedef struct {
     int infinity;               /* of 16-bit floats, as bits */
     uint64_t flip;              /* bits that are inverted while elements are compared */
     ptrdiff_t step;             /* bytes from a row to the same one of the next pooled row */
-    ptrdiff_t lines, count;     /* pooled rows, and windows of each */
-    ptrdiff_t pitch;            /* results from one pooled row to the next, which overwrites what lies behind it */
+    ptrdiff_t lines, count;     /* pooled rows, and windows of each: a row's results overwrite what lies behind the last */
     ptrdiff_t prefetch_bytes;   /* distance of prefetches, or 0 */
     int32_t offsets[4];         /* of each row's first element in the window */
     char *best;
@@ -98,15 +97,16 @@ static CUNPOOL_NOINLINE int cunpool_window2_copied(const cunpool_window2 *window
             memcpy(room[k], windows->row[k] + line * windows->step, (size_t) (2 * windows->count * item_size));
             one.row[k] = room[k];
         }
-        one.best = windows->best + line * windows->pitch * item_size;
-        one.offset = windows->offset + line * windows->pitch;
-        one.code = windows->code + line * windows->pitch;
+        one.best = windows->best + line * windows->count * item_size;
+        one.offset = windows->offset + line * windows->count;
+        one.code = windows->code + line * windows->count;
         is_odd |= loop(&one, 0, 1, 0, CUNPOOL_VECTOR_BYTES / item_size, careful);
     }
     return is_odd;
 }
 
-/* Prefetch what is read `prefetch_bytes` behind `size` bytes of each row, from byte `first` on. */
+/* Prefetch bytes `first` to before `first` + `size` of each row, `prefetch_bytes` ahead. `of_layers`: that is all of a
+   layer's rows, so that its first one is enough. */
 static void cunpool_window2_prefetch(const cunpool_window2 *windows, ptrdiff_t first, ptrdiff_t size, int of_layers) {
     ptrdiff_t i;
     int k;
@@ -120,8 +120,7 @@ static void cunpool_window2_prefetch(const cunpool_window2 *windows, ptrdiff_t f
 /* All pooled rows before `end_line`, some at a time, or a part of a row at a time, of elements that are prefetched. */
 static CUNPOOL_NOINLINE int cunpool_window2_ahead(const cunpool_window2 *windows, ptrdiff_t end_line, ptrdiff_t count,
                                                   int item_size, int careful, cunpool_window2_loop loop) {
-    const int is_short = windows->step > 0 && windows->step <= CUNPOOL_SHORT_ROW_BYTES;
-    const ptrdiff_t together = is_short ? CUNPOOL_SHORT_ROW_BYTES / windows->step : 0;
+    const ptrdiff_t together = windows->step > 0 ? CUNPOOL_SHORT_ROW_BYTES / windows->step : 0;
     ptrdiff_t line, i, some;
     int is_odd = 0;
     for (line = 0; line < end_line && together; line += some) {

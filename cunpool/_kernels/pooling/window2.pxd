@@ -11,6 +11,7 @@ from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport item1, void_noinline, void_wide
 from cunpool._kernels.pooling.compare cimport (
     end_of, expect_nan, expects_no_nan, infinity_of, tap_offset, vector_of)
+from cunpool._kernels.pooling.stacked cimport can_stack_planes
 from cunpool._kernels.pooling.write cimport (
     base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_indices, write_values)
 
@@ -23,7 +24,7 @@ cdef extern from "_kernels/pooling/window2.h":
         bint omits_nan
         int infinity
         uint64_t flip
-        Py_ssize_t step, lines, count, pitch, prefetch_bytes
+        Py_ssize_t step, lines, count, prefetch_bytes
         int32_t offsets[4]
         char *best
         int32_t *offset
@@ -35,11 +36,21 @@ cdef enum:
     SHORT = 32              # Rows of up to this many windows are stored together. (speed)
     SHORT_OF_BYTES = 128    # The same for bytes. (speed)
     VECTOR_ROW = 4          # Rows that fill this part of a vector are compared where they lie. (speed)
+    # Rows that fill this part, if a block has many, and separable would serve them. (speed: 64 x 100 x 10 x 6)
+    SHORT_VECTOR_ROW = 16
+    MANY_ROWS = 8
 
 
 cdef struct Block:
     # Pooled rows of a plane that are pooled together: `rows` from (d, h) on, `width` windows of each from w on.
     Py_ssize_t d, h, w, rows, width
+
+
+cdef inline bint has_many_short_rows(const Job *job, Py_ssize_t size) noexcept nogil:
+    """Whether many short rows of windows are compared and stored together. Filter serves values of 2 bytes and less."""
+    return ((job.indices.data != NULL or size >= 4)
+            and (branch_counted("planes of many rows", job.g.pooled[1] >= MANY_ROWS)
+                 or can_stack_planes(job, size, job.index_size)))
 
 
 cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) noexcept nogil:
@@ -55,8 +66,11 @@ cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) n
             return "a window reaches over the edge"
     if g.kernel[2] != 2 or g.stride[2] != 2:
         return "kernel and stride along the width are not 2"
-    if not branch_counted("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size)):
-        return "a row of windows fills less than a quarter of a vector (64 bytes, 16 elements at least)"
+    if (not branch_counted("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size))
+            and not (branch_counted("rows of a sixteenth of a vector", g.pooled[2] * SHORT_VECTOR_ROW >= vector_of(size))
+                     and has_many_short_rows(job, size))):
+        return ("a row has fewer than 16 windows of 1 byte, 8 of 2 bytes, or 4 of larger elements (a quarter of that "
+                "if there are many rows)")
     if not branch_counted("contiguous rows of windows of two", job.full.axis_bytes[2] == size):
         return "rows are not contiguous"
     return NULL
@@ -141,11 +155,11 @@ cdef inline void_wide offsets_of_codes(const item1 *code, const int32_t *offsets
 
 
 cdef inline void find_rows(const Job *job, const char *plane, const Block *block, Windows2 *windows) noexcept nogil:
-    """Where a block's windows have their rows, and how far ahead elements are prefetched."""
+    """Set the addresses of a block's rows, and the prefetch distance."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * job.item_size, kd, kh
     windows.step = g.stride[1] * job.full.axis_bytes[1]
-    windows.lines, windows.count, windows.pitch = block.rows, block.width, block.width
+    windows.lines, windows.count = block.rows, block.width
     windows.rows, windows.prefetch_bytes = 0, 0
     for kd in range(g.kernel[0]):
         for kh in range(g.kernel[1]):
@@ -168,7 +182,7 @@ cdef inline void compare_block(const Job *job, const char *limit, int *nan_backo
         if not compare_window2(windows, <int> job.item_size, is_float, limit, False):
             return
         expect_nan(nan_backoff)
-    compare_window2(windows, <int> job.item_size, is_float, limit, is_float)
+    compare_window2(windows, <int> job.item_size, True, limit, True)  # only floats are odd
 
 
 cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
@@ -183,7 +197,8 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, co
     cdef Py_ssize_t results = block.rows * block.width, i
     cdef bint has_codes = job.item_size < 4
     cdef Windows2 windows
-    assert_in_block(results <= LINE)
+    # The last row's vector may end behind the results.
+    assert_in_block(results - block.width + max(block.width, vector_of(job.item_size)) <= LINE + VECTOR)
     find_rows(job, from_plane, block, &windows)
     windows.with_codes = target.indices != NULL
     windows.omits_nan, windows.infinity, windows.flip = job.omits_nan, infinity_of(job), job.flip

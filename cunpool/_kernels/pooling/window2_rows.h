@@ -12,18 +12,19 @@
 #define WINDOW2_MINIMA (WINDOW2_FLOAT && WINDOW2_WIDTH >= 4)
 
 /* The loop over pooled rows, windows, and the rows of a window: `count` windows from `first_window` on, of each pooled
-   row from `line` to `end_line`. The other arguments are constants, except that a `careful` loop serves any `rows`. */
+   row from `line` to before `end_line`. The other arguments are constants, but not `rows` and `with_codes` of a
+   `careful` loop. */
 static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t line, ptrdiff_t end_line,
                                            ptrdiff_t first_window, ptrdiff_t count, int rows, int with_codes,
                                            int is_minimum, int careful) {
     const int flips = careful || !WINDOW2_MINIMA;
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);
-    /* Copies that results cannot change. */
-    const ptrdiff_t size = WINDOW2_WIDTH, step = windows->step, pitch = windows->pitch;
+    /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
+    const ptrdiff_t size = WINDOW2_WIDTH, step = windows->step, pitch = windows->count;
     const char *elements[4];
     const ptrdiff_t result = line * pitch + first_window;
     char *best = windows->best + result * size;
-    char *place = WINDOW2_WIDTH < 4 ? windows->code + result : (char *) (windows->offset + result);
+    char *code_to = WINDOW2_WIDTH < 4 ? windows->code + result : (char *) (windows->offset + result);
     ptrdiff_t i;
     vector highest, x, y, first;
     codes there, at[8];
@@ -34,8 +35,7 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
         at[2 * k] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 0));
         at[2 * k + 1] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 1));
     }
-    there = at[0];
-    highest = (vector) there;
+    there = at[0], highest = (vector) there;     /* against a warning: the first row sets both */
 #define WINDOW2_COMPARE(x, number) \
         OF(compare)(careful, windows->omits_nan, windows->infinity, with_codes, is_minimum, &highest, &there, x, \
                     at[number])
@@ -48,26 +48,26 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
                 SIMD_KEEP(y);
                 if (!careful)
                     odd = OF(note_pair)(odd, x, y);
-                first = OF(key)(OF(even)(x, y), 0x7FFF, flip);
+                first = OF(key)(OF(even)(x, y), flip);
                 if (k)
                     WINDOW2_COMPARE(first, 2 * k);
                 else
                     highest = first, there = at[0];
-                WINDOW2_COMPARE(OF(key)(OF(odd_of)(x, y), 0x7FFF, flip), 2 * k + 1);
+                WINDOW2_COMPARE(OF(key)(OF(odd_of)(x, y), flip), 2 * k + 1);
             }
-            OF(store)(best + i * size, OF(in_order)(OF(bits)(highest, 0x7FFF, flip)));
+            OF(store)(best + i * size, OF(in_order)(OF(bits)(highest, flip)));
             if (with_codes) {
 #if WINDOW2_WIDTH < 4
-                OF(store_code_bytes)(place + i, OF(in_order_codes)(there));
+                OF(store_code_bytes)(code_to + i, OF(in_order_codes)(there));
 #else
-                OF(store_indices4)(place + i * 4, OF(in_order_codes)(there));
+                OF(store_indices4)(code_to + i * 4, OF(in_order_codes)(there));
 #endif
             }
         }
         for (k = 0; k < rows; k++)
             elements[k] += step;
         best += pitch * size;
-        place += pitch * (WINDOW2_WIDTH < 4 ? 1 : 4);
+        code_to += pitch * (WINDOW2_WIDTH < 4 ? 1 : 4);
     }
 #undef WINDOW2_COMPARE
     return OF(is_odd)(odd, windows->infinity);
