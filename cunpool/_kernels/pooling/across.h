@@ -42,40 +42,8 @@ typedef struct {
 #if CUNPOOL_HAS_VECTORS
 typedef int (*cunpool_compare)(const cunpool_taps *, const cunpool_across_windows *, int careful);
 
-#define ACROSS_TYPE float4
-#define ACROSS_WIDTH 4
-#define ACROSS_HAS_ODD 1
-#include "_kernels/pooling/across_taps.h"
-
-#define ACROSS_TYPE float8
-#define ACROSS_WIDTH 8
-#define ACROSS_HAS_ODD 1
-#include "_kernels/pooling/across_taps.h"
-
-#define ACROSS_TYPE item1
-#define ACROSS_WIDTH 1
-#define ACROSS_HAS_ODD 0
-#include "_kernels/pooling/across_taps.h"
-
-#define ACROSS_TYPE int2
-#define ACROSS_WIDTH 2
-#define ACROSS_HAS_ODD 0
-#include "_kernels/pooling/across_taps.h"
-
-#define ACROSS_TYPE int4
-#define ACROSS_WIDTH 4
-#define ACROSS_HAS_ODD 0
-#include "_kernels/pooling/across_taps.h"
-
-#define ACROSS_TYPE int8
-#define ACROSS_WIDTH 8
-#define ACROSS_HAS_ODD 0
-#include "_kernels/pooling/across_taps.h"
-
-#define ACROSS_TYPE half
-#define ACROSS_WIDTH 2
-#define ACROSS_HAS_ODD 1
-#include "_kernels/pooling/across_taps.h"
+#define SIMD_LOOPS "_kernels/pooling/across_taps.h"
+#include "_kernels/pooling/simd_types.h"
 
 /* Fewer channels than a vector has lanes, where nothing behind them may be read: the elements of one window at a time
    are copied. */
@@ -106,10 +74,7 @@ static CUNPOOL_NOINLINE int cunpool_compare_few(const cunpool_taps *taps, const 
    elements: then the results are worth nothing. A `careful` call compares them exactly, and returns 0. */
 static inline int cunpool_compare_vectors(const cunpool_taps *taps, const cunpool_across_windows *windows,
                                           int item_size, int is_float, int careful) {
-    const cunpool_compare compare = item_size == 1 ? across_item1
-                                    : item_size == 2 ? (is_float ? across_half : across_int2)
-                                    : item_size == 4 ? (is_float ? across_float4 : across_int4)
-                                    : is_float ? across_float8 : across_int8;
+    const cunpool_compare compare = SIMD_OF_TYPE(across, item_size, is_float);
     if (windows->lines * item_size < CUNPOOL_VECTOR_BYTES)
         return cunpool_compare_few(taps, windows, careful, item_size, compare);
     return compare(taps, windows, careful);

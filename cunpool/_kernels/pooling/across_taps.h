@@ -1,10 +1,4 @@
-/* Windows across channels of one element type, ACROSS_TYPE: see across.h, which includes this once for each type. */
-#define ACROSS_JOIN_(name, type) name##_##type
-#define ACROSS_JOIN(name, type) ACROSS_JOIN_(name, type)
-#define OF(name) ACROSS_JOIN(name, ACROSS_TYPE)
-#define LANES OF(LANES)
-#define vector OF(vector)
-#define codes OF(codes)
+/* Windows across channels of one element type, SIMD_TYPE: see across.h and simd_types.h. */
 
 /* Store the offsets of a vector of channels, `further` larger: as bytes if `bytes` is not NULL. */
 static CUNPOOL_INLINE void OF(store_offsets)(codes offset, int32_t further, int32_t *to, char *bytes) {
@@ -12,9 +6,9 @@ static CUNPOOL_INLINE void OF(store_offsets)(codes offset, int32_t further, int3
         OF(store_code_bytes)(bytes, offset);
         return;
     }
-#if ACROSS_WIDTH >= 4
+#if SIMD_BYTES >= 4
     OF(store_indices4)((char *) to, OF(add_codes)(offset, OF(broadcast_codes)(further)));
-#elif ACROSS_WIDTH == 2
+#elif SIMD_BYTES == 2
     {
         uint16_t stored[LANES];
         int i;
@@ -35,7 +29,7 @@ static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpoo
     const cunpool_across_windows w = *windows;
     const int omits_nan = taps->omits_nan, infinity = taps->infinity;
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) taps->flip : 0);
-    const ptrdiff_t size = ACROSS_WIDTH;
+    const ptrdiff_t size = SIMD_BYTES;
     const char *element[CUNPOOL_TAPS];
     codes at[CUNPOOL_TAPS], code;
     vector best, first, x, y;
@@ -90,8 +84,8 @@ static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpoo
 static CUNPOOL_NOINLINE int OF(across)(const cunpool_taps *taps, const cunpool_across_windows *windows,
                                        int careful) {
     const int with_offsets = windows->offset || windows->code_bytes;
-    const int flips = ACROSS_HAS_ODD && ACROSS_WIDTH == 2;  /* a 16-bit float has to become an integer in any case */
-#if ACROSS_HAS_ODD
+    const int flips = SIMD_HAS_ODD && SIMD_BYTES == 2;  /* a 16-bit float has to become an integer in any case */
+#if SIMD_HAS_ODD
     if (careful)
         return OF(across_loop)(taps, windows, taps->count, with_offsets, 1, 1);
 #endif
@@ -107,13 +101,3 @@ static CUNPOOL_NOINLINE int OF(across)(const cunpool_taps *taps, const cunpool_a
     return with_offsets ? OF(across_loop)(taps, windows, taps->count, 1, flips, 0)
            : OF(across_loop)(taps, windows, taps->count, 0, flips, 0);
 }
-
-#undef OF
-#undef LANES
-#undef vector
-#undef codes
-#undef ACROSS_JOIN
-#undef ACROSS_JOIN_
-#undef ACROSS_TYPE
-#undef ACROSS_WIDTH
-#undef ACROSS_HAS_ODD

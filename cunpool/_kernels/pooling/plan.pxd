@@ -130,7 +130,7 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
                        g.stride[2] > 1 and unit >= POOL_ACROSS_MIN_CHANNELS
                        and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
             and has_values_across(job)):
-        return "windows small enough, or overlapping little enough, to be compared across 16 channels or more (64 bytes)"
+        return "small windows, or some that overlap little, of 16 channels (64 bytes) or more: see across"
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
         return "a row has no more than 4 elements"
     if not branch_counted("rows worth filtering", row >= (FILTER_MIN_STACKED_TAPS * item_size
@@ -263,7 +263,8 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return "fewer than 16 channels (than 4 of float32, if windows overlap little)"
     if not HAS_VECTORS:
         return "the compiler has no vector types"  # unreached: another compiler
-    if job.item_size == 2 and job.indices.data != NULL and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job)):
+    if (job.item_size == 2 and job.indices.data != NULL
+            and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job))):
         return "elements of 2 bytes, and an offset in a window takes more than 16 bits"
     if not branch_counted("windows with an element of the array", has_every_window_elements(&job.g)):
         return "a window has no element of the array"

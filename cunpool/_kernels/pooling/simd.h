@@ -56,6 +56,12 @@
 #endif
 #define SIMD_UNROLL _Pragma("GCC unroll 8")
 
+/* The function of an element type, of those that simd_types.h compiled. */
+#define SIMD_OF_TYPE(name, item_size, is_float) \
+    ((item_size) == 1 ? name##_item1 \
+     : (item_size) == 2 ? ((is_float) ? name##_half : name##_int2) \
+     : (item_size) == 4 ? ((is_float) ? name##_float4 : name##_int4) : (is_float) ? name##_float8 : name##_int8)
+
 /* Where the vector behind that at `i` begins. The last one ends at `count`, so it may repeat some elements. */
 SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
     return i + lanes < count && i + 2 * lanes > count ? count - lanes : i + lanes;

@@ -36,40 +36,8 @@ typedef struct {
 typedef int (*cunpool_window2_loop)(const cunpool_window2 *, ptrdiff_t line, ptrdiff_t end_line,
                                     ptrdiff_t first_window, ptrdiff_t count, int careful);
 
-#define WINDOW2_TYPE float4
-#define WINDOW2_WIDTH 4
-#define WINDOW2_FLOAT 1
-#include "_kernels/pooling/window2_rows.h"
-
-#define WINDOW2_TYPE float8
-#define WINDOW2_WIDTH 8
-#define WINDOW2_FLOAT 1
-#include "_kernels/pooling/window2_rows.h"
-
-#define WINDOW2_TYPE half
-#define WINDOW2_WIDTH 2
-#define WINDOW2_FLOAT 1
-#include "_kernels/pooling/window2_rows.h"
-
-#define WINDOW2_TYPE item1
-#define WINDOW2_WIDTH 1
-#define WINDOW2_FLOAT 0
-#include "_kernels/pooling/window2_rows.h"
-
-#define WINDOW2_TYPE int2
-#define WINDOW2_WIDTH 2
-#define WINDOW2_FLOAT 0
-#include "_kernels/pooling/window2_rows.h"
-
-#define WINDOW2_TYPE int4
-#define WINDOW2_WIDTH 4
-#define WINDOW2_FLOAT 0
-#include "_kernels/pooling/window2_rows.h"
-
-#define WINDOW2_TYPE int8
-#define WINDOW2_WIDTH 8
-#define WINDOW2_FLOAT 0
-#include "_kernels/pooling/window2_rows.h"
+#define SIMD_LOOPS "_kernels/pooling/window2_rows.h"
+#include "_kernels/pooling/simd_types.h"
 
 /* How many pooled rows can be read in whole vectors that end before `limit`. */
 static ptrdiff_t cunpool_window2_whole(const cunpool_window2 *windows, const char *limit) {
@@ -142,10 +110,7 @@ static CUNPOOL_NOINLINE int cunpool_window2_ahead(const cunpool_window2 *windows
    the last row are overwritten, up to a vector of them. */
 static inline int cunpool_compare_window2(const cunpool_window2 *windows, int item_size, int is_float,
                                           const char *limit, int careful) {
-    const cunpool_window2_loop loop = item_size == 1 ? window2_item1
-                                      : item_size == 2 ? (is_float ? window2_half : window2_int2)
-                                      : item_size == 4 ? (is_float ? window2_float4 : window2_int4)
-                                      : is_float ? window2_float8 : window2_int8;
+    const cunpool_window2_loop loop = SIMD_OF_TYPE(window2, item_size, is_float);
     const ptrdiff_t lanes = CUNPOOL_VECTOR_BYTES / item_size;
     const ptrdiff_t count = windows->count < lanes ? lanes : windows->count;
     const ptrdiff_t whole = windows->count < lanes ? cunpool_window2_whole(windows, limit) : windows->lines;

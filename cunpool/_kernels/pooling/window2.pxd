@@ -67,7 +67,7 @@ cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) n
     if g.kernel[2] != 2 or g.stride[2] != 2:
         return "kernel and stride along the width are not 2"
     if (not branch_counted("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size))
-            and not (branch_counted("rows of a sixteenth of a vector", g.pooled[2] * SHORT_VECTOR_ROW >= vector_of(size))
+            and not (branch_counted("rows of 1/16 of a vector", g.pooled[2] * SHORT_VECTOR_ROW >= vector_of(size))
                      and has_many_short_rows(job, size))):
         return ("a row has fewer than 16 windows of 1 byte, 8 of 2 bytes, or 4 of larger elements (a quarter of that "
                 "if there are many rows)")

@@ -1,15 +1,9 @@
-/* Windows of 2 of one element type, WINDOW2_TYPE: see window2.h, which includes this once for each type. */
-#define WINDOW2_JOIN_(name, type) name##_##type
-#define WINDOW2_JOIN(name, type) WINDOW2_JOIN_(name, type)
-#define OF(name) WINDOW2_JOIN(name, WINDOW2_TYPE)
-#define LANES OF(LANES)
-#define vector OF(vector)
-#define codes OF(codes)
+/* Windows of 2 of one element type, SIMD_TYPE: see window2.h and simd_types.h. */
 
 /* Elements of 16 bits or less have codes, which fit their lanes. */
-#define WINDOW2_OFFSET(k, column) (WINDOW2_WIDTH < 4 ? 2 * (k) + (column) : windows->offsets[k] + (column))
+#define WINDOW2_OFFSET(k, column) (SIMD_BYTES < 4 ? 2 * (k) + (column) : windows->offsets[k] + (column))
 /* Floats of 32 and 64 bits have loops for minima. Others are flipped, or change their order in any case. */
-#define WINDOW2_MINIMA (WINDOW2_FLOAT && WINDOW2_WIDTH >= 4)
+#define WINDOW2_MINIMA (SIMD_HAS_ODD && SIMD_BYTES >= 4)
 
 /* The loop over pooled rows, windows, and the rows of a window: `count` windows from `first_window` on, of each pooled
    row from `line` to before `end_line`. The other arguments are constants, but not `rows` and `with_codes` of a
@@ -20,11 +14,11 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
     const int flips = careful || !WINDOW2_MINIMA;
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);
     /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
-    const ptrdiff_t size = WINDOW2_WIDTH, step = windows->step, pitch = windows->count;
+    const ptrdiff_t size = SIMD_BYTES, step = windows->step, pitch = windows->count;
     const char *elements[4];
     const ptrdiff_t result = line * pitch + first_window;
     char *best = windows->best + result * size;
-    char *code_to = WINDOW2_WIDTH < 4 ? windows->code + result : (char *) (windows->offset + result);
+    char *code_to = SIMD_BYTES < 4 ? windows->code + result : (char *) (windows->offset + result);
     ptrdiff_t i;
     vector highest, x, y, first;
     codes there, at[8];
@@ -57,7 +51,7 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
             }
             OF(store)(best + i * size, OF(in_order)(OF(bits)(highest, flip)));
             if (with_codes) {
-#if WINDOW2_WIDTH < 4
+#if SIMD_BYTES < 4
                 OF(store_code_bytes)(code_to + i, OF(in_order_codes)(there));
 #else
                 OF(store_indices4)(code_to + i * 4, OF(in_order_codes)(there));
@@ -67,7 +61,7 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
         for (k = 0; k < rows; k++)
             elements[k] += step;
         best += pitch * size;
-        code_to += pitch * (WINDOW2_WIDTH < 4 ? 1 : 4);
+        code_to += pitch * (SIMD_BYTES < 4 ? 1 : 4);
     }
 #undef WINDOW2_COMPARE
     return OF(is_odd)(odd, windows->infinity);
@@ -82,7 +76,7 @@ static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_
     (is_minimum ? windows->with_codes ? WINDOW2_INSTANCE(rows, 1, WINDOW2_MINIMA) \
                                       : WINDOW2_INSTANCE(rows, 0, WINDOW2_MINIMA) \
      : windows->with_codes ? WINDOW2_INSTANCE(rows, 1, 0) : WINDOW2_INSTANCE(rows, 0, 0))
-#if WINDOW2_FLOAT
+#if SIMD_HAS_ODD
     if (careful)
         return OF(window2_loop)(windows, line, end_line, first_window, count, windows->rows, windows->with_codes, 0, 1);
 #endif
@@ -96,14 +90,5 @@ static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_
 #undef WINDOW2_INSTANCE
 }
 
-#undef OF
-#undef LANES
-#undef vector
-#undef codes
-#undef WINDOW2_JOIN
-#undef WINDOW2_JOIN_
 #undef WINDOW2_OFFSET
 #undef WINDOW2_MINIMA
-#undef WINDOW2_TYPE
-#undef WINDOW2_WIDTH
-#undef WINDOW2_FLOAT
