@@ -207,7 +207,7 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
         plan.job.plan = &plan.separable
         plan.kernel = <Kernel> pool_separable
     elif plan.ways & WINDOW2_TAKEN:
-        plan.job.plan = &plan.together
+        plan.job.plan = &plan.stores_rows_together
         plan.kernel = <Kernel> pool_window2
     elif plan.ways & LARGE_TAKEN:
         plan.kernel = ELEMENT_CHANNELS[job.order_kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.order_kind]

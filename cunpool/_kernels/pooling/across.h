@@ -12,8 +12,8 @@
 #include "_kernels/pooling/simd.h"
 
 enum {
-    CUNPOOL_TAPS = 32,  /* of the largest window; look_up_offsets has a table of as many (correctness) */
-    CUNPOOL_MOST_TOGETHER = 1024
+    CUNPOOL_TAPS = 32,                  /* of the largest window; look_up_offsets has a table of 32 (correctness) */
+    CUNPOOL_MAX_RESULTS_AT_ONCE = 1024  /* windows of a row that are compared together, in all channels */
 };
 
 /* The elements of a window that lie inside the array, in raster order, and their offsets in the window: indices from
@@ -30,60 +30,61 @@ typedef struct {
 /* Some windows of a row, and where their results go. */
 typedef struct {
     ptrdiff_t count;
-    ptrdiff_t next, next_offset;    /* from one window to the next: bytes, and what offsets grow by */
+    ptrdiff_t window_bytes, window_offset;  /* from one window to the next: bytes, and what offsets grow by */
     int32_t first_offset;           /* added to all offsets that are indices */
-    ptrdiff_t lines;                /* channels */
-    ptrdiff_t pitch;                /* results from one window to the next, which overwrites what lies behind it */
+    ptrdiff_t channels;
+    ptrdiff_t window_results;       /* from one window to the next, which overwrites what lies behind the one before */
     char *best;
     int32_t *offset;                /* NULL where none is stored */
     char *code_bytes;               /* codes of a byte each in place of `offset`; else NULL */
 } cunpool_across_windows;
 
 #if CUNPOOL_HAS_VECTORS
-typedef int (*cunpool_compare)(const cunpool_taps *, const cunpool_across_windows *, int careful);
+typedef int (*cunpool_across_function)(const cunpool_taps *, const cunpool_across_windows *, int careful);
 
 #define SIMD_LOOPS "_kernels/pooling/across_taps.h"
 #include "_kernels/pooling/simd_types.h"
 
 /* Fewer channels than a vector has lanes, where nothing behind them may be read: the elements of one window at a time
    are copied. */
-static CUNPOOL_NOINLINE int cunpool_compare_few(const cunpool_taps *taps, const cunpool_across_windows *windows,
-                                                int careful, int item_size, cunpool_compare compare) {
+static CUNPOOL_NOINLINE int cunpool_across_few(const cunpool_taps *taps, const cunpool_across_windows *windows,
+                                               int careful, int item_size, cunpool_across_function compare) {
     char room[CUNPOOL_TAPS][CUNPOOL_VECTOR_BYTES] = {{0}};
     cunpool_taps copy = *taps;
     cunpool_across_windows one = *windows;
     ptrdiff_t window;
     int tap, is_odd = 0;
     one.count = 1;
-    one.lines = CUNPOOL_VECTOR_BYTES / item_size;
+    one.channels = CUNPOOL_VECTOR_BYTES / item_size;
     for (window = 0; window < windows->count; window++) {
         for (tap = 0; tap < taps->count; tap++) {
-            memcpy(room[tap], taps->elements[tap] + window * windows->next, (size_t) (windows->lines * item_size));
+            memcpy(room[tap], taps->elements[tap] + window * windows->window_bytes,
+                   (size_t) (windows->channels * item_size));
             copy.elements[tap] = room[tap];
         }
-        one.first_offset = windows->first_offset + (int32_t) (window * windows->next_offset);
+        one.first_offset = windows->first_offset + (int32_t) (window * windows->window_offset);
         is_odd |= compare(&copy, &one, careful);
-        one.best += windows->pitch * item_size;
-        one.offset = one.offset ? one.offset + windows->pitch : NULL;
-        one.code_bytes = one.code_bytes ? one.code_bytes + windows->pitch : NULL;
+        one.best += windows->window_results * item_size;
+        one.offset = one.offset ? one.offset + windows->window_results : NULL;
+        one.code_bytes = one.code_bytes ? one.code_bytes + windows->window_results : NULL;
     }
     return is_odd;
 }
 
 /* The highest element of each window, and its offset. The first of equals stays. Returns whether there were odd
    elements: then the results are worth nothing. A `careful` call compares them exactly, and returns 0. */
-static inline int cunpool_compare_vectors(const cunpool_taps *taps, const cunpool_across_windows *windows,
-                                          int item_size, int is_float, int careful) {
-    const cunpool_compare compare = SIMD_OF_TYPE(across, item_size, is_float);
-    if (windows->lines * item_size < CUNPOOL_VECTOR_BYTES)
-        return cunpool_compare_few(taps, windows, careful, item_size, compare);
+static inline int cunpool_across_vectors(const cunpool_taps *taps, const cunpool_across_windows *windows,
+                                         int item_size, int is_float, int careful) {
+    const cunpool_across_function compare = SIMD_OF_TYPE(across, item_size, is_float);
+    if (windows->channels * item_size < CUNPOOL_VECTOR_BYTES)
+        return cunpool_across_few(taps, windows, careful, item_size, compare);
     return compare(taps, windows, careful);
 }
 
 /* The same for bytes, whose lanes hold no offset: they hold the number of a tap, which has one. Offsets behind the
    channels are overwritten, up to 15. */
-static CUNPOOL_NOINLINE void cunpool_compare_bytes(const cunpool_taps *taps, const cunpool_across_windows *windows) {
-    uint8_t number[CUNPOOL_MOST_TOGETHER + 2 * CUNPOOL_VECTOR_BYTES];
+static CUNPOOL_NOINLINE void cunpool_across_bytes(const cunpool_taps *taps, const cunpool_across_windows *windows) {
+    uint8_t number[CUNPOOL_MAX_RESULTS_AT_ONCE + 2 * CUNPOOL_VECTOR_BYTES];
     cunpool_taps numbered = *taps;
     cunpool_across_windows coded = *windows;
     ptrdiff_t window, i, first;
@@ -93,26 +94,26 @@ static CUNPOOL_NOINLINE void cunpool_compare_bytes(const cunpool_taps *taps, con
         numbered.offsets[tap] = tap;
     coded.offset = NULL;
     coded.code_bytes = (char *) number;
-    cunpool_compare_vectors(&numbered, &coded, 1, 0, 0);
+    cunpool_across_vectors(&numbered, &coded, 1, 0, 0);
     /* The last look-up may read up to 15 numbers behind the channels: they have to be taps. (correctness) */
-    first = (windows->count - 1) * windows->pitch + windows->lines;
+    first = (windows->count - 1) * windows->window_results + windows->channels;
     cunpool_assert(first + 15 <= (ptrdiff_t) sizeof number);
     memset(number + first, 0, 15);
     for (window = 0; window < windows->count; window++) {
-        first = window * windows->pitch;
-        for (i = first; i < first + windows->lines; i += 16)
+        first = window * windows->window_results;
+        for (i = first; i < first + windows->channels; i += 16)
             look_up_offsets(windows->offset + i, number + i, taps->offsets, further);
-        further += (int32_t) windows->next_offset;
+        further += (int32_t) windows->window_offset;
     }
 }
 
 static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool_across_windows *windows, int item_size,
                                          int is_float, int careful) {
     if (item_size == 1 && windows->offset && !windows->code_bytes) {
-        cunpool_compare_bytes(taps, windows);
+        cunpool_across_bytes(taps, windows);
         return 0;
     }
-    return cunpool_compare_vectors(taps, windows, item_size, is_float, careful);
+    return cunpool_across_vectors(taps, windows, item_size, is_float, careful);
 }
 #else
 #define cunpool_compare_across(taps, windows, item_size, is_float, careful) 0

@@ -9,7 +9,7 @@ from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Jo
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport (
-    end_of, expect_nan, expects_no_nan, first_tap, infinity_of, inside, tap_offset)
+    end_of, expect_nan, expects_no_nan, first_tap, infinity_of, is_inside, tap_offset)
 from cunpool._kernels.pooling.write cimport (
     base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_indices, write_values)
 
@@ -19,7 +19,7 @@ cdef extern from "_kernels/pooling/across.h":
         TAPS "CUNPOOL_TAPS"     # elements of the largest window whose elements are compared at once
         # Results that are compared and stored together: windows of a row, in all channels. (speed: 64 x 512 x 512,
         # 2 x 2, with indices, out of cache; 8 x 64 x 112 x 112)
-        MOST_TOGETHER "CUNPOOL_MOST_TOGETHER"
+        MAX_RESULTS_AT_ONCE "CUNPOOL_MAX_RESULTS_AT_ONCE"
     ctypedef struct Taps "cunpool_taps":
         int count
         bint omits_nan
@@ -28,7 +28,7 @@ cdef extern from "_kernels/pooling/across.h":
         const char *elements[TAPS]
         int32_t offsets[TAPS]
     ctypedef struct AcrossWindows "cunpool_across_windows":
-        Py_ssize_t count, next, next_offset, lines, pitch
+        Py_ssize_t count, window_bytes, window_offset, channels, window_results
         int32_t first_offset
         char *best
         int32_t *offset
@@ -59,16 +59,16 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
                                                        has_interleaved_channels(job, &job.indices, job.index_size)):
         return 1
     # Offsets count from the first window, in 32 bits. (correctness)
-    if (g.stride[2] > 0x7FFFFFFF // MOST_TOGETHER // job.raster_steps[2]
+    if (g.stride[2] > 0x7FFFFFFF // MAX_RESULTS_AT_ONCE // job.raster_steps[2]
             or tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
-            > 0x7FFFFFFF - MOST_TOGETHER * g.stride[2] * job.raster_steps[2]):
+            > 0x7FFFFFFF - MAX_RESULTS_AT_ONCE * g.stride[2] * job.raster_steps[2]):
         return 1
     # Indices that are stored by non-temporal stores have a buffer of their own, of one LINE. (correctness)
-    return max(min(<Py_ssize_t> LINE, MOST_STREAMED // size) // count if job.nontemporal else MOST_TOGETHER // count, 1)
+    return max((min(<Py_ssize_t> LINE, MOST_STREAMED // size) if job.nontemporal else MAX_RESULTS_AT_ONCE) // count, 1)
 
 
-cdef inline bint follows_on(const Job *job) noexcept nogil:
-    """Whether the elements that are prefetched lie in the columns' row, or in the next one."""
+cdef inline bint has_columns_to_prefetch(const Job *job) noexcept nogil:
+    """Whether the bytes PREFETCH_BYTES ahead are mostly of the same row, or of the next one."""
     cdef Py_ssize_t row = job.g.full[2] * job.full.axis_bytes[2]
     return row == job.full.axis_bytes[1] or row >= 2 * PREFETCH_BYTES
 
@@ -80,11 +80,11 @@ cdef inline bint is_prefetched(const Job *job, Py_ssize_t count, Py_ssize_t size
             and branch_counted("columns of all channels that follow each other",
                                has_interleaved_channels(job, &job.full, size))
             and branch_counted("windows that tap at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
-            and job.nontemporal and follows_on(job))
+            and job.nontemporal and has_columns_to_prefetch(job))
 
 
 cdef inline void_noinline prefetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
-                                        Py_ssize_t windows) noexcept nogil:
+                                           Py_ssize_t windows) noexcept nogil:
     """Prefetch the columns that some windows have and the windows before them do not have. The last rows are enough:
     the row of windows before has most often read the others."""
     cdef const Geometry *g = &job.g
@@ -100,7 +100,7 @@ cdef inline void_noinline prefetch_columns(const Job *job, const char *from_plan
     cunpool_keep()  # compilers drop functions that only prefetch
 
 
-cdef inline bint ends_before(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
+cdef inline bint can_read_taps(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
     """Whether `size` bytes from each element on end before `limit`."""
     cdef int tap
     for tap in range(taps.count):
@@ -123,7 +123,7 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
     for i in range(3):
         low[i] = first_tap(start[i], g.dilation[i])
         high[i] = g.kernel[i]
-        if not inside(start[i], g.kernel[i], g.dilation[i], g.full[i]):
+        if not is_inside(start[i], g.kernel[i], g.dilation[i], g.full[i]):
             high[i] = min(high[i], (g.full[i] - start[i] + g.dilation[i] - 1) // g.dilation[i])
     for first in range(low[slow], high[slow]):
         for second in range(low[middle], high[middle]):
@@ -152,7 +152,7 @@ cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossW
     compare_across(taps, windows, <int> job.item_size, True, True)  # only floats are odd
 
 
-cdef inline bint stores_at_once(const Job *job, const Target *target) noexcept nogil:
+cdef inline bint can_store_in_place(const Job *job, const Target *target) noexcept nogil:
     """Whether results can go to the caller's arrays: values alone, or with codes of a byte, in neighbouring channels.
     Nothing behind the channels is written then: the last vector of a window repeats some."""
     return (not target.stream and target.value_step == job.item_size
@@ -172,8 +172,8 @@ cdef inline void write_windows(const AcrossWindows *windows, Py_ssize_t results,
 cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
                              int *nan_backoff) noexcept nogil:
     """Pool a row of windows in `count` neighbouring channels."""
-    cdef char[(MOST_TOGETHER + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
-    cdef int32_t[MOST_TOGETHER + 2 * VECTOR] offset_room
+    cdef char[(MAX_RESULTS_AT_ONCE + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
+    cdef int32_t[MAX_RESULTS_AT_ONCE + 2 * VECTOR] offset_room
     cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
     cdef Taps taps
     cdef AcrossWindows windows
@@ -188,15 +188,16 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef const char *limit = end_of(job, from_plane, count * size)
     cdef bint prefetches = is_prefetched(job, count, size), within
     cdef bint by_codes = target.indices != NULL and job.code_size == 1
-    cdef bint stores = whole == count and stores_at_once(job, &target)
-    assert_in_block(count * most <= MOST_TOGETHER and whole <= LINE + VECTOR)
-    windows.next, windows.next_offset = g.stride[2] * job.full.axis_bytes[2], 0 if job.code_size else next_base
-    windows.first_offset, windows.pitch, windows.best = 0, count, <char *> align_to_cache_line(best_room)
+    cdef bint stores = whole == count and can_store_in_place(job, &target)
+    assert_in_block(count * most <= MAX_RESULTS_AT_ONCE and whole <= LINE + VECTOR)
+    windows.window_bytes = g.stride[2] * job.full.axis_bytes[2]
+    windows.window_offset = 0 if job.code_size else next_base
+    windows.first_offset, windows.window_results, windows.best = 0, count, <char *> align_to_cache_line(best_room)
     windows.offset = NULL if target.indices == NULL else offset
     windows.code_bytes = <char *> offset if by_codes else NULL
     while w < g.pooled[2]:
         windows.count = 1
-        within = inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
+        within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
         if within and most > 1:
             windows.count = min(most, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
         if within and ahead:
@@ -204,15 +205,16 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
                 taps.elements[i] += ahead
         else:
             find_taps(job, from_plane, start, &taps)
-        ahead = windows.count * windows.next if within else 0
+        ahead = windows.count * windows.window_bytes if within else 0
         # A vector at least, except at the end of the array: results behind the channels are not used.
-        windows.lines = whole
-        if whole > count and not ends_before(&taps, max((windows.count - 1) * windows.next, 0) + whole * size, limit):
-            windows.lines = count
+        windows.channels = whole
+        if whole > count and not can_read_taps(&taps, max((windows.count - 1) * windows.window_bytes, 0) + whole * size,
+                                               limit):
+            windows.channels = count
         if stores:
             windows.best = target.values
             windows.code_bytes = target.indices
-        assert_in_block((windows.count - 1) * count + windows.lines <= MOST_TOGETHER + VECTOR)
+        assert_in_block((windows.count - 1) * count + windows.channels <= MAX_RESULTS_AT_ONCE + VECTOR)
         if prefetches and within:
             prefetch_columns(job, from_plane, start, windows.count)
         compare_windows(job, &taps, &windows, nan_backoff)

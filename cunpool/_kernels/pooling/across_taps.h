@@ -21,10 +21,10 @@ static CUNPOOL_INLINE void OF(store_offsets)(codes offset, int32_t further, int3
 #endif
 }
 
-/* The loop over windows, channels and taps. `flips` and `careful` are constants, and `with_offsets` and `count` where
-   the caller writes a number: 1.4x faster for 4, across 64 channels of 56 x 56. (speed) */
-static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpool_across_windows *windows, int count,
-                                          int with_offsets, int flips, int careful) {
+/* The loop over windows, channels and taps. `flips` and `careful` are constants, and `with_offsets` and `tap_count`
+   where the caller writes a number: 1.4x faster for 4, across 64 channels of 56 x 56. (speed) */
+static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpool_across_windows *windows,
+                                          int tap_count, int with_offsets, int flips, int careful) {
     /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
     const cunpool_across_windows w = *windows;
     const int omits_nan = taps->omits_nan, infinity = taps->infinity;
@@ -37,7 +37,7 @@ static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpoo
     ptrdiff_t window, i, ahead = 0, line = 0;
     uint32_t further = (uint32_t) w.first_offset;
     int tap;
-    for (tap = 0; tap < count; tap++) {
+    for (tap = 0; tap < tap_count; tap++) {
         element[tap] = taps->elements[tap];
         at[tap] = OF(broadcast_codes)(taps->offsets[tap]);
     }
@@ -45,11 +45,11 @@ static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpoo
 #define ACROSS_COMPARE(x, tap) \
         OF(compare)(careful, omits_nan, infinity, with_offsets, 0, &best, &code, OF(key)(x, flip), at[tap])
     for (window = 0; window < w.count; window++) {
-        for (i = 0; i < w.lines; i = simd_next(i, LANES, w.lines)) {
+        for (i = 0; i < w.channels; i = simd_next(i, LANES, w.channels)) {
             first = ACROSS_LOAD(0);
             best = OF(key)(first, flip);
             code = at[0];
-            SIMD_UNROLL for (tap = 1; tap + 1 < count; tap += 2) {
+            SIMD_UNROLL for (tap = 1; tap + 1 < tap_count; tap += 2) {
                 x = ACROSS_LOAD(tap);
                 y = ACROSS_LOAD(tap + 1);
                 SIMD_KEEP(x);
@@ -60,7 +60,7 @@ static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpoo
                 ACROSS_COMPARE(y, tap + 1);
             }
             x = first;
-            if (tap < count) {
+            if (tap < tap_count) {
                 x = ACROSS_LOAD(tap);
                 SIMD_KEEP(x);
                 ACROSS_COMPARE(x, tap);
@@ -72,9 +72,9 @@ static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpoo
                 OF(store_offsets)(code, (int32_t) further, w.offset + line + i,
                                   w.code_bytes ? w.code_bytes + line + i : NULL);
         }
-        ahead += w.next;
-        line += w.pitch;
-        further += (uint32_t) w.next_offset;
+        ahead += w.window_bytes;
+        line += w.window_results;
+        further += (uint32_t) w.window_offset;
     }
 #undef ACROSS_LOAD
 #undef ACROSS_COMPARE

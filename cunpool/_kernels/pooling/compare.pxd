@@ -161,7 +161,7 @@ cdef inline void expect_nan(int *nan_backoff) noexcept nogil:
     nan_backoff[0] = NAN_BACKOFF_CALLS
 
 
-cdef inline bint inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
+cdef inline bint is_inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
     """Whether a window, begun at `start`, lies wholly in the array along one axis."""
     return start >= 0 and start + (kernel - 1) * dilation < size
 
@@ -181,7 +181,7 @@ cdef inline Py_ssize_t tap_offset(const Job *job, Py_ssize_t kd, Py_ssize_t kh, 
                          + <size_t> kw * <size_t> job.index_steps[2])
 
 
-cdef inline bint spans_far(const Job *job) noexcept nogil:
+cdef inline bint has_far_taps(const Job *job) noexcept nogil:
     """Whether 32 bits are not enough for an element's offset in its window."""
     cdef const Geometry *g = &job.g
     return (job.index_size == sizeof(index8)

@@ -10,6 +10,7 @@ from cunpool._kernels.pooling.compare cimport (
     beats, either, first_tap, flipped, lowest, number, Order, order_of_job, tap_offset)
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR, write_each, write_values
 
+
 cdef inline void_noinline compare(number *best, index8 *offset, const char *elements, Py_ssize_t step, Py_ssize_t count,
                                   index8 here, Order order) noexcept nogil:
     """Compare the best of each window so far with one more element, `here` in its window."""
@@ -46,7 +47,7 @@ cdef inline number lowest_by(Order order, number *of) noexcept nogil:
 
 
 cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize_t *start, Py_ssize_t stride,
-                                 Py_ssize_t step, Py_ssize_t lines, number *best, index8 *offset) noexcept nogil:
+                               Py_ssize_t step, Py_ssize_t lines, number *best, index8 *offset) noexcept nogil:
     """The maxima of windows of any size, and their offsets, element by element. Windows may reach over the edge. With
     `Job.flip` they are the maxima of the flipped numbers."""
     cdef bint[LINE] has_element
@@ -84,7 +85,7 @@ cdef inline void compare_large(const Job *job, const char *plane, const Py_ssize
                     low = first_tap(tap[2], stride)
                     high = min(lines, (width - tap[2] + stride - 1) // stride)
                 elements = (plane + tap[0] * job.full.axis_bytes[0] + tap[1] * job.full.axis_bytes[1]
-                         + tap[2] * job.full.axis_bytes[2] + low * step)
+                            + tap[2] * job.full.axis_bytes[2] + low * step)
                 if low < high and job.omits_nan:
                     compare_omitting(best + low, offset + low, has_element + low, elements, step, high - low,
                                      tap_offset(job, kd, kh, kw), order)

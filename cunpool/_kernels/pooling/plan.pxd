@@ -7,13 +7,14 @@ from cunpool._kernels.common.job cimport FLOAT4_KIND, has_interleaved_channels, 
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.pooling.across cimport has_16_bit_offsets, TAPS
-from cunpool._kernels.pooling.compare cimport spans_far, vector_of
+from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
 from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
 from cunpool._kernels.pooling.stacked cimport can_stack_planes, stack_planes
-from cunpool._kernels.pooling.window2 cimport HAS_VECTORS, rows_together, is_window2, window2_shape_why_not
+from cunpool._kernels.pooling.window2 cimport (
+    can_store_rows_together, HAS_VECTORS, has_window2_shape, window2_shape_why_not)
 
 cdef enum:  # the ways, for plan_pool
     STACKED_TAKEN = 1
@@ -72,7 +73,7 @@ cdef struct Plan:
     const Method *method
     int ways  # unreached: a declaration
     Kernel kernel  # unreached: the same
-    bint together           # short rows of windows of 2 are stored together
+    bint stores_rows_together   # short rows of windows of 2 are stored together
     Rolling rolling
     Separable separable
     Filter filter
@@ -100,7 +101,7 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
     return 0
 
 
-cdef inline bint overlap_little(const Geometry *g) noexcept nogil:
+cdef inline bint has_little_overlap(const Geometry *g) noexcept nogil:
     """Whether an element is in few windows, so that comparing all elements of each is cheap."""
     return element_count(g.kernel) <= LITTLE_OVERLAP * element_count(g.stride)
 
@@ -110,7 +111,7 @@ cdef inline bint has_values_across(const Job *job) noexcept nogil:
     cdef Py_ssize_t taps = element_count(job.g.kernel)
     return HAS_VECTORS and (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
                             or taps <= TAPS and branch_counted("large windows that overlap little",
-                                                               overlap_little(&job.g)))
+                                                               has_little_overlap(&job.g)))
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
@@ -177,12 +178,12 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept 
     plan.job = job[0]
     swap_width_axis(&plan.job, axis)
     plan.ways = ways
-    plan.together = False
+    plan.stores_rows_together = False
 
 
 cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
     """Only the last two methods serve offsets in a window that take more than 32 bits."""
-    if branch_counted("offsets of 32 bits in a window", not spans_far(job)):
+    if branch_counted("offsets of 32 bits in a window", not has_far_taps(job)):
         return NULL
     return "an index is 2**31 elements or more behind the first one of its window"
 
@@ -208,7 +209,7 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
     begin(job, 2, plan, WINDOW2_TAKEN)
     if can_stack_planes(job, job.item_size, job.index_size):
         stack_window2_planes(&plan.job, plan, job.item_size)
-    plan.together = rows_together(&plan.job, job.item_size)
+    plan.stores_rows_together = can_store_rows_together(&plan.job, job.item_size)
     return NULL
 
 
@@ -259,7 +260,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if not (branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS)
             or branch_counted("channels enough for a vector of float32", job.kind == FLOAT4_KIND
                               and job.channels >= FLOATS_MIN_CHANNELS)
-            and branch_counted("windows that overlap little", overlap_little(&job.g))):
+            and branch_counted("windows that overlap little", has_little_overlap(&job.g))):
         return "fewer than 16 channels (than 4 of float32, if windows overlap little)"
     if not HAS_VECTORS:
         return "the compiler has no vector types"  # unreached: another compiler
@@ -301,7 +302,7 @@ cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
 cdef inline bint has_gaps_behind_window2(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Whether windows of 2 fill no vector, and nothing behind their rows may be read. Rows that follow each other are
     compared as whole vectors."""
-    return not job.gapless and job.g.pooled[2] < vector_of(item_size) and is_window2(job, item_size)
+    return not job.gapless and job.g.pooled[2] < vector_of(item_size) and has_window2_shape(job, item_size)
 
 
 cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_once) noexcept nogil:
@@ -318,7 +319,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     if (full.axis_bytes[2] == job.item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
                                                                 job.g.full[2] > COPY_MAX_ROW_ELEMENTS
                                                                 or raster_stride(full, job.g.full) == job.item_size)
-                                                 or is_window2(job, job.item_size))
+                                                 or has_window2_shape(job, job.item_size))
             and not branch_counted("short rows of windows of two, with gaps behind them",
                                    has_gaps_behind_window2(job, job.item_size))):
         return "rows are contiguous: with no gaps behind them, or longer than 64 elements"

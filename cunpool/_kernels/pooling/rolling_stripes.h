@@ -58,10 +58,10 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
         v = OF(load)(row + LANES * size);
         if (!careful)
             *odd = OF(note_pair)(*odd, u, v);
-        x[0] = OF(even)(u, v);
-        x[1] = OF(odd_of)(u, v);
+        x[0] = OF(first_of_pairs)(u, v);
+        x[1] = OF(second_of_pairs)(u, v);
         if (kernel == 3) {
-            x[2] = OF(next_even)(x[0], row, &v);
+            x[2] = OF(next_first_of_pairs)(x[0], row, &v);
             if (at_edge && !careful)
                 *odd = OF(note)(*odd, v);
         }

@@ -7,7 +7,7 @@ from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Ge
 from cunpool._kernels.common.job cimport HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
-from cunpool._kernels.pooling.compare cimport spans_far
+from cunpool._kernels.pooling.compare cimport has_far_taps
 from cunpool._kernels.pooling.order cimport lowest_bits, nan_bits
 
 cdef extern from "_kernels/pooling/separable.h":
@@ -329,7 +329,7 @@ cdef inline Py_ssize_t offsets_bytes(const Job *job) noexcept nogil:
     """Bytes of the table by which codes of large windows, or wide ones, become indices, else 0."""
     if (job.indices.data == NULL or job.code_size
             or element_count(job.g.kernel) <= MAX_DECODED and not branch_counted("windows of elements far apart",
-                                                                                 spans_far(job))):
+                                                                                 has_far_taps(job))):
         return 0
     return element_count(job.g.kernel) * <Py_ssize_t> sizeof(int64_t)
 

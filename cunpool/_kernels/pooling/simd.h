@@ -2,8 +2,9 @@
 #define CUNPOOL_POOLING_SIMD_H
 
 /* Vector operations for pooling. The header of an instruction set has what depends on it, for the types float4,
-   float8, item1 and int2, with some of int4 and int8. The rest is defined here. int4 and int8 are the codes of float4 and float8,
-   and half (float16 and bfloat16) are int2 in another order. A type T has those operations that its loops use:
+   float8, item1 and int2, with some of int4 and int8. The rest is defined here. int4 and int8 are the codes of float4
+   and float8, and half (float16 and bfloat16) are int2 in another order. A type T has those operations that its loops
+   use:
 
      vector_T, LANES_T    a vector, and its number of elements
      codes_T              as many integers of the same width: window codes, or indices
@@ -20,11 +21,11 @@
      beats_omitting_T     the same, where every number beats a NaN
      select_T(m, a, b), select_codes_T    b where the mask is set, else a
      limit_exactly_T      x, or `outside` where the limit is the lowest number
-     even_T, odd_of_T     every second element of two vectors, in an order that in_order_T and in_order_codes_T make
-                          that of memory
-     next_even_T          the even elements behind those of `even`, whose first was loaded from `row`; and the vector
-                          that was loaded for the last of them
-     deinterleaved_lane_T(i)    which window lane i of even_T belongs to
+     first_of_pairs_T, second_of_pairs_T    the first, or the second, of each pair of elements in two vectors; in an
+                          order that in_order_T and in_order_codes_T make that of memory
+     next_first_of_pairs_T    the same one pair further than `first`, which begins at `row`; `last` is the vector that
+                          was loaded for the last pair
+     deinterleaved_lane_T(i)    which pair lane i of first_of_pairs_T belongs to
      add_codes_T, subtract_codes_T, broadcast_codes_T
      store_code_bytes_T, store_indices4_T, store_indices8_T    codes as bytes, or as indices
      take_T, compare_T    compare the best so far, and its code, with a later element
@@ -40,12 +41,12 @@
 #include <stdint.h>
 #include "_kernels/common/types.h"
 #define SIMD_INLINE static CUNPOOL_INLINE
-/* next_even_T, for elements of `size` bytes, where nothing is faster than to load them again. */
-#define SIMD_NEXT_EVEN(T, size) \
-    SIMD_INLINE vector_##T next_even_##T(vector_##T even, const char *row, vector_##T *last) { \
-        (void) even; \
+/* next_first_of_pairs_T, for elements of `size` bytes, where nothing is faster than to load them again. */
+#define SIMD_NEXT_PAIRS(T, size) \
+    SIMD_INLINE vector_##T next_first_of_pairs_##T(vector_##T first, const char *row, vector_##T *last) { \
+        (void) first; \
         *last = load_##T(row + CUNPOOL_VECTOR_BYTES + 2 * size); \
-        return even_##T(load_##T(row + 2 * size), *last); \
+        return first_of_pairs_##T(load_##T(row + 2 * size), *last); \
     }
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #include "_kernels/pooling/simd_avx512.h"
@@ -132,11 +133,11 @@ enum { LANES_int8 = LANES_float8 };
 #define SIMD_INTEGERS_OF_FLOATS(T, F) \
     SIMD_INLINE vector_##T load_##T(const char *from) { return (vector_##T) load_##F(from); } \
     SIMD_INLINE void store_##T(char *to, vector_##T x) { store_##F(to, (vector_##F) x); } \
-    SIMD_INLINE vector_##T even_##T(vector_##T x, vector_##T y) { \
-        return (vector_##T) even_##F((vector_##F) x, (vector_##F) y); \
+    SIMD_INLINE vector_##T first_of_pairs_##T(vector_##T x, vector_##T y) { \
+        return (vector_##T) first_of_pairs_##F((vector_##F) x, (vector_##F) y); \
     } \
-    SIMD_INLINE vector_##T odd_of_##T(vector_##T x, vector_##T y) { \
-        return (vector_##T) odd_of_##F((vector_##F) x, (vector_##F) y); \
+    SIMD_INLINE vector_##T second_of_pairs_##T(vector_##T x, vector_##T y) { \
+        return (vector_##T) second_of_pairs_##F((vector_##F) x, (vector_##F) y); \
     }
 SIMD_INTEGERS_OF_FLOATS(int4, float4)
 SIMD_INTEGERS_OF_FLOATS(int8, float8)
@@ -170,9 +171,9 @@ enum { LANES_half = LANES_int2 };
 #define greater_half greater_int2
 #define select_half select_int2
 #define take_half take_int2
-#define even_half even_int2
-#define odd_of_half odd_of_int2
-#define next_even_half next_even_int2
+#define first_of_pairs_half first_of_pairs_int2
+#define second_of_pairs_half second_of_pairs_int2
+#define next_first_of_pairs_half next_first_of_pairs_int2
 #define in_order_half in_order_int2
 #define deinterleaved_lane_half deinterleaved_lane_int2
 #define broadcast_codes_half broadcast_codes_int2
@@ -214,8 +215,8 @@ SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, i
 SIMD_LIMIT_EXACTLY(half)
 
 /* Compare the best so far, and its code, with something later in raster order: the first of equals stays. `careful`
-   comparisons are exact for NaN and zeros. With `is_minimum`, no bits are flipped. These two are constants of each loop,
-   and `with_codes` is one in most. */
+   comparisons are exact for NaN and zeros. With `is_minimum`, no bits are flipped. These two are constants of each
+   loop, and `with_codes` is one in most. */
 #define SIMD_COMPARE(T, IF_CAREFUL) \
     SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, int is_minimum, \
                                  vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \

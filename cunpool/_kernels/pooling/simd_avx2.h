@@ -1,8 +1,8 @@
 #ifndef CUNPOOL_POOLING_SIMD_AVX2_H
 #define CUNPOOL_POOLING_SIMD_AVX2_H
 
-/* The operations of simd.h in vectors of 32 bytes. even_T and odd_of_T work in halves of a vector: the middle quarters
-   of their results are exchanged. */
+/* The operations of simd.h in vectors of 32 bytes. first_of_pairs_T and second_of_pairs_T work in halves of a vector:
+   the middle quarters of their results are exchanged. */
 #include <immintrin.h>
 #include <stdint.h>
 #include <string.h>
@@ -38,7 +38,7 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
     SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm256_stream_si256((__m256i *) to, x); } \
     SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { return _mm256_blendv_epi8(a, b, m); } \
     SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return _mm256_permute4x64_epi64(x, MIDDLE_EXCHANGED); } \
-    SIMD_NEXT_EVEN(T, bits / 8)
+    SIMD_NEXT_PAIRS(T, bits / 8)
 
 /* float32 and float64, whose instructions end in `ps` and `pd`. */
 #define SIMD_FLOATS_AVX2(T, number, ps, vector, bits) \
@@ -67,12 +67,16 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
 
 /* float32 */
 SIMD_FLOATS_AVX2(float4, float, ps, __m256, 32)
-SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return _mm256_shuffle_ps(x, y, 0x88); }
-SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return _mm256_shuffle_ps(x, y, 0xDD); }
+SIMD_INLINE vector_float4 first_of_pairs_float4(vector_float4 x, vector_float4 y) {
+    return _mm256_shuffle_ps(x, y, 0x88);
+}
+SIMD_INLINE vector_float4 second_of_pairs_float4(vector_float4 x, vector_float4 y) {
+    return _mm256_shuffle_ps(x, y, 0xDD);
+}
 SIMD_INLINE vector_float4 in_order_float4(vector_float4 x) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), MIDDLE_EXCHANGED));
 }
-SIMD_NEXT_EVEN(float4, 4)
+SIMD_NEXT_PAIRS(float4, 4)
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(c), _mm256_extracti128_si256(c, 1));
     _mm_storel_epi64((__m128i *) to, _mm_packus_epi16(words, words));
@@ -92,8 +96,8 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
 
 /* float64 */
 SIMD_FLOATS_AVX2(float8, double, pd, __m256d, 64)
-SIMD_INLINE vector_float8 even_float8(vector_float8 x, vector_float8 y) { return _mm256_unpacklo_pd(x, y); }
-SIMD_INLINE vector_float8 odd_of_float8(vector_float8 x, vector_float8 y) { return _mm256_unpackhi_pd(x, y); }
+SIMD_INLINE vector_float8 first_of_pairs_float8(vector_float8 x, vector_float8 y) { return _mm256_unpacklo_pd(x, y); }
+SIMD_INLINE vector_float8 second_of_pairs_float8(vector_float8 x, vector_float8 y) { return _mm256_unpackhi_pd(x, y); }
 SIMD_INLINE vector_float8 in_order_float8(vector_float8 x) { return _mm256_permute4x64_pd(x, MIDDLE_EXCHANGED); }
 SIMD_INLINE __m128i narrow_codes_float8(codes_float8 c) {
     return _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(c, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6)));
@@ -120,11 +124,11 @@ SIMD_INLINE codes_float8 min_int8(codes_float8 limit, codes_float8 x) {
 }
 
 /* uint8 */
-SIMD_INLINE __m256i even_item1(__m256i x, __m256i y) {
+SIMD_INLINE __m256i first_of_pairs_item1(__m256i x, __m256i y) {
     const __m256i low = _mm256_set1_epi16(0xFF);
     return _mm256_packus_epi16(_mm256_and_si256(x, low), _mm256_and_si256(y, low));
 }
-SIMD_INLINE __m256i odd_of_item1(__m256i x, __m256i y) {
+SIMD_INLINE __m256i second_of_pairs_item1(__m256i x, __m256i y) {
     return _mm256_packus_epi16(_mm256_srli_epi16(x, 8), _mm256_srli_epi16(y, 8));
 }
 SIMD_INTEGERS_AVX2(item1, 8)
@@ -142,11 +146,11 @@ SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 
 SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
 
 /* int16 */
-SIMD_INLINE __m256i even_int2(__m256i x, __m256i y) {
+SIMD_INLINE __m256i first_of_pairs_int2(__m256i x, __m256i y) {
     const __m256i low = _mm256_set1_epi32(0xFFFF);
     return _mm256_packus_epi32(_mm256_and_si256(x, low), _mm256_and_si256(y, low));
 }
-SIMD_INLINE __m256i odd_of_int2(__m256i x, __m256i y) {
+SIMD_INLINE __m256i second_of_pairs_int2(__m256i x, __m256i y) {
     return _mm256_packus_epi32(_mm256_srli_epi32(x, 16), _mm256_srli_epi32(y, 16));
 }
 SIMD_INTEGERS_AVX2(int2, 16)

@@ -63,16 +63,16 @@ enum { CUNPOOL_VECTOR_BYTES = 64 };
 /* float32 */
 SIMD_FLOATS_AVX512(float4, float, ps, __m512, 32, 16)
 SIMD_INLINE vector_float4 broadcast_float4(const char *from) { return _mm512_set1_ps(*(const float4 *) from); }
-SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) {
+SIMD_INLINE vector_float4 first_of_pairs_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), y);
 }
-SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) {
+SIMD_INLINE vector_float4 second_of_pairs_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), y);
 }
 /* `last` is a broadcast: a load at an odd multiple of 8 bytes would cross a cache line. */
-SIMD_INLINE vector_float4 next_even_float4(vector_float4 even, const char *row, vector_float4 *last) {
+SIMD_INLINE vector_float4 next_first_of_pairs_float4(vector_float4 first, const char *row, vector_float4 *last) {
     *last = broadcast_float4(row + 8 * LANES_float4);
-    return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(*last), _mm512_castps_si512(even), 1));
+    return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(*last), _mm512_castps_si512(first), 1));
 }
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     _mm_storeu_si128((__m128i *) to, _mm512_cvtepi32_epi8(c));
@@ -92,10 +92,10 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
 
 /* float64 */
 SIMD_FLOATS_AVX512(float8, double, pd, __m512d, 64, 8)
-SIMD_INLINE vector_float8 even_float8(vector_float8 x, vector_float8 y) {
+SIMD_INLINE vector_float8 first_of_pairs_float8(vector_float8 x, vector_float8 y) {
     return _mm512_permutex2var_pd(x, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), y);
 }
-SIMD_INLINE vector_float8 odd_of_float8(vector_float8 x, vector_float8 y) {
+SIMD_INLINE vector_float8 second_of_pairs_float8(vector_float8 x, vector_float8 y) {
     return _mm512_permutex2var_pd(x, _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), y);
 }
 SIMD_INLINE void store_code_bytes_float8(char *to, codes_float8 c) {
@@ -117,7 +117,8 @@ SIMD_INLINE mask_float8 greater_int8(codes_float8 later, codes_float8 best) {
     return _mm512_cmpgt_epi64_mask(later, best);
 }
 
-/* uint8: even_item1 works in quarters of a vector, because without VBMI no instruction takes bytes from two vectors. */
+/* uint8: first_of_pairs_item1 works in quarters of a vector, because without VBMI no instruction takes bytes from two
+   vectors. */
 SIMD_INTEGERS_AVX512(item1, 8, __mmask64)
 SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm512_max_epu8(best, later); }
 SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm512_min_epu8(limit, x); }
@@ -128,14 +129,14 @@ SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 
     *code = select_codes_item1(greater_item1(later, *best), *code, later_code);
     *best = max_item1(*best, later);
 }
-SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
+SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) {
     const __m512i low = _mm512_set1_epi16(0xFF);
     return _mm512_packus_epi16(_mm512_and_si512(x, low), _mm512_and_si512(y, low));
 }
-SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
+SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return _mm512_packus_epi16(_mm512_srli_epi16(x, 8), _mm512_srli_epi16(y, 8));
 }
-SIMD_NEXT_EVEN(item1, 1)
+SIMD_NEXT_PAIRS(item1, 1)
 SIMD_INLINE vector_item1 in_order_item1(vector_item1 x) {
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), x);
 }
@@ -151,16 +152,16 @@ SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) { return _mm5
 SIMD_INLINE mask_int2 greater_int2(vector_int2 later, vector_int2 best) { return _mm512_cmpgt_epi16_mask(later, best); }
 SIMD_INLINE int is_any_int2(mask_int2 m) { return m != 0; }
 /* The lanes `first`, `first` + `next` and so on. Each 32 bits hold two 16-bit numbers of lanes. */
-SIMD_INLINE vector_int2 every_second_int2(vector_int2 x, vector_int2 y, int first, int next) {
+SIMD_INLINE vector_int2 lanes_from_int2(vector_int2 x, vector_int2 y, int first, int next) {
     const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i pairs = _mm512_mullo_epi32(ramp, _mm512_set1_epi32(2 * next * 0x10001));
     return _mm512_permutex2var_epi16(x, _mm512_add_epi32(pairs, _mm512_set1_epi32(first | (first + next) << 16)), y);
 }
-SIMD_INLINE vector_int2 even_int2(vector_int2 x, vector_int2 y) { return every_second_int2(x, y, 0, 2); }
-SIMD_INLINE vector_int2 odd_of_int2(vector_int2 x, vector_int2 y) { return every_second_int2(x, y, 1, 2); }
-SIMD_INLINE vector_int2 next_even_int2(vector_int2 even, const char *row, vector_int2 *last) {
+SIMD_INLINE vector_int2 first_of_pairs_int2(vector_int2 x, vector_int2 y) { return lanes_from_int2(x, y, 0, 2); }
+SIMD_INLINE vector_int2 second_of_pairs_int2(vector_int2 x, vector_int2 y) { return lanes_from_int2(x, y, 1, 2); }
+SIMD_INLINE vector_int2 next_first_of_pairs_int2(vector_int2 first, const char *row, vector_int2 *last) {
     *last = _mm512_set1_epi16((short) *(const item2 *) (row + 128));
-    return every_second_int2(even, *last, 1, 1);
+    return lanes_from_int2(first, *last, 1, 1);
 }
 SIMD_INLINE vector_int2 in_order_int2(vector_int2 x) { return x; }
 SIMD_INLINE codes_int2 in_order_codes_int2(codes_int2 c) { return c; }

@@ -67,9 +67,13 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
 
 /* float32 */
 SIMD_FLOATS_PORTABLE(float4, float, int32_t, ps)
-SIMD_INLINE vector_float4 even_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 0, 2, 4, 6); }
-SIMD_INLINE vector_float4 odd_of_float4(vector_float4 x, vector_float4 y) { return SIMD_SHUFFLE(float4, x, y, 1, 3, 5, 7); }
-SIMD_NEXT_EVEN(float4, 4)
+SIMD_INLINE vector_float4 first_of_pairs_float4(vector_float4 x, vector_float4 y) {
+    return SIMD_SHUFFLE(float4, x, y, 0, 2, 4, 6);
+}
+SIMD_INLINE vector_float4 second_of_pairs_float4(vector_float4 x, vector_float4 y) {
+    return SIMD_SHUFFLE(float4, x, y, 1, 3, 5, 7);
+}
+SIMD_NEXT_PAIRS(float4, 4)
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     uint32_t lane[4];
     memcpy(lane, &c, sizeof lane);
@@ -104,8 +108,12 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
 
 /* float64 */
 SIMD_FLOATS_PORTABLE(float8, double, int64_t, pd)
-SIMD_INLINE vector_float8 even_float8(vector_float8 x, vector_float8 y) { return SIMD_SHUFFLE(float8, x, y, 0, 2); }
-SIMD_INLINE vector_float8 odd_of_float8(vector_float8 x, vector_float8 y) { return SIMD_SHUFFLE(float8, x, y, 1, 3); }
+SIMD_INLINE vector_float8 first_of_pairs_float8(vector_float8 x, vector_float8 y) {
+    return SIMD_SHUFFLE(float8, x, y, 0, 2);
+}
+SIMD_INLINE vector_float8 second_of_pairs_float8(vector_float8 x, vector_float8 y) {
+    return SIMD_SHUFFLE(float8, x, y, 1, 3);
+}
 SIMD_INLINE void store_indices4_float8(char *to, codes_float8 c) {
     ((index4 *) to)[0] = (int32_t) c[0];
     ((index4 *) to)[1] = (int32_t) c[1];
@@ -132,11 +140,11 @@ SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
 SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) {
     return (vector_item1) _mm_min_epu8((__m128i) limit, (__m128i) x);
 }
-SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
+SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) {
     const __m128i low = _mm_set1_epi16(0xFF);
     return (vector_item1) _mm_packus_epi16(_mm_and_si128((__m128i) x, low), _mm_and_si128((__m128i) y, low));
 }
-SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
+SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return (vector_item1) _mm_packus_epi16(_mm_srli_epi16((__m128i) x, 8), _mm_srli_epi16((__m128i) y, 8));
 }
 #else
@@ -147,10 +155,10 @@ SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
 SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) {
     return select_item1(greater_item1(x, limit), x, limit);
 }
-SIMD_INLINE vector_item1 even_item1(vector_item1 x, vector_item1 y) {
+SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return SIMD_SHUFFLE(item1, x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 }
-SIMD_INLINE vector_item1 odd_of_item1(vector_item1 x, vector_item1 y) {
+SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return SIMD_SHUFFLE(item1, x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
 }
 #endif
@@ -160,7 +168,7 @@ SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 
     *code = select_codes_item1((mask_item1) (highest == *best), later_code, *code);
     *best = highest;
 }
-SIMD_NEXT_EVEN(item1, 1)
+SIMD_NEXT_PAIRS(item1, 1)
 SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
 
 /* int16 */
@@ -173,11 +181,11 @@ SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
 SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) {
     return (vector_int2) _mm_min_epi16((__m128i) limit, (__m128i) x);
 }
-SIMD_INLINE vector_int2 even_int2(vector_int2 x, vector_int2 y) {
+SIMD_INLINE vector_int2 first_of_pairs_int2(vector_int2 x, vector_int2 y) {
     return (vector_int2) _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32((__m128i) x, 16), 16),
                                          _mm_srai_epi32(_mm_slli_epi32((__m128i) y, 16), 16));
 }
-SIMD_INLINE vector_int2 odd_of_int2(vector_int2 x, vector_int2 y) {
+SIMD_INLINE vector_int2 second_of_pairs_int2(vector_int2 x, vector_int2 y) {
     return (vector_int2) _mm_packs_epi32(_mm_srai_epi32((__m128i) x, 16), _mm_srai_epi32((__m128i) y, 16));
 }
 SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
@@ -191,10 +199,10 @@ SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
 SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) {
     return select_int2(greater_int2(x, limit), x, limit);
 }
-SIMD_INLINE vector_int2 even_int2(vector_int2 x, vector_int2 y) {
+SIMD_INLINE vector_int2 first_of_pairs_int2(vector_int2 x, vector_int2 y) {
     return SIMD_SHUFFLE(int2, x, y, 0, 2, 4, 6, 8, 10, 12, 14);
 }
-SIMD_INLINE vector_int2 odd_of_int2(vector_int2 x, vector_int2 y) {
+SIMD_INLINE vector_int2 second_of_pairs_int2(vector_int2 x, vector_int2 y) {
     return SIMD_SHUFFLE(int2, x, y, 1, 3, 5, 7, 9, 11, 13, 15);
 }
 SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
@@ -204,7 +212,7 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
 }
 #endif
 SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return x >> 15; }
-SIMD_NEXT_EVEN(int2, 2)
+SIMD_NEXT_PAIRS(int2, 2)
 
 /* Codes as indices. */
 SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {

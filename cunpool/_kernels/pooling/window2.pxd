@@ -19,26 +19,26 @@ cdef extern from "_kernels/pooling/window2.h":
     bint HAS_VECTORS "CUNPOOL_HAS_VECTORS"
     ctypedef struct Windows2 "cunpool_window2":
         const char *row[4]
-        int rows
+        int kernel_rows
         bint with_codes
         bint omits_nan
         int infinity
         uint64_t flip
-        Py_ssize_t step, lines, count, prefetch_bytes
-        int32_t offsets[4]
+        Py_ssize_t pooled_row_bytes, pooled_rows, row_windows, prefetch_bytes
+        int32_t row_offsets[4]
         char *best
-        int32_t *offset
-        char *code
+        int32_t *best_offset
+        char *best_code
     bint compare_window2 "cunpool_compare_window2"(const Windows2 *windows, int item_size, bint is_float,
                                                    const char *limit, bint careful) noexcept nogil
 
 cdef enum:
-    SHORT = 32              # Rows of up to this many windows are stored together. (speed)
-    SHORT_OF_BYTES = 128    # The same for bytes. (speed)
-    VECTOR_ROW = 4          # Rows that fill this part of a vector are compared where they lie. (speed)
+    SHORT_ROW_MAX_WINDOWS = 32          # Rows of up to this many windows are stored together. (speed)
+    SHORT_BYTE_ROW_MAX_WINDOWS = 128    # The same for bytes. (speed)
+    MIN_ROW_VECTOR_PART = 4             # Rows that fill this part of a vector are compared where they lie. (speed)
     # Rows that fill this part, if a block has many, and separable would serve them. (speed: 64 x 100 x 10 x 6)
-    SHORT_VECTOR_ROW = 16
-    MANY_ROWS = 8
+    MIN_SHORT_ROW_VECTOR_PART = 16
+    SHORT_ROWS_MIN_ROWS = 8
 
 
 cdef struct Block:
@@ -49,7 +49,7 @@ cdef struct Block:
 cdef inline bint has_many_short_rows(const Job *job, Py_ssize_t size) noexcept nogil:
     """Whether many short rows of windows are compared and stored together. Filter serves values of 2 bytes and less."""
     return ((job.indices.data != NULL or size >= 4)
-            and (branch_counted("planes of many rows", job.g.pooled[1] >= MANY_ROWS)
+            and (branch_counted("planes of many rows", job.g.pooled[1] >= SHORT_ROWS_MIN_ROWS)
                  or can_stack_planes(job, size, job.index_size)))
 
 
@@ -66,8 +66,9 @@ cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) n
             return "a window reaches over the edge"
     if g.kernel[2] != 2 or g.stride[2] != 2:
         return "kernel and stride along the width are not 2"
-    if (not branch_counted("rows of windows of two", g.pooled[2] * VECTOR_ROW >= vector_of(size))
-            and not (branch_counted("rows of 1/16 of a vector", g.pooled[2] * SHORT_VECTOR_ROW >= vector_of(size))
+    if (not branch_counted("rows of windows of two", g.pooled[2] * MIN_ROW_VECTOR_PART >= vector_of(size))
+            and not (branch_counted("rows of 1/16 of a vector",
+                                    g.pooled[2] * MIN_SHORT_ROW_VECTOR_PART >= vector_of(size))
                      and has_many_short_rows(job, size))):
         return ("a row has fewer than 16 windows of 1 byte, 8 of 2 bytes, or 4 of larger elements (a quarter of that "
                 "if there are many rows)")
@@ -76,7 +77,7 @@ cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) n
     return NULL
 
 
-cdef inline bint is_window2(const Job *job, Py_ssize_t size) noexcept nogil:
+cdef inline bint has_window2_shape(const Job *job, Py_ssize_t size) noexcept nogil:
     """Whether windows of 2 are compared where they lie."""
     return window2_shape_why_not(job, size) == NULL
 
@@ -86,32 +87,33 @@ cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:
     return job.rows_per_plane // job.g.stride[1] if job.rows_per_plane else job.g.pooled[1]
 
 
-cdef inline bint rows_together(const Job *job, Py_ssize_t size) noexcept nogil:
+cdef inline bint can_store_rows_together(const Job *job, Py_ssize_t size) noexcept nogil:
     """Whether the indices of several rows are stored together: rows are short, and the offset of each window from the
     block's first one fits 32 bits. Bytes profit most: their codes have to become offsets anyway."""
     cdef const Geometry *g = &job.g
-    return (branch_counted("short rows of windows of two", g.pooled[2] <= (SHORT_OF_BYTES if size == 1 else SHORT))
+    return (branch_counted("short rows of windows of two",
+                           g.pooled[2] <= (SHORT_BYTE_ROW_MAX_WINDOWS if size == 1 else SHORT_ROW_MAX_WINDOWS))
             and job.indices.data != NULL and not job.code_size and g.stride[1] < 1 << 30
-            and job.raster_steps[1] < 1 << 20 and tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1,
-                                                           g.kernel[2] - 1) <= 0x7FFFFFFF - LINE * g.stride[1]
-            * job.raster_steps[1])
+            and job.raster_steps[1] < 1 << 20
+            and (tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
+                 <= 0x7FFFFFFF - LINE * g.stride[1] * job.raster_steps[1]))
 
 
-cdef inline void_noinline begin_rows(const Job *job, int32_t *begin) noexcept nogil:
+cdef inline void_noinline fill_window_offsets(const Job *job, int32_t *window_offsets) noexcept nogil:
     """The offset of each window of a block of short rows from the first one."""
     cdef Py_ssize_t width = job.g.pooled[2], rows = rows_of_plane(job), row, i
     for row in range(min(LINE // width, job.g.pooled[1])):
         for i in range(width):
-            begin[row * width + i] = <int32_t> (row % rows * job.g.stride[1] * job.raster_steps[1] + 2 * i)
+            window_offsets[row * width + i] = <int32_t> (row % rows * job.g.stride[1] * job.raster_steps[1] + 2 * i)
 
 
-cdef inline void_noinline rows_at_once(const Job *job, Py_ssize_t most, bint begun, Block *block) noexcept nogil:
+cdef inline void_noinline rows_at_once(const Job *job, Py_ssize_t most, bint has_table, Block *block) noexcept nogil:
     """How many rows are pooled together. With a table of begins, the rows of a tall plane are some of one plane, or all
-    of several: then windows begin in each block as in the first one."""
-    cdef Py_ssize_t rows = rows_of_plane(job), behind = block.h % rows
+    of several: then the table serves each block."""
+    cdef Py_ssize_t rows = rows_of_plane(job), rows_before = block.h % rows
     block.rows = min(LINE // block.width, min(most, job.g.pooled[1] - block.h))
-    if begun and block.rows > rows - behind:
-        block.rows = rows - behind if behind else block.rows // rows * rows
+    if has_table and block.rows > rows - rows_before:
+        block.rows = rows - rows_before if rows_before else block.rows // rows * rows
 
 
 cdef inline void write_rows(char *to, Py_ssize_t step, Py_ssize_t row_step, bint stream, Py_ssize_t rows,
@@ -125,12 +127,12 @@ cdef inline void write_rows(char *to, Py_ssize_t step, Py_ssize_t row_step, bint
         write_values(to + row * row_step, step, stream, width, values + row * width * size, size)
 
 
-cdef inline void write_window2_indices(const Job *job, const Block *block, Target *target, bint begun,
+cdef inline void write_window2_indices(const Job *job, const Block *block, Target *target, bint has_table,
                             const int32_t *offset) noexcept nogil:
     """Store the indices of a block: as one row, if rows follow each other and offsets count from the block's first
     window, or if indices are codes."""
     cdef Py_ssize_t base = base_of(job, block.d, block.h, block.w), row
-    if target.index_row == block.width * target.index_step and (target.code_size or begun):
+    if target.index_row == block.width * target.index_step and (target.code_size or has_table):
         write_indices(target, base, 0, block.rows * block.width, offset)
         return
     for row in range(block.rows):
@@ -158,18 +160,18 @@ cdef inline void find_rows(const Job *job, const char *plane, const Block *block
     """Set the addresses of a block's rows, and the prefetch distance."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * job.item_size, kd, kh
-    windows.step = g.stride[1] * job.full.axis_bytes[1]
-    windows.lines, windows.count = block.rows, block.width
-    windows.rows, windows.prefetch_bytes = 0, 0
+    windows.pooled_row_bytes = g.stride[1] * job.full.axis_bytes[1]
+    windows.pooled_rows, windows.row_windows = block.rows, block.width
+    windows.kernel_rows, windows.prefetch_bytes = 0, 0
     for kd in range(g.kernel[0]):
         for kh in range(g.kernel[1]):
-            windows.row[windows.rows] = (plane + (block.d * g.stride[0] + kd) * job.full.axis_bytes[0]
+            windows.row[windows.kernel_rows] = (plane + (block.d * g.stride[0] + kd) * job.full.axis_bytes[0]
                                          + (block.h * g.stride[1] + kh) * job.full.axis_bytes[1]
                                          + 2 * block.w * job.item_size)
-            windows.offsets[windows.rows] = <int32_t> tap_offset(job, kd, kh, 0)
-            windows.rows += 1
-    if job.nontemporal and 0 <= windows.step - used < CACHE_LINE:  # rows without gaps between them
-        windows.prefetch_bytes = prefetch_whole_rows(windows.step)
+            windows.row_offsets[windows.kernel_rows] = <int32_t> tap_offset(job, kd, kh, 0)
+            windows.kernel_rows += 1
+    if job.nontemporal and 0 <= windows.pooled_row_bytes - used < CACHE_LINE:  # rows without gaps between them
+        windows.prefetch_bytes = prefetch_whole_rows(windows.pooled_row_bytes)
     elif job.nontemporal and block.width < g.pooled[2]:  # a part of a long row
         windows.prefetch_bytes = PREFETCH_BYTES
 
@@ -185,9 +187,9 @@ cdef inline void compare_block(const Job *job, const char *limit, int *nan_backo
     compare_window2(windows, <int> job.item_size, True, limit, True)  # only floats are odd
 
 
-cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, const Block *block, const int32_t *begin,
-                                            int *nan_backoff) noexcept nogil:
-    """Pool a block of windows of 2. With `begin` NULL, rows are stored one by one."""
+cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, const Block *block,
+                                            const int32_t *window_offsets, int *nan_backoff) noexcept nogil:
+    """Pool a block of windows of 2. With `window_offsets` NULL, rows are stored one by one."""
     cdef char[(LINE + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
     cdef int32_t[LINE + 2 * VECTOR] offset_room
     cdef item1[LINE + 2 * VECTOR] code_room
@@ -202,8 +204,8 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, co
     find_rows(job, from_plane, block, &windows)
     windows.with_codes = target.indices != NULL
     windows.omits_nan, windows.infinity, windows.flip = job.omits_nan, infinity_of(job), job.flip
-    windows.best, windows.offset = <char *> align_to_cache_line(best_room), offset
-    windows.code = <char *> align_to_cache_line(code_room)
+    windows.best, windows.best_offset = <char *> align_to_cache_line(best_room), offset
+    windows.best_code = <char *> align_to_cache_line(code_room)
     compare_block(job, end_of(job, from_plane, job.item_size), nan_backoff, &windows)
     write_rows(target.values, target.value_step, target.value_row, target.stream, block.rows, block.width, windows.best,
                job.item_size)
@@ -211,31 +213,31 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, co
         return
     if has_codes and target.code_size == 1:
         write_rows(target.indices, target.index_step, target.index_row, target.stream, block.rows, block.width,
-                   windows.code, 1)
+                   windows.best_code, 1)
         return
     if has_codes:
-        offsets_of_codes(<const item1 *> windows.code, windows.offsets, windows.rows, results, offset)
+        offsets_of_codes(<const item1 *> windows.best_code, windows.row_offsets, windows.kernel_rows, results, offset)
     if target.index_row != block.width * target.index_step:
-        begin = NULL
-    for i in range(results if begin != NULL else 0):
-        offset[i] += begin[i]
-    write_window2_indices(job, block, &target, begin != NULL, offset)
+        window_offsets = NULL
+    for i in range(results if window_offsets != NULL else 0):
+        offset[i] += window_offsets[i]
+    write_window2_indices(job, block, &target, window_offsets != NULL, offset)
 
 
 cdef inline void pool_window2(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some rows of windows of 2 of all planes, or parts of them where they are long."""
     cdef const Geometry *g = &job.g
-    cdef const bint *together = <const bint *> job.plan
+    cdef const bint *stores_together = <const bint *> job.plan
     cdef Py_ssize_t parts = (g.pooled[2] + LINE - 1) // LINE, rows = g.pooled[0] * g.pooled[1]
     cdef Py_ssize_t lines = job.batch * job.channels * rows * parts
     cdef Py_ssize_t line = lines * task // job.tasks, end = lines * (task + 1) // job.tasks, row
-    cdef int32_t begin_room[LINE]
-    cdef const int32_t *begin = NULL
+    cdef int32_t window_offsets_room[LINE]
+    cdef const int32_t *window_offsets = NULL
     cdef int nan_backoff = 0
     cdef Block block
-    if together[0]:
-        begin_rows(job, begin_room)
-        begin = begin_room
+    if stores_together[0]:
+        fill_window_offsets(job, window_offsets_room)
+        window_offsets = window_offsets_room
     while line < end:
         row = line // parts
         block.d = row % rows // g.pooled[1]
@@ -244,6 +246,6 @@ cdef inline void pool_window2(const Job *job, Py_ssize_t task, Found *found, voi
         block.width = min(g.pooled[2] - block.w, <Py_ssize_t> LINE)
         block.rows = 1
         if block.width == g.pooled[2]:
-            rows_at_once(job, end - line, begin != NULL, &block)
-        pool_window2_rows(job, row // rows, &block, begin, &nan_backoff)
+            rows_at_once(job, end - line, window_offsets != NULL, &block)
+        pool_window2_rows(job, row // rows, &block, window_offsets, &nan_backoff)
         line += block.rows

@@ -1,39 +1,39 @@
 /* Windows of 2 of one element type, SIMD_TYPE: see window2.h and simd_types.h. */
 
 /* Elements of 16 bits or less have codes, which fit their lanes. */
-#define WINDOW2_OFFSET(k, column) (SIMD_BYTES < 4 ? 2 * (k) + (column) : windows->offsets[k] + (column))
+#define WINDOW2_OFFSET(k, column) (SIMD_BYTES < 4 ? 2 * (k) + (column) : windows->row_offsets[k] + (column))
 /* Floats of 32 and 64 bits have loops for minima. Others are flipped, or change their order in any case. */
 #define WINDOW2_MINIMA (SIMD_HAS_ODD && SIMD_BYTES >= 4)
 
 /* The loop over pooled rows, windows, and the rows of a window: `count` windows from `first_window` on, of each pooled
-   row from `line` to before `end_line`. The other arguments are constants, but not `rows` and `with_codes` of a
+   row from `row` to before `end_row`. The other arguments are constants, but not `rows` and `with_codes` of a
    `careful` loop. */
-static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t line, ptrdiff_t end_line,
+static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t row, ptrdiff_t end_row,
                                            ptrdiff_t first_window, ptrdiff_t count, int rows, int with_codes,
                                            int is_minimum, int careful) {
     const int flips = careful || !WINDOW2_MINIMA;
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);
     /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
-    const ptrdiff_t size = SIMD_BYTES, step = windows->step, pitch = windows->count;
+    const ptrdiff_t size = SIMD_BYTES, row_bytes = windows->pooled_row_bytes, row_windows = windows->row_windows;
     const char *elements[4];
-    const ptrdiff_t result = line * pitch + first_window;
+    const ptrdiff_t result = row * row_windows + first_window;
     char *best = windows->best + result * size;
-    char *code_to = SIMD_BYTES < 4 ? windows->code + result : (char *) (windows->offset + result);
+    char *code_to = SIMD_BYTES < 4 ? windows->best_code + result : (char *) (windows->best_offset + result);
     ptrdiff_t i;
     vector highest, x, y, first;
-    codes there, at[8];
+    codes code, tap_code[8];
     OF(odd) odd = OF(nothing_odd)();
     int k;
     for (k = 0; k < rows; k++) {
-        elements[k] = windows->row[k] + line * step + 2 * first_window * size;
-        at[2 * k] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 0));
-        at[2 * k + 1] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 1));
+        elements[k] = windows->row[k] + row * row_bytes + 2 * first_window * size;
+        tap_code[2 * k] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 0));
+        tap_code[2 * k + 1] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 1));
     }
-    there = at[0], highest = (vector) there;     /* against a warning: the first row sets both */
+    code = tap_code[0], highest = (vector) code;     /* against a warning: the first row sets both */
 #define WINDOW2_COMPARE(x, number) \
-        OF(compare)(careful, windows->omits_nan, windows->infinity, with_codes, is_minimum, &highest, &there, x, \
-                    at[number])
-    for (; line < end_line; line++) {
+        OF(compare)(careful, windows->omits_nan, windows->infinity, with_codes, is_minimum, &highest, &code, x, \
+                    tap_code[number])
+    for (; row < end_row; row++) {
         for (i = 0; i < count; i = simd_next(i, LANES, count)) {
             SIMD_UNROLL for (k = 0; k < rows; k++) {
                 x = OF(load)(elements[k] + 2 * i * size);
@@ -42,48 +42,49 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
                 SIMD_KEEP(y);
                 if (!careful)
                     odd = OF(note_pair)(odd, x, y);
-                first = OF(key)(OF(even)(x, y), flip);
+                first = OF(key)(OF(first_of_pairs)(x, y), flip);
                 if (k)
                     WINDOW2_COMPARE(first, 2 * k);
                 else
-                    highest = first, there = at[0];
-                WINDOW2_COMPARE(OF(key)(OF(odd_of)(x, y), flip), 2 * k + 1);
+                    highest = first, code = tap_code[0];
+                WINDOW2_COMPARE(OF(key)(OF(second_of_pairs)(x, y), flip), 2 * k + 1);
             }
             OF(store)(best + i * size, OF(in_order)(OF(bits)(highest, flip)));
             if (with_codes) {
 #if SIMD_BYTES < 4
-                OF(store_code_bytes)(code_to + i, OF(in_order_codes)(there));
+                OF(store_code_bytes)(code_to + i, OF(in_order_codes)(code));
 #else
-                OF(store_indices4)(code_to + i * 4, OF(in_order_codes)(there));
+                OF(store_indices4)(code_to + i * 4, OF(in_order_codes)(code));
 #endif
             }
         }
         for (k = 0; k < rows; k++)
-            elements[k] += step;
-        best += pitch * size;
-        code_to += pitch * (SIMD_BYTES < 4 ? 1 : 4);
+            elements[k] += row_bytes;
+        best += row_windows * size;
+        code_to += row_windows * (SIMD_BYTES < 4 ? 1 : 4);
     }
 #undef WINDOW2_COMPARE
     return OF(is_odd)(odd, windows->infinity);
 }
 
-static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_t line, ptrdiff_t end_line,
+static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_t row, ptrdiff_t end_row,
                                         ptrdiff_t first_window, ptrdiff_t count, int careful) {
     const int is_minimum = WINDOW2_MINIMA && windows->flip;
 #define WINDOW2_INSTANCE(rows, with_codes, is_minimum) \
-    OF(window2_loop)(windows, line, end_line, first_window, count, rows, with_codes, is_minimum, 0)
+    OF(window2_loop)(windows, row, end_row, first_window, count, rows, with_codes, is_minimum, 0)
 #define WINDOW2_INSTANCES(rows) \
     (is_minimum ? windows->with_codes ? WINDOW2_INSTANCE(rows, 1, WINDOW2_MINIMA) \
                                       : WINDOW2_INSTANCE(rows, 0, WINDOW2_MINIMA) \
      : windows->with_codes ? WINDOW2_INSTANCE(rows, 1, 0) : WINDOW2_INSTANCE(rows, 0, 0))
 #if SIMD_HAS_ODD
     if (careful)
-        return OF(window2_loop)(windows, line, end_line, first_window, count, windows->rows, windows->with_codes, 0, 1);
+        return OF(window2_loop)(windows, row, end_row, first_window, count, windows->kernel_rows, windows->with_codes,
+                                0, 1);
 #endif
     (void) careful;
-    if (windows->rows == 1)
+    if (windows->kernel_rows == 1)
         return WINDOW2_INSTANCES(1);
-    if (windows->rows == 2)
+    if (windows->kernel_rows == 2)
         return WINDOW2_INSTANCES(2);
     return WINDOW2_INSTANCES(4);
 #undef WINDOW2_INSTANCES
