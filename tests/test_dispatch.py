@@ -42,8 +42,9 @@ def ways(monkeypatch):
 
 
 # Methods, and what else a plan does.
-WINDOW2, SEPARATED, LARGE, ACROSS, ROLLED, FILTERED = (
-    frozenset([method]) for method in ("window2", "separable", "element by element", "across", "rolling", "filter")
+WINDOW2, SEPARATED, LARGE, ACROSS, ROLLED, FILTERED, INTERLEAVED = (
+    frozenset([method])
+    for method in ("window2", "separable", "element by element", "across", "rolling", "filter", "interleaved")
 )
 STACKED, WIDTH_SWAPPED = (frozenset([detail]) for detail in ("stacked", "width swapped"))
 SCATTER, FILL, SPLIT, STREAMED = (frozenset([word]) for word in ("scatter", "fill", "split", "streamed"))
@@ -69,7 +70,8 @@ POOLING = [
     (WIDE, (2, 3, 6), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (1, 2, 4, 5, 34), None, (2,), WINDOW2, None),
     (WIDE, (2, 3, 4, 6, 30), None, (2,), WINDOW2, None),
-    (WIDE, (2, 3, 4, 6, 6), None, (2,), SEPARATED, None),
+    (("f4", "i4", "u4"), (2, 3, 4, 6, 6), None, (2,), SEPARATED, None),
+    (("f8",), (2, 3, 4, 6, 6), None, (2,), INTERLEAVED, None),
     (("u1",), (1, 2, 9, 128), None, (2,), WINDOW2, WINDOW2),
     (("u1",), (1, 2, 9, 112), None, (2,), WINDOW2, WINDOW2),
     (("u1",), (1, 2, 9, 32), None, (2,), WINDOW2, WINDOW2),
@@ -87,55 +89,78 @@ POOLING = [
     (("u8",), (1, 2, 9, 128), None, (2,), WINDOW2, WINDOW2),
     # Rows that are longer than a block, and blocks of several planes.
     (WIDE, (1, 2, 9, 3000), None, ((3, 2), (1, 2)), SEPARATED, None),
-    (WIDE, (2, 3, 30, 131), None, (3, 2, 1), SEPARATED, None),
-    (WIDE, (3, 5, 9, 11), None, (3, 2, 1), SEPARATED, None),
-    (WIDE, (2, 3, 30, 31), None, (3, 2, 1), SEPARATED, None),
+    (("f4", "f8"), (2, 3, 30, 131), None, (3, 2, 1), INTERLEAVED, None),
+    (("i4", "u4"), (2, 3, 30, 131), None, (3, 2, 1), SEPARATED, None),
+    (WIDE, (3, 5, 9, 11), None, (3, 2, 1), INTERLEAVED, None),
+    (("f4", "f8"), (2, 3, 30, 31), None, (3, 2, 1), INTERLEAVED, None),
+    (("i4", "u4"), (2, 3, 30, 31), None, (3, 2, 1), SEPARATED, None),
     # More elements in a window than are compared one by one, dilated windows, and larger ones than any block.
     (WIDE, (2, 3, 12, 13), None, (7, 2), SEPARATED, None),
-    (WIDE, (2, 3, 12, 13), None, (2, 2, 1, 3), SEPARATED, None),
+    (("f4", "i4", "u4"), (2, 3, 12, 13), None, (2, 2, 1, 3), SEPARATED, None),
+    (("f8",), (2, 3, 12, 13), None, (2, 2, 1, 3), INTERLEAVED, None),
     (WIDE, (1, 2, 6, 830), None, ((4, 8), (1, 100)), SEPARATED, None),
     (WIDE, (2, 3, 2, 2), None, (2, 1, 1, 3), LARGE, None),
     (WIDE, (1, 2, 2, 3000), None, ((1, 3), (1, 300)), SEPARATED, None),
     # Columns that are contiguous in memory.
     (WIDEST, (1, 3, 131, 90), COLUMNS, (3, 2, 1), SEPARATED, None),
-    (WIDEST, (2, 3, 80, 50), COLUMNS, (2,), SEPARATED, None),
-    (WIDEST, (2, 3, 80, 51), COLUMNS, (2,), SEPARATED, None),
-    (WIDEST, (2, 3, 50, 40), COLUMNS, (3, 2, 1), SEPARATED, None),
+    (("f4", "i4", "u4"), (2, 3, 80, 50), COLUMNS, (2,), SEPARATED, None),
+    (("f8", "i8", "u8"), (2, 3, 80, 50), COLUMNS, (2,), INTERLEAVED, None),
+    (("f4", "i4", "u4"), (2, 3, 80, 51), COLUMNS, (2,), SEPARATED, None),
+    (("f8", "i8", "u8"), (2, 3, 80, 51), COLUMNS, (2,), INTERLEAVED, None),
+    (("f4", "i4", "u4"), (2, 3, 50, 40), COLUMNS, (3, 2, 1), SEPARATED, None),
+    (("f8", "i8", "u8"), (2, 3, 50, 40), COLUMNS, (3, 2, 1), INTERLEAVED, None),
     (WIDEST, (1, 2, 30, 6, 7), (0, 1, 3, 4, 2), (2,), SEPARATED, None),
     (WIDEST, (1, 2, 7, 30, 6), (0, 1, 2, 4, 3), (2,), SEPARATED, None),
     (WIDEST, (1, 3, 131, 90), COLUMNS, ((2, 5),), SEPARATED, None),
-    (WIDEST, (1, 15, 10, 10), COLUMNS, (3, 1, 1), SEPARATED, None),
-    (WIDEST, (1, 16, 11, 11), COLUMNS, (3, 1, 1), SEPARATED, None),
-    (WIDEST, (1, 16, 20, 20), COLUMNS, (2,), SEPARATED, None),
-    (ANY, (8, 20, 4, 4), COLUMNS, (2,), None, SEPARATED),
-    (ANY, (40, 15, 4, 4), COLUMNS, (3, 3, 1), None, SEPARATED),
-    (ANY, (200, 5, 3, 4, 2), (0, 1, 2, 4, 3), (2,), None, SEPARATED),
+    (WIDEST, (1, 15, 10, 10), COLUMNS, (3, 1, 1), INTERLEAVED, None),
+    (WIDEST, (1, 16, 11, 11), COLUMNS, (3, 1, 1), INTERLEAVED, None),
+    (WIDEST, (1, 16, 20, 20), COLUMNS, (2,), INTERLEAVED, None),
+    (ANY, (8, 20, 4, 4), COLUMNS, (2,), None, INTERLEAVED),
+    (ANY, (40, 15, 4, 4), COLUMNS, (3, 3, 1), None, INTERLEAVED),
+    (ANY, (200, 5, 3, 4, 2), (0, 1, 2, 4, 3), (2,), None, INTERLEAVED),
+    # Planes side by side: 32 bytes or more, no long rows of windows one column apart, and few elements in a window.
+    (("f4",), (1, 8, 9, 30), None, (3,), INTERLEAVED, None),
+    (("f4",), (1, 7, 9, 30), None, (3,), SEPARATED, None),
+    (("f4",), (1, 8, 9, 16), None, ((3, 2), 1), INTERLEAVED, None),
+    (("f4",), (1, 8, 9, 17), None, ((3, 2), 1), SEPARATED, None),
+    (("f4",), (1, 32, 12, 20), None, ((2, 3), (3, 3)), INTERLEAVED, None),
+    (("f4",), (1, 32, 12, 20), None, ((1, 3), (3, 3)), SEPARATED, None),
+    (("i2",), (1, 16, 3, 32767), None, (3, 2), SEPARATED, None),
+    (("i4",), (1, 32, 3, 2730), None, (3, 2), INTERLEAVED, None),
+    (("i4",), (1, 32, 3, 2731), None, (3, 2), SEPARATED, None),
+    (("i4",), (1, 8, 24, 24), None, (8, 4), INTERLEAVED, None),
+    (("i4",), (1, 8, 24, 24), None, (8, 2), SEPARATED, None),
+    (("i4",), (1, 8, 24, 24), None, (12, 6), SEPARATED, None),
+    # Values of short rows.
+    (("i4",), (1, 8, 40, 16), None, (3, 1), None, INTERLEAVED),
+    (("i4",), (1, 8, 40, 17), None, (3, 1), None, FILTERED),
+    (("i4",), (1, 7, 40, 16), None, (3, 1), None, FILTERED),
     # Few windows in a row, and many channels.
-    (WIDE, (2, 17, 9, 11), None, (3, 2, 1), SEPARATED, None),
-    (WIDEST, (1, 16, 10, 10), COLUMNS, (3, 1, 1), SEPARATED, None),
-    (WIDEST, (1, 16, 10, 40), COLUMNS, (3, 2, 1), SEPARATED, None),
-    (WIDEST, (1, 16, 40, 10), COLUMNS, (3, 1, 1), SEPARATED, None),
-    (ANY, (8, 20, 4, 4), COLUMNS, (3, 3, 1), None, SEPARATED),
+    (WIDE, (2, 17, 9, 11), None, (3, 2, 1), INTERLEAVED, None),
+    (WIDEST, (1, 16, 10, 10), COLUMNS, (3, 1, 1), INTERLEAVED, None),
+    (WIDEST, (1, 16, 10, 40), COLUMNS, (3, 2, 1), INTERLEAVED, None),
+    (WIDEST, (1, 16, 40, 10), COLUMNS, (3, 1, 1), INTERLEAVED, None),
+    (ANY, (8, 20, 4, 4), COLUMNS, (3, 3, 1), None, INTERLEAVED),
     # A batch whose planes are neighbours is as good as channels.
     (WIDEST, (64, 16, 8, 8), BATCH_LAST, (3, 1, 1), ACROSS, None),
     (("i2", "e"), (1, 32, 2, 256, 260), (0, 2, 3, 4, 1), (2,), SEPARATED, ACROSS),
     # Channels last: a few are copied with each position, and many are compared across; fewer of float32 if windows
     # overlap little.
-    (("f8", "i4", "u4"), (2, 5, 9, 11), LAST, (3, 2, 1), SEPARATED, None),
-    (("f4",), (2, 3, 9, 11), LAST, (2,), SEPARATED, None),
+    (("f8", "i4", "u4"), (2, 5, 9, 11), LAST, (3, 2, 1), ACROSS, None),
+    (("f4",), (2, 3, 9, 11), LAST, (2,), ACROSS, None),
     (("f4",), (2, 4, 9, 11), LAST, (3, 2, 1), ACROSS, None),
-    (("f4",), (2, 15, 9, 11), LAST, (4, 2, 1), SEPARATED, None),
+    (("f4",), (2, 15, 9, 11), LAST, (4, 2, 1), ACROSS, None),
     (("f4",), (2, 15, 9, 11), LAST, (4, 3, 1), ACROSS, None),
     (("f4",), (2, 16, 9, 11), LAST, (4, 2, 1), ACROSS, None),
     (WIDE, (2, 16, 9, 11), LAST, (3, 2, 1), ACROSS, None),
-    (WIDEST, (2, 3, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
-    (WIDEST, (2, 3, 90, 31), LAST_COLUMNS, (3, 2, 1), SEPARATED, None),
-    (WIDEST[1:], (2, 15, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
+    (WIDEST, (2, 3, 31, 90), LAST, (3, 2, 1), ACROSS, None),
+    (WIDEST, (2, 3, 90, 31), LAST_COLUMNS, (3, 2, 1), ACROSS | WIDTH_SWAPPED, None),
+    (WIDEST[1:], (2, 15, 31, 90), LAST, (3, 2, 1), ACROSS, None),
     (WIDEST, (2, 16, 31, 90), LAST, (3, 2, 1), ACROSS, None),
-    (WIDEST, (2, 3, 31, 30), LAST, (3, 2, 1), SEPARATED, None),
+    (WIDEST, (2, 3, 31, 30), LAST, (3, 2, 1), ACROSS, None),
     # 16-bit floats across channels: windows of up to 32 elements, and offsets of 16 bits.
     (("e",), (2, 16, 31, 90), LAST, (5, 2, 1), ACROSS, None),
-    (("e",), (2, 16, 31, 90), LAST, (6, 2, 1), SEPARATED, None),
+    (("e",), (2, 16, 31, 90), LAST, (6, 2, 1), ACROSS, None),
     (("e",), (1, 16, 3, 32766), LAST, (3, 2, 1), ACROSS, None),
     (("e",), (1, 16, 3, 32767), LAST, (3, 2, 1), SEPARATED, None),
     (NARROW, (2, 3, 31, 90), LAST, (2,), SEPARATED, None),
@@ -178,7 +203,7 @@ def test_every_second_plane_of_a_batch_is_no_channel(rng, dtype):
     assert [*map(bits, cu.max_pool2d(x, 3, 1, 1, return_indices=True))] == [
         *map(bits, vectorised.max_pool(x, 2, 3, 1, 1))
     ]
-    assert planned(cu.max_pool2d, x, 3, 1, 1, return_indices=True) - {"streamed"} == SEPARATED
+    assert planned(cu.max_pool2d, x, 3, 1, 1, return_indices=True) - {"streamed"} == INTERLEAVED
 
 
 def pooled(rng, full, kernel=2, stride=None, padding=0, last=False):

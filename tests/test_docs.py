@@ -45,6 +45,7 @@ of_the_repository = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the
     "name",
     [
         "",
+        "._explain",
         "._peaks",
         "._threads",
         ".adaptive",

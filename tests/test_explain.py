@@ -203,10 +203,29 @@ def test_what_a_report_has():
     report = str(cu.explain(cu.max_pool2d, np.zeros((40, 3, 8, 8), np.float32)[..., ::-1], 3, 2, 1, num_threads=2))
     for label in ("method", "plan", "block", "tasks", "scratch", "SIMD", "threads", "data"):
         assert f"\n  {label} " in report, report
-    plan = cu.explain(cu.max_pool2d, np.zeros((40, 3, 8, 8), np.int32)[..., ::-1], 3, 2, 1)
+    plan = cu.explain(cu.max_pool2d, np.zeros((20, 3, 8, 20), np.int32)[..., ::-1], 3, 2, 1)
     assert plan.fallback is None
-    assert plan.blocks["planes of a copy"] == 120
-    assert plan.scratch_bytes > 120 * 8 * 8 * 4
+    assert plan.blocks["planes of a copy"] == 60
+    assert plan.scratch_bytes > 60 * 8 * 20 * 4
+
+
+@pytest.mark.parametrize(
+    ("full", "arguments", "threads", "blocks"),
+    [
+        ((1, 33, 300, 40), (5, 3, 2), 1, (17, 1, 13)),
+        ((1, 33, 300, 40), (5, 3, 2), 2, (17, 1, 13)),
+        ((1, 33, 30, 40), (5, 3, 2), 1, (17, 1, 10)),
+        ((1, 33, 30, 40), (5, 3, 2), 2, (17, 1, 3)),
+        ((2, 20, 90, 10, 30), ((3, 2, 2), 2, 1), 1, (20, 2, 6)),
+        ((3, 70, 40, 12), (2, 1), 1, (30, 1, 39)),
+    ],
+)
+def test_planes_are_interleaved_in_parts(full, arguments, threads, blocks):
+    pool = cu.max_pool3d if len(full) == 5 else cu.max_pool2d
+    plan = cu.explain(pool, zeros(*full), *arguments, return_indices=True, num_threads=threads)
+    assert plan.method == "interleaved"
+    assert [*plan.blocks] == ["planes side by side", "layers of windows", "rows of windows"]
+    assert tuple(plan.blocks.values()) == blocks
 
 
 @pytest.mark.parametrize(("rows", "threads", "columns"), [(128, 2, 256), (127, 2, 64), (127, 1, 256)])

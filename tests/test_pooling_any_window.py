@@ -127,12 +127,41 @@ def test_overlapping_windows_of_nine_cells_in_rows_of_middling_length(rng, ways,
     """Windows of 3 x 3 of some types go by rolling stripes."""
     for kernel in (3, 3), (1, 9), (9, 1):
         for width in (11, 12, 64, 65):
-            plain = random_numbers(rng, dtype, (2, 3, 30, width + kernel[1] - 1))
+            plain = random_numbers(rng, dtype, (1, 3, 30, width + kernel[1] - 1))
             ways.clear()
             result = cu.max_pool2d(plain, kernel, 1, return_indices=True)
             reached = not (dtype.name in ROLLING and kernel == (3, 3))
             assert [bool(way & _pool.SEPARATED) for way in ways] == [reached]
             assert [*map(bits, result)] == [*map(bits, vectorised.max_pool(plain, 2, kernel, 1))]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1"])
+@pytest.mark.parametrize("minimum", [False, True])
+def test_bytes_of_any_sign_in_windows_of_more_cells_than_a_byte_counts(rng, dtype, minimum):
+    x = rng.integers(0, 256, (1, 2, 40, 50)).astype("u1").view(dtype)
+    pool = cu.min_pool2d if minimum else cu.max_pool2d
+    expected = vectorised.max_pool(x, 2, 17, 1, 8, minimum=minimum)
+    assert [*map(bits, pool(x, 17, 1, 8, return_indices=True))] == [*map(bits, expected)]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f", "d"])
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+@pytest.mark.parametrize("kernel", [(4, 8), (3, 11), (8, 16)])
+def test_each_cell_of_a_window_has_its_place(ways, kernel, last, dtype):
+    """As many planes as cells, each with its maximum in another one."""
+    cells = kernel[0] * kernel[1]
+    x = np.zeros((1, cells, *kernel), dtype)
+    x.reshape(cells, cells)[np.arange(cells), np.arange(cells)] = 1
+    x = np.concatenate([x, x[:, ::-1]], -1)  # two windows in a row
+    if last:
+        x = channels_last(x)
+    numbers = np.arange(cells)
+    codes = np.stack([numbers, numbers[::-1]], -1)
+    places = codes // kernel[1] * 2 * kernel[1] + codes % kernel[1] + [0, kernel[1]]
+    for index_format, expected in (("window", codes), ("plane", places)):
+        indices = cu.max_pool2d(x, kernel, return_indices=True, index_format=index_format).indices
+        assert np.array_equal(indices[0, :, 0], expected)
+    assert set(ways) == {_pool.ACROSS if last else _pool.INTERLEAVED}
 
 
 @pytest.mark.slow

@@ -62,6 +62,29 @@ def test_rows_along_any_axis(rng, full, arguments, dtype):
             assert every_result(in_order(x, *order), *arguments, threads=threads) == plain
 
 
+# Planes so large, or so many, that they are interleaved in several parts and lots.
+PARTS = [
+    ((1, 33, 300, 40), (5, 3, 2)),
+    ((2, 20, 90, 10, 30), ((3, 2, 2), 2, 1)),
+    ((3, 70, 40, 12), (2, 1)),
+    ((2, 40, 130, 60), ((2, 3), (3, 2), 0, (4, 1))),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f", "d"])
+@pytest.mark.parametrize(("full", "arguments"), PARTS, ids=str)
+def test_planes_in_parts(rng, full, arguments, dtype, threads):
+    n = len(full) - 2
+    x = random_numbers(rng, np.dtype(dtype), full)
+    expected = [*map(bits, vectorised.max_pool(x, n, *arguments))]
+    last = (*range(2, n + 2), 0, 1)
+    for given in (x, np.repeat(x, 2, 0)[::2], np.repeat(x, 2, -1)[..., ::2], in_order(x, *last[::-1])):
+        results = every_result(given, *arguments, threads=threads)
+        assert results[:2] == expected
+        assert results == every_result(x, *arguments)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("channels", [2, 3, 4, 7, 8, 15, 16])
 @pytest.mark.parametrize(("full", "arguments"), CALLS, ids=str)

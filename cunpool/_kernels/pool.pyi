@@ -15,6 +15,7 @@ FILTERED: int
 COPIED: int
 WIDTH_SWAPPED: int
 ROLLED: int
+INTERLEAVED: int
 
 def pool(
     full: NDArray[Any],

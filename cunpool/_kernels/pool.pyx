@@ -20,12 +20,14 @@ from cunpool._kernels.pooling.across cimport pool_channels
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8
 from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
+from cunpool._kernels.pooling.interleaved cimport interleaved_bytes, pool_interleaved
 from cunpool._kernels.pooling.large cimport pool_element_channels, pool_elements
 from cunpool._kernels.pooling.order cimport set_order
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
-    FILTERED_TAKEN, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not, ROLLED_TAKEN, separable_why_not,
-    SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN, window2_why_not)
+    FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
+    ROLLED_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
+    window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
     offsets_bytes, plan_indices, pool_separable, Separable, SEPARABLE_AXES, separable_bytes)
@@ -80,6 +82,7 @@ COPIED = COPIED_TAKEN
 WIDTH_SWAPPED = WIDTH_SWAPPED_TAKEN
 ROLLED = ROLLED_TAKEN
 SEPARATED = SEPARATED_TAKEN
+INTERLEAVED = INTERLEAVED_TAKEN
 
 
 cdef Py_ssize_t table_bytes(const Plan *plan) noexcept nogil:
@@ -119,6 +122,8 @@ cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
         return part_bytes(rolling_bytes(&plan.rolling))
     if plan.ways & FILTERED_TAKEN:
         return part_bytes(max(filter_bytes(&plan.filter), separable_bytes(&plan.filter.blocks)))
+    if plan.ways & INTERLEAVED_TAKEN:
+        return part_bytes(interleaved_bytes(&plan.interleaved))
     return part_bytes(separable_bytes(&plan.separable)) if plan.ways & SEPARATED_TAKEN else 0
 
 
@@ -166,7 +171,7 @@ cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
 
 
 # The methods, in the order in which they are tried.
-cdef Method[6] METHODS
+cdef Method[7] METHODS
 METHODS = [
     Method("rolling", "pooling/rolling_stripes.h", "cunpool_roll", "pooling/rolling_stripes.h: roll_stripe",
            "a block of rows with a NaN is compared again, by the comparison that finds NaN",
@@ -182,7 +187,10 @@ METHODS = [
     Method("across", "pooling/across.pxd", "pool_across", "pooling/across_taps.h: across_loop",
            "windows with a NaN, or a negative zero of 16 bits, are compared again, exactly",
            <Condition> across_why_not),
-    Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_lanes.h: cunpool_combine",
+    Method("interleaved", "pooling/interleaved.pxd", "pool_part", "pooling/across_taps.h: across_loop",
+           "windows with a NaN, or a negative zero of 16 bits, are compared again, exactly",
+           <Condition> interleaved_why_not),
+    Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_loops.h: combine_loop",
            "a block with a NaN is compared by the comparison that finds NaN", <Condition> separable_why_not),
     Method("element by element", "pooling/large.pxd", "pool_large", "pooling/large.pxd: compare_large", NULL,
            <Condition> any_why_not)]
@@ -206,6 +214,9 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     elif plan.ways & SEPARATED_TAKEN:
         plan.job.plan = &plan.separable
         plan.kernel = <Kernel> pool_separable
+    elif plan.ways & INTERLEAVED_TAKEN:
+        plan.job.plan = &plan.interleaved
+        plan.kernel = <Kernel> pool_interleaved
     elif plan.ways & WINDOW2_TAKEN:
         plan.job.plan = &plan.stores_rows_together
         plan.kernel = <Kernel> pool_window2
@@ -227,7 +238,7 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
     plan_copy(job, 0, some, job.full.data, plan)
     if not branch_counted("copies that are not packed again",
                           plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) != SEPARATED_TAKEN
-                          and not plan.ways & LARGE_TAKEN):
+                          and not plan.ways & (LARGE_TAKEN | INTERLEAVED_TAKEN)):
         return "the copy would be packed again, or pooled element by element"
     plan.copied.planes = some
     plan.copied.lots = (planes + some - 1) // some
@@ -276,6 +287,10 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
             details.append(detail)
     if plan.ways & ROLLED_TAKEN:
         blocks["rows of windows"] = plan.rolling.block_rows
+    elif plan.ways & INTERLEAVED_TAKEN:
+        blocks.update({"planes side by side": plan.interleaved.planes,
+                       "layers of windows": plan.interleaved.windows[0],
+                       "rows of windows": plan.interleaved.windows[1]})
     elif plan.ways & SEPARATED_TAKEN:
         for axis, name in enumerate(("layers", "rows", "columns", "channels")):
             blocks[name + " of windows" * (axis < 3)] = blocks_of.axis[axis].most

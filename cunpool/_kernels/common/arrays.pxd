@@ -21,6 +21,8 @@ cdef inline View view_of(cnp.ndarray array, int spatial):
     view.data = <char *> cnp.PyArray_DATA(array)
     view.batch_bytes = strides[0] if lead == 2 else 0
     view.channel_bytes = strides[lead - 1]
+    if lead == 2 and shape[0] > 1 and shape[1] == 1:  # the stride of C may have any value, and says nothing
+        view.channel_bytes = view.batch_bytes
     view.uniform_planes = lead == 1 or shape[0] == 1 or view.batch_bytes == shape[1] * view.channel_bytes
     for axis in range(2, -1, -1):
         # NumPy allows any value for the stride of an axis with one element.

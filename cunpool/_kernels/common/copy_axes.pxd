@@ -1,6 +1,7 @@
 # Copy elements of four axes from one array to another, in any order of the axes.
+from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport cunpool_copy
-from cunpool._kernels.common.geometry cimport absolute
+from cunpool._kernels.common.geometry cimport absolute, element_count
 from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8, void_noinline
 
 cdef extern from "_kernels/common/transpose.h":
@@ -76,3 +77,17 @@ cdef inline void_noinline copy_axes(Py_ssize_t size, char *to, const Py_ssize_t 
         copy_elements(to, to_bytes, source, source_bytes, count, <item8 *> NULL)
     else:
         copy_elements(to, to_bytes, source, source_bytes, count, <item16 *> NULL)
+
+
+cdef inline void copy_planes_of(Py_ssize_t size, char *to, const View *to_view, const char *source,
+                                const View *source_view, Py_ssize_t planes, const Py_ssize_t *shape) noexcept nogil:
+    """Copy some planes of elements of `size` bytes from one array to another."""
+    cdef Py_ssize_t *count = [planes, shape[0], shape[1], shape[2]]
+    cdef Py_ssize_t *to_bytes = [to_view.channel_bytes, to_view.axis_bytes[0], to_view.axis_bytes[1],
+                                 to_view.axis_bytes[2]]
+    cdef Py_ssize_t *source_bytes = [source_view.channel_bytes, source_view.axis_bytes[0], source_view.axis_bytes[1],
+                                     source_view.axis_bytes[2]]
+    if raster_stride(to_view, shape) and raster_stride(source_view, shape):  # one long row
+        count[1], count[2], count[3] = 1, 1, element_count(shape)
+        to_bytes[3], source_bytes[3] = raster_stride(to_view, shape), raster_stride(source_view, shape)
+    copy_axes(size, to, to_bytes, source, source_bytes, count)

@@ -47,6 +47,15 @@ cdef inline Py_ssize_t span_of(const Geometry *g, int axis, Py_ssize_t windows) 
     return (windows - 1) * g.stride[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1
 
 
+cdef inline double mean_overlap(const Geometry *g) noexcept nogil:
+    """Windows that an element is in, in the mean."""
+    cdef double windows = 1
+    cdef int axis
+    for axis in range(3):
+        windows *= <double> g.kernel[axis] / g.stride[axis]
+    return windows
+
+
 cdef inline bint has_every_window_elements(const Geometry *g) noexcept nogil:
     """Whether no window misses the array altogether, as one may where dilation is wide."""
     cdef Py_ssize_t start, window

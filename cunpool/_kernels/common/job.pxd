@@ -88,6 +88,12 @@ cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
         views[k].uniform_planes = uniform
 
 
+cdef inline bint are_planes_uniform(const Job *job) noexcept nogil:
+    """Whether all planes of N x C are equally far apart, in each array."""
+    return (job.full.uniform_planes and job.pooled.uniform_planes
+            and (job.indices.data == NULL or job.indices.uniform_planes))
+
+
 cdef inline bint has_interleaved_channels(const Job *job, const View *view, Py_ssize_t size) noexcept nogil:
     """Whether channels are interleaved: neighbours in memory, followed by the channels of the next column."""
     return view.channel_bytes == size and view.axis_bytes[2] == job.channels * size

@@ -12,7 +12,7 @@
 #include "_kernels/pooling/simd.h"
 
 enum {
-    CUNPOOL_TAPS = 32,                  /* of the largest window; look_up_offsets has a table of 32 (correctness) */
+    CUNPOOL_TAPS = 128,                 /* of the largest window (correctness) */
     CUNPOOL_MAX_RESULTS_AT_ONCE = 1024  /* windows of a row that are compared together, in all channels */
 };
 
@@ -49,11 +49,12 @@ typedef int (*cunpool_across_function)(const cunpool_taps *, const cunpool_acros
    are copied. */
 static CUNPOOL_NOINLINE int cunpool_across_few(const cunpool_taps *taps, const cunpool_across_windows *windows,
                                                int careful, int item_size, cunpool_across_function compare) {
-    char room[CUNPOOL_TAPS][CUNPOOL_VECTOR_BYTES] = {{0}};
+    char room[CUNPOOL_TAPS][CUNPOOL_VECTOR_BYTES];
     cunpool_taps copy = *taps;
     cunpool_across_windows one = *windows;
     ptrdiff_t window;
     int tap, is_odd = 0;
+    memset(room, 0, (size_t) taps->count * CUNPOOL_VECTOR_BYTES);
     one.count = 1;
     one.channels = CUNPOOL_VECTOR_BYTES / item_size;
     for (window = 0; window < windows->count; window++) {

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, uint64_t
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_keep, PREFETCH_BYTES, prefetch_range
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.geometry cimport Geometry, span_of
+from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_overlap, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
@@ -38,7 +38,15 @@ cdef extern from "_kernels/pooling/across.h":
 
 cdef enum:
     MOST_STREAMED = 1 << 10     # Bytes of values compared together, if these are stored by non-temporal stores. (speed)
+    MANY_TAPS = 32              # Windows of more elements are compared across if these are in few windows: (speed)
+    MANY_TAPS_MAX_OVERLAP = 12  # windows that an element is in, in the mean, at most
     MAX_16_BIT_OFFSET = 0xFFFF  # of an element of 16 bits in its window: offsets are as wide (correctness)
+
+
+cdef inline bint has_few_taps(const Geometry *g) noexcept nogil:
+    """Whether it is cheap to compare all elements of each window."""
+    cdef Py_ssize_t taps = element_count(g.kernel)
+    return taps <= TAPS and (taps <= MANY_TAPS or mean_overlap(g) <= MANY_TAPS_MAX_OVERLAP)
 
 
 cdef inline bint has_16_bit_offsets(const Job *job) noexcept nogil:

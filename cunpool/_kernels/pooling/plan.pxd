@@ -2,14 +2,15 @@
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport (
-    absolute, element_count, Geometry, has_every_window_elements)
-from cunpool._kernels.common.job cimport FLOAT4_KIND, has_interleaved_channels, Job
+    absolute, element_count, Geometry, has_every_window_elements, mean_overlap)
+from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
-from cunpool._kernels.pooling.across cimport has_16_bit_offsets, TAPS
+from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, TAPS
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
 from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
+from cunpool._kernels.pooling.interleaved cimport Interleaved, interleaved_parts, plan_interleaved
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
 from cunpool._kernels.pooling.stacked cimport can_stack_planes, stack_planes
@@ -27,13 +28,12 @@ cdef enum:  # the ways, for plan_pool
     WIDTH_SWAPPED_TAKEN = 512
     ROLLED_TAKEN = 2048
     SEPARATED_TAKEN = 4096
+    INTERLEAVED_TAKEN = 8192
 
 cdef enum:
     # Across channels.
-    POOL_ACROSS_MIN_CHANNELS = 16   # Fewer channels are not worth loops across them. (speed)
-    # Vectors of float32 serve fewer, in windows that overlap little: a window's vector has up to 16 channels, and the
-    # next window overwrites those of no use. (speed: 8 x 181 x 222)
-    FLOATS_MIN_CHANNELS = 4
+    ACROSS_MIN_BYTES = 32           # of all channels, of one pixel (speed: 80 x 90, 3 to 12 channels)
+    FEW_CHANNELS_MIN_BYTES = 12     # the same, if windows overlap little (speed)
     LITTLE_OVERLAP = 3              # Windows that an element has in the mean, at most, if they overlap little. (speed)
     # Values of larger windows that overlap more are not compared across channels, but filtered. (speed)
     ACROSS_MAX_TAPS = 9
@@ -43,6 +43,7 @@ cdef enum:
     ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
     # Filter.
     FILTER_MIN_ELEMENTS = 1 << 9    # A smaller array is not worth the plan of filtering. (speed)
+    TINY_ROW_ELEMENTS = 16          # Rows of no more elements are interleaved, if they can be. (speed)
     NARROW_ROW_ELEMENTS = 4         # Rows of no more elements are not worth a loop, however high windows are. (speed)
     FILTER_MIN_ROW_TAPS = 16        # Least elements of all windows of a row that is filtered. (speed)
     FILTER_MIN_STACKED_TAPS = 7     # The same for each byte of an element, if planes are stacked. (speed)
@@ -78,6 +79,7 @@ cdef struct Plan:
     Separable separable
     Filter filter
     Copied copied
+    Interleaved interleaved
 
 
 cdef inline void stack_window2_planes(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil:
@@ -103,7 +105,7 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
 
 cdef inline bint has_little_overlap(const Geometry *g) noexcept nogil:
     """Whether an element is in few windows, so that comparing all elements of each is cheap."""
-    return element_count(g.kernel) <= LITTLE_OVERLAP * element_count(g.stride)
+    return mean_overlap(g) <= LITTLE_OVERLAP
 
 
 cdef inline bint has_values_across(const Job *job) noexcept nogil:
@@ -128,10 +130,9 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
                                and g.full[2] * unit * item_size < LAYERED_ROW_BYTES)):
         return "windows of more than 16 rows in several layers, one apart, and rows of less than 128 bytes"
     if (branch_counted("broad units, of which a stride leaves some out",
-                       g.stride[2] > 1 and unit >= POOL_ACROSS_MIN_CHANNELS
-                       and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
+                       g.stride[2] > 1 and unit > 1 and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
             and has_values_across(job)):
-        return "small windows, or some that overlap little, of 16 channels (64 bytes) or more: see across"
+        return "small windows, or some that overlap little, of channels of 64 bytes or more: see across"
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
         return "a row has no more than 4 elements"
     if not branch_counted("rows worth filtering", row >= (FILTER_MIN_STACKED_TAPS * item_size
@@ -213,6 +214,21 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
     return NULL
 
 
+cdef inline const char *interleaved_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Planes in any order, some of which are copied to neighbours at a time."""
+    cdef const char *why = offsets_why_not(job)
+    if not HAS_VECTORS:
+        return "the compiler has no vector types"  # unreached: another compiler
+    if why == NULL:
+        why = plan_interleaved(job, &plan.interleaved)
+    if why != NULL:
+        return why
+    begin(job, 2, plan, INTERLEAVED_TAKEN)
+    plan.job.tasks = min(job.tasks, interleaved_parts(job, &plan.interleaved))
+    plan.job.nontemporal = False
+    return NULL
+
+
 cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Values alone, along the last axis that is contiguous or interleaves the channels, which becomes the width. Planes
     are stacked if they can be."""
@@ -228,6 +244,9 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
     if not branch_counted("elements enough to be filtered",
                           job.batch * job.channels * element_count(job.g.full) >= FILTER_MIN_ELEMENTS):
         return "the array has fewer than 512 elements"
+    if (branch_counted("tiny rows of values", job.g.full[2] <= TINY_ROW_ELEMENTS)
+            and interleaved_why_not(job, plan) == NULL):
+        return "rows of at most 16 elements, in planes that can be interleaved"
     for axis in range(2, -1, -1):
         begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN)
         unit = unit_of(&plan.job, job.item_size)
@@ -257,11 +276,10 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return why
     if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):
         return "channels are not neighbours in memory"
-    if not (branch_counted("channels enough", job.channels >= POOL_ACROSS_MIN_CHANNELS)
-            or branch_counted("channels enough for a vector of float32", job.kind == FLOAT4_KIND
-                              and job.channels >= FLOATS_MIN_CHANNELS)
+    if not (branch_counted("channels enough", job.channels * job.item_size >= ACROSS_MIN_BYTES)
+            or branch_counted("a few channels", job.channels * job.item_size >= FEW_CHANNELS_MIN_BYTES)
             and branch_counted("windows that overlap little", has_little_overlap(&job.g))):
-        return "fewer than 16 channels (than 4 of float32, if windows overlap little)"
+        return "channels have less than 32 bytes (12, if windows overlap little)"
     if not HAS_VECTORS:
         return "the compiler has no vector types"  # unreached: another compiler
     if (job.item_size == 2 and job.indices.data != NULL
@@ -276,9 +294,9 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if (job.item_size == 1 and plan.job.g.stride[2] == 1
             and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > BYTES_MAX_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
-    if not branch_counted("a window of few elements", element_count(job.g.kernel) <= TAPS
+    if not branch_counted("a window of few elements", has_few_taps(&job.g)
                           and (job.indices.data != NULL or has_values_across(job))):
-        return "a window has more than 32 elements, or without indices more than 9 that are in many windows"
+        return "a window has more than 128 elements, or more than 32 (9 without indices) that are in many windows"
     return NULL
 
 

@@ -27,6 +27,7 @@
 #include "_kernels/pooling/separable_copy.h"
 #include "_kernels/pooling/separable_pack.h"
 #include "_kernels/pooling/separable_plan.h"
+#include "_kernels/pooling/separable_reduce.h"
 #include "_kernels/pooling/separable_write.h"
 
 /* Block number `number` of the call. */
@@ -67,71 +68,14 @@ static void cunpool_separable_begin(const cunpool_separable *plan, char *scratch
         ramp[i] = i / plan->unit * along->stride * along->raster;
 }
 
-static CUNPOOL_INLINE void cunpool_separable_swap(cunpool_separable_block *block) {
-    char *values = block->values, *codes = block->codes;
-    block->values = block->other_values, block->codes = block->other_codes;
-    block->other_values = values, block->other_codes = codes;
-}
-
-/* Each type with codes as wide: bytes with wide codes too, for windows of more than 256 elements. */
-#define LANE_IS_FLOAT 0
-#define LANE_IS_HALF 0
-#define LANE item1
-#define LANE_CODE item1
-#define LANE_NAME item1
-#include "_kernels/pooling/separable_lanes.h"
-#define LANE item1
-#define LANE_CODE item2
-#define LANE_NAME item1_wide
-#include "_kernels/pooling/separable_lanes.h"
-#define LANE int16_t
-#define LANE_CODE item2
-#define LANE_NAME int2
-#include "_kernels/pooling/separable_lanes.h"
-#define LANE int32_t
-#define LANE_CODE item4
-#define LANE_NAME int4
-#include "_kernels/pooling/separable_lanes.h"
-#define LANE int64_t
-#define LANE_CODE item4
-#define LANE_NAME int8
-#include "_kernels/pooling/separable_lanes.h"
-#undef LANE_IS_HALF
-#define LANE_IS_HALF 1
-#define LANE int16_t
-#define LANE_CODE item2
-#define LANE_NAME half
-#include "_kernels/pooling/separable_lanes.h"
-#undef LANE_IS_HALF
-#define LANE_IS_HALF 0
-#undef LANE_IS_FLOAT
-#define LANE_IS_FLOAT 1
-#define LANE float
-#define LANE_CODE item4
-#define LANE_NAME float4
-#include "_kernels/pooling/separable_lanes.h"
-#define LANE double
-#define LANE_CODE item4
-#define LANE_NAME float8
-#include "_kernels/pooling/separable_lanes.h"
-
-typedef void (*cunpool_reducer)(const cunpool_separable *, cunpool_separable_block *);
-static const cunpool_reducer cunpool_reducers[] = {     /* by Job.order_kind, which has no other kinds */
-    NULL, cunpool_reduce_int2, cunpool_reduce_int4, cunpool_reduce_int8, cunpool_reduce_item1, NULL, NULL, NULL,
-    cunpool_reduce_half, NULL, cunpool_reduce_float4, cunpool_reduce_float8
-};
-
 /* Pool a block. With indices, `cunpool_separable_begin` has filled its part of the scratch memory before. */
 static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_block *block, char *scratch) {
     const cunpool_separable_scratch at = cunpool_separable_layout(plan);
-    const int has_wide_codes = plan->item_bytes == 1 && plan->lane_code_bytes == 2;
-    const cunpool_reducer reduce = !has_wide_codes ? cunpool_reducers[plan->kind]
-                                   : cunpool_reduce_item1_wide;
     block->values = scratch + at.values[0], block->other_values = scratch + at.values[1];
     block->codes = scratch + at.codes[0], block->other_codes = scratch + at.codes[1];
     block->outside = plan->lowest;
     cunpool_separable_pack(plan, block);
-    reduce(plan, block);
+    cunpool_separable_reduce(plan, block);
     if (block->is_padded && (plan->indices || block->outside != plan->lowest))
         cunpool_separable_leave_padding(plan, block);
     cunpool_separable_write(plan, block, scratch + at.row, (const int64_t *) (scratch + at.ramp));

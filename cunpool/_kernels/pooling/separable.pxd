@@ -4,10 +4,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry, has_every_window_elements
-from cunpool._kernels.common.job cimport HALF_KIND, Job
+from cunpool._kernels.common.job cimport are_planes_uniform, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
-from cunpool._kernels.pooling.compare cimport has_far_taps
+from cunpool._kernels.pooling.compare cimport has_far_taps, infinity_of
 from cunpool._kernels.pooling.order cimport lowest_bits, nan_bits
 
 cdef extern from "_kernels/pooling/separable.h":
@@ -33,9 +33,9 @@ cdef extern from "_kernels/pooling/separable.h":
         int raster_axes[3]
         Py_ssize_t unit, lattices, pitch, row_windows
         bint is_single
-        int outer, kind, item_bytes, lane_code_bytes, index_bytes, code_size, magnitude, infinity
+        int outer, item_bytes, lane_bytes, index_bytes, code_size, infinity
         uint64_t lowest, nan, flip
-        bint omits_nan
+        bint is_float, omits_nan
         Decoder decoder
         const int64_t *offsets
     ctypedef struct cunpool_separable_scratch:
@@ -105,8 +105,7 @@ cdef inline void deal_axis(Axis *axis) noexcept nogil:
 cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexcept nogil:
     """The axes of a call, channels among them. The batch belongs to these where all planes are equally far apart."""
     cdef const Geometry *g = &job.g
-    cdef bint uniform = (not by_units and job.full.uniform_planes and job.pooled.uniform_planes
-                         and (job.indices.data == NULL or job.indices.uniform_planes))
+    cdef bint uniform = not by_units and are_planes_uniform(job)
     cdef Axis *axis
     cdef Py_ssize_t taps = 1
     cdef int i
@@ -251,12 +250,11 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     cdef Py_ssize_t least_room
     cdef int i, last
     set_axes(job, filtered > 1, plan)
-    plan.kind, plan.item_bytes = job.order_kind, <int> job.item_size
+    plan.is_float, plan.item_bytes = job.kind >= HALF_KIND, <int> job.item_size
     plan.index_bytes, plan.code_size = job.index_size, job.code_size
     plan.is_single = elements == 1
     plan.flip, plan.omits_nan = job.flip, job.omits_nan
-    plan.lowest, plan.magnitude = lowest_bits(job.kind if job.kind >= HALF_KIND else job.order_kind), 0x7FFF
-    plan.infinity = <int> plan.lowest & 0x7FFF  # of 16-bit floats
+    plan.infinity, plan.lowest = infinity_of(job), lowest_bits(job.kind if plan.is_float else job.order_kind)
     plan.nan = nan_bits(job.kind)
     plan.lowest = (plan.lowest ^ job.flip) & <uint64_t> -1 >> 64 - 8 * job.item_size
     least = block_elements(plan, one, &length)
@@ -266,11 +264,10 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
         return "a window spans more than 8 times the array's elements"
     if branch_counted("windows that miss the array", not has_every_window_elements(&job.g)):
         return "a window has no element of the array"
-    plan.lane_code_bytes = 0
+    plan.lane_bytes = plan.item_bytes
     if job.indices.data != NULL:
-        plan.lane_code_bytes = <int> min(job.item_size, 4)
         if job.item_size == 1 and branch_counted("codes wider than the elements", elements > 256):
-            plan.lane_code_bytes = 2
+            plan.lane_bytes = 2
         if job.item_size < 4 and branch_counted("a window of too many elements for its codes", elements > 65536):
             return "a window has more than 65,536 elements"
     order_axes(plan)

@@ -70,11 +70,6 @@ typedef struct {
         ptrdiff_t i; \
         for (i = 0; i < count; i++) \
             ((item *) to)[i] = (item) bits; \
-    } \
-    static CUNPOOL_WIDE void cunpool_flip_##item(char *to, ptrdiff_t count, uint64_t bits) { \
-        ptrdiff_t i; \
-        for (i = 0; i < count; i++) \
-            ((item *) to)[i] ^= (item) bits; \
     }
 SEPARABLE_GATHER(item1)
 SEPARABLE_GATHER(item2)
@@ -113,14 +108,6 @@ static void cunpool_fill(int size, char *to, ptrdiff_t count, uint64_t bits) {
         cunpool_fill_item4(to, count, bits);
     else
         cunpool_fill_item8(to, count, bits);
-}
-
-/* Invert some bits of each element. */
-static void cunpool_flip(int size, char *to, ptrdiff_t count, uint64_t bits) {
-    if (!bits)
-        return;
-    (size == 1 ? cunpool_flip_item1 : size == 2 ? cunpool_flip_item2 : size == 4 ? cunpool_flip_item4
-     : cunpool_flip_item8)(to, count, bits);
 }
 
 #endif

@@ -14,12 +14,6 @@ enum {
     SEPARABLE_VECTOR_BYTES = 64,    /* runs are multiples of this */
     SEPARABLE_SPARE_BYTES = 128     /* behind the last lattice: a run and its codes may be read beyond it */
 };
-/* How elements are compared: as numbers alone; NaN beats everything; NaN is beaten by every number. The last two treat
-   zeros of 16 bits as equal. */
-enum { SEPARABLE_NUMBERS, SEPARABLE_PROPAGATE, SEPARABLE_OMIT };
-/* Codes of a pass over two runs: none; all still 0; 0 in the second run; any. */
-enum { SEPARABLE_VALUES, SEPARABLE_FIRST, SEPARABLE_FRESH, SEPARABLE_CODES };
-
 /* An axis of the call. Channels have windows of one element. */
 typedef struct {
     ptrdiff_t full, pooled;                 /* elements; windows */
@@ -55,10 +49,11 @@ typedef struct {
     ptrdiff_t lattices, pitch;  /* of a block: lattices, and elements from one to the next */
     ptrdiff_t row_windows;      /* results of the longest row */
     int is_single;              /* windows have a single element */
-    int kind, item_bytes, lane_code_bytes, index_bytes, code_size;
+    int is_float, item_bytes, index_bytes, code_size;
+    int lane_bytes;             /* of an element while it is compared, and of its code */
     uint64_t lowest, nan;       /* bits of padding: flipped, the lowest number; a NaN, for blocks that have one */
     uint64_t flip;              /* bits that are inverted while elements are compared */
-    int magnitude, infinity;    /* of 16-bit floats, as bits: all but the sign; infinity. 0 for integers */
+    int infinity;               /* of 16-bit floats, as bits */
     int omits_nan;
     cunpool_decoder decoder;
     const int64_t *offsets;     /* the same as a table for larger windows; else NULL */
@@ -94,8 +89,8 @@ static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_s
     int i;
     at.bytes = 0;
     for (i = 0; i < 2; i++) {
-        at.values[i] = cunpool_part(&at.bytes, elements * plan->item_bytes + SEPARABLE_SPARE_BYTES);
-        at.codes[i] = cunpool_part(&at.bytes, elements * plan->lane_code_bytes + SEPARABLE_SPARE_BYTES);
+        at.values[i] = cunpool_part(&at.bytes, elements * plan->lane_bytes + SEPARABLE_SPARE_BYTES);
+        at.codes[i] = cunpool_part(&at.bytes, plan->indices ? elements * plan->lane_bytes + SEPARABLE_SPARE_BYTES : 0);
     }
     at.ramp = cunpool_part(&at.bytes, plan->indices ? plan->row_windows * (ptrdiff_t) sizeof(int64_t) : 0);
     at.row = cunpool_part(&at.bytes, plan->row_windows * (ptrdiff_t) sizeof(int64_t));

@@ -59,12 +59,13 @@
 SEPARABLE_DECODERS(item1)
 SEPARABLE_DECODERS(item2)
 SEPARABLE_DECODERS(item4)
+SEPARABLE_DECODERS(item8)
 
 /* One row of results: `row` has room for it. */
 static void cunpool_separable_write_row(const cunpool_separable *plan, const cunpool_separable_block *block,
                                         ptrdiff_t from, char *pooled, char *indices, uint64_t base, char *row,
                                         const int64_t *ramp) {
-    const int inner = plan->order[plan->outer], size = plan->item_bytes, code_bytes = plan->lane_code_bytes;
+    const int inner = plan->order[plan->outer], size = plan->item_bytes, code_bytes = plan->lane_bytes;
     const cunpool_axis *along = &plan->axis[inner];
     const ptrdiff_t windows = block->count[inner], count = windows * plan->unit, step = along->step * plan->unit;
     /* One result to the next in the row: with units, these are neighbours in the results as well. */
@@ -82,7 +83,8 @@ static void cunpool_separable_write_row(const cunpool_separable *plan, const cun
         cunpool_gather(code_bytes, block->other_codes, codes, step * code_bytes, windows, plan->unit);
         codes = block->other_codes;
     }
-    (code_bytes == 1 ? cunpool_decode_item1 : code_bytes == 2 ? cunpool_decode_item2 : cunpool_decode_item4)(
+    (code_bytes == 1 ? cunpool_decode_item1 : code_bytes == 2 ? cunpool_decode_item2
+     : code_bytes == 4 ? cunpool_decode_item4 : cunpool_decode_item8)(
         plan, index_bytes == plan->index_bytes ? indices : row, codes, count, base, ramp);
     if (index_bytes != plan->index_bytes)
         cunpool_scatter(plan->index_bytes, indices, index_bytes, row, count);

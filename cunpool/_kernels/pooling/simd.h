@@ -33,14 +33,21 @@
    and, whatever the type,
 
      widen_codes          16 bytes as 16-bit integers
-     look_up_offsets      offsets of 16 bytes, which are numbers of taps, from a table of 32
+     look_up_offsets      offsets of 16 bytes, which are numbers of taps, from a table of 32 or more
      add_to_offsets4, add_to_offsets8    indices of a vector from one index and 16-bit offsets */
-#if defined(__GNUC__)
-#define CUNPOOL_HAS_VECTORS 1
 #include <stddef.h>
 #include <stdint.h>
 #include "_kernels/common/types.h"
 #define SIMD_INLINE static CUNPOOL_INLINE
+
+/* The function of an element type, of those that simd_types.h compiled. */
+#define SIMD_OF_TYPE(name, item_size, is_float) \
+    ((item_size) == 1 ? name##_item1 \
+     : (item_size) == 2 ? ((is_float) ? name##_half : name##_int2) \
+     : (item_size) == 4 ? ((is_float) ? name##_float4 : name##_int4) : (is_float) ? name##_float8 : name##_int8)
+
+#if defined(__GNUC__) && !defined(CUNPOOL_PLAIN)
+#define CUNPOOL_HAS_VECTORS 1
 /* next_first_of_pairs_T, for elements of `size` bytes, where nothing is faster than to load them again. */
 #define SIMD_NEXT_PAIRS(T, size) \
     SIMD_INLINE vector_##T next_first_of_pairs_##T(vector_##T first, const char *row, vector_##T *last) { \
@@ -56,12 +63,6 @@
 #include "_kernels/pooling/simd_portable.h"
 #endif
 #define SIMD_UNROLL _Pragma("GCC unroll 8")
-
-/* The function of an element type, of those that simd_types.h compiled. */
-#define SIMD_OF_TYPE(name, item_size, is_float) \
-    ((item_size) == 1 ? name##_item1 \
-     : (item_size) == 2 ? ((is_float) ? name##_half : name##_int2) \
-     : (item_size) == 4 ? ((is_float) ? name##_float4 : name##_int4) : (is_float) ? name##_float8 : name##_int8)
 
 /* Where the vector behind that at `i` begins. The last one ends at `count`, so it may repeat some elements. */
 SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
@@ -249,7 +250,7 @@ SIMD_COMPARE(int4, SIMD_ALIKE)
 SIMD_COMPARE(int8, SIMD_ALIKE)
 #else
 #define CUNPOOL_HAS_VECTORS 0
-enum { CUNPOOL_VECTOR_BYTES = 16 };
+#include "_kernels/pooling/simd_plain.h"
 #endif
 
 #endif

@@ -176,7 +176,9 @@ SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
 }
 SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
     const __m512i at = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *) number));
-    const __m512i offsets = _mm512_permutex2var_epi32(_mm512_loadu_si512(table), at, _mm512_loadu_si512(table + 16));
+    const __m512i offsets = _mm512_cmpgt_epi32_mask(at, _mm512_set1_epi32(31))
+        ? _mm512_i32gather_epi32(at, table, 4)
+        : _mm512_permutex2var_epi32(_mm512_loadu_si512(table), at, _mm512_loadu_si512(table + 16));
     _mm512_storeu_si512(to, _mm512_add_epi32(offsets, _mm512_set1_epi32(first)));
 }
 SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {

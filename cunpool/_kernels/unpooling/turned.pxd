@@ -5,9 +5,9 @@ from libc.stdint cimport uintptr_t
 from cunpool._kernels.common.arrays cimport plane_address, View
 from cunpool._kernels.common.caches cimport CACHE_LINE
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.copy_axes cimport copy_axes
+from cunpool._kernels.common.copy_axes cimport copy_planes_of
 from cunpool._kernels.common.geometry cimport absolute, element_count
-from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found, Kernel, planes_of_lot, shares_of
 from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
 from cunpool._kernels.memory cimport next_part, PART_ALIGNMENT, part_bytes, take_scratch
@@ -17,17 +17,6 @@ cdef struct Turned:
     Py_ssize_t channels     # planes at equal distances in each array: all planes, or one batch's
     Py_ssize_t planes       # planes of a lot, which are turned together
     Py_ssize_t lots         # lots of these `channels`
-
-
-cdef inline void copy_planes_of(Py_ssize_t size, char *to, const View *to_view, const char *source,
-                                const View *source_view, Py_ssize_t planes, const Py_ssize_t *shape) noexcept nogil:
-    """Copy some planes of elements of `size` bytes from one array to another."""
-    cdef Py_ssize_t *count = [planes, shape[0], shape[1], shape[2]]
-    cdef Py_ssize_t *to_bytes = [to_view.channel_bytes, to_view.axis_bytes[0], to_view.axis_bytes[1],
-                                 to_view.axis_bytes[2]]
-    cdef Py_ssize_t *source_bytes = [source_view.channel_bytes, source_view.axis_bytes[0], source_view.axis_bytes[1],
-                                     source_view.axis_bytes[2]]
-    copy_axes(size, to, to_bytes, source, source_bytes, count)
 
 
 cdef inline void make_contiguous(View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
@@ -59,7 +48,7 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
             and branch_counted("windows that are close", size <= TURNED_MAX_TAPS * windows)):
         return False
     turned.channels = job.channels
-    if job.full.uniform_planes and job.pooled.uniform_planes and job.indices.uniform_planes:
+    if are_planes_uniform(job):
         turned.channels *= job.batch
     plane_bytes = size * job.item_size + windows * (job.item_size + job.index_size)
     turned.planes = min(planes_of_lot(job, TURNED_LOT_BYTES // plane_bytes), turned.channels)

@@ -1,0 +1,171 @@
+# Interleaved: parts of some planes are copied to scratch memory with their elements side by side, like those of
+# channels last; windows are compared across these planes; and results are copied back.
+from libc.string cimport memset
+
+from cunpool._kernels.common.arrays cimport element_address, View
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.copy_axes cimport copy_planes_of
+from cunpool._kernels.common.geometry cimport element_count, Geometry, has_every_window_elements, span_of
+from cunpool._kernels.common.job cimport are_planes_uniform, Job
+from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.memory cimport next_part, part_bytes
+from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, pool_across, VECTOR_BYTES
+
+cdef enum:
+    LOT_ROW_BYTES = 128         # of an element in all planes of a lot, at most (speed)
+    MIN_LOT_ROW_BYTES = 32      # the same at least (speed)
+    PART_BYTES = 1 << 17        # of a part's elements, so that these stay in L2 (speed)
+    MAX_PART_BYTES = 1 << 20    # A part of one row of windows may have more than PART_BYTES, up to here. (speed)
+    THREAD_PARTS = 4            # parts for each of several threads, at least (speed)
+    MAX_ROW_ELEMENTS = 16       # of windows one column apart; longer rows go to separable (speed: 64 x 56 x 56, 4/1)
+    MAX_SPARSE = 2              # elements of a plane for each one that a window has, at most (speed)
+
+
+cdef struct Interleaved:
+    Job inner                   # the call on the planes of a lot
+    Py_ssize_t group            # planes that are equally far apart: all, or those of a batch
+    Py_ssize_t planes, lots     # of a lot, at most; of a group
+    Py_ssize_t windows[2]       # of a part along layers and rows, at most
+    Py_ssize_t parts[2]         # of a plane along layers and rows
+
+
+cdef inline Py_ssize_t part_elements(const Geometry *g, const Py_ssize_t *windows) noexcept nogil:
+    """The elements of a plane's largest part."""
+    return min(span_of(g, 0, windows[0]), g.full[0]) * min(span_of(g, 1, windows[1]), g.full[1]) * g.full[2]
+
+
+cdef inline void interleave(View *view, char *data, const Py_ssize_t *shape, Py_ssize_t planes, Py_ssize_t size,
+                            const Py_ssize_t *first) noexcept nogil:
+    """Make a view of planes that are interleaved at `data`, where a part of `shape` begins at layer and row `first`."""
+    view.channel_bytes = view.batch_bytes = size
+    view.axis_bytes[2] = planes * size
+    view.axis_bytes[1] = shape[2] * view.axis_bytes[2]
+    view.axis_bytes[0] = shape[1] * view.axis_bytes[1]
+    view.uniform_planes = True
+    view.data = data - first[0] * view.axis_bytes[0] - first[1] * view.axis_bytes[1]
+
+
+cdef inline void size_parts(const Job *job, Interleaved *plan) noexcept nogil:
+    """How many windows a part has along layers and rows: its elements stay in L2, and all threads have parts."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t lots = job.batch * job.channels // plan.group * plan.lots
+    cdef Py_ssize_t wanted = THREAD_PARTS * job.threads if job.threads > 1 else 1
+    cdef int axis
+    plan.windows, plan.parts = [g.pooled[0], g.pooled[1]], [1, 1]
+    for axis in range(2):
+        while plan.windows[axis] > 1 and (
+                part_elements(g, plan.windows) * plan.planes * job.item_size > PART_BYTES
+                or lots * plan.parts[0] * plan.parts[1] < wanted):
+            plan.windows[axis] = (plan.windows[axis] + 1) // 2
+            plan.parts[axis] = (g.pooled[axis] + plan.windows[axis] - 1) // plan.windows[axis]
+
+
+cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noexcept nogil:
+    """How planes are interleaved. Returns why they are not, or NULL."""
+    cdef const Geometry *g = &job.g
+    cdef Job *inner = &plan.inner
+    if branch_counted("planes side by side already", job.channels > 1 and job.full.channel_bytes == job.item_size):
+        return "channels are neighbours in memory already"
+    if not branch_counted("windows of few elements to interleave", has_few_taps(g)):
+        return "a window has more than 128 elements, or more than 32 that are in many windows"
+    if branch_counted("long rows of windows one column apart", g.stride[2] == 1 and g.full[2] > MAX_ROW_ELEMENTS):
+        return "rows of more than 16 elements, and windows one column apart"
+    if branch_counted("windows far apart", element_count(g.full) // MAX_SPARSE
+                      > element_count(g.kernel) * element_count(g.pooled)):
+        return "most elements are in no window"
+    if (job.item_size == 2 and job.indices.data != NULL
+            and not branch_counted("interleaved offsets of 16 bits", has_16_bit_offsets(job))):
+        return "elements of 2 bytes, and an offset in a window takes more than 16 bits"
+    if not branch_counted("windows to interleave that have elements", has_every_window_elements(g)):
+        return "a window has no element of the array"
+    plan.group = job.channels * (job.batch if are_planes_uniform(job) else 1)
+    plan.planes = min(plan.group, LOT_ROW_BYTES // job.item_size)
+    if not branch_counted("planes enough to interleave", plan.planes * job.item_size >= MIN_LOT_ROW_BYTES):
+        return "an element has less than 32 bytes in all planes"
+    plan.lots = (plan.group + plan.planes - 1) // plan.planes
+    plan.planes = (plan.group + plan.lots - 1) // plan.lots
+    size_parts(job, plan)
+    if branch_counted("rows too long to interleave",
+                      part_elements(g, plan.windows) > MAX_PART_BYTES // (plan.planes * job.item_size)):
+        return "a row of windows in planes side by side has more than 1 MiB"
+    inner[0] = job[0]
+    inner.batch = inner.tasks = inner.threads = 1
+    inner.gapless = True
+    inner.nontemporal = False
+    return NULL
+
+
+cdef inline Py_ssize_t full_bytes(const Interleaved *plan) noexcept nogil:
+    """Bytes of the elements of a part, and of a vector that may be read behind the last one."""
+    return part_elements(&plan.inner.g, plan.windows) * plan.planes * plan.inner.item_size + VECTOR_BYTES
+
+
+cdef inline Py_ssize_t results_bytes(const Interleaved *plan, Py_ssize_t size) noexcept nogil:
+    """Bytes of the values, or the indices, of a part: `size` for each."""
+    return plan.windows[0] * plan.windows[1] * plan.inner.g.pooled[2] * plan.planes * size
+
+
+cdef inline Py_ssize_t interleaved_bytes(const Interleaved *plan) noexcept nogil:
+    """Bytes of scratch memory that a share takes."""
+    return (part_bytes(full_bytes(plan)) + part_bytes(results_bytes(plan, plan.inner.item_size))
+            + part_bytes(results_bytes(plan, plan.inner.index_size)))
+
+
+cdef inline Py_ssize_t interleaved_parts(const Job *job, const Interleaved *plan) noexcept nogil:
+    return job.batch * job.channels // plan.group * plan.lots * plan.parts[0] * plan.parts[1]
+
+
+cdef inline char *part_address(const View *view, Py_ssize_t channels, Py_ssize_t plane,
+                               const Py_ssize_t *first) noexcept nogil:
+    """Where a part of a plane begins, at layer and row `first`."""
+    return element_address(view, channels, plane, first[0], first[1], 0)
+
+
+cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t number, char *scratch,
+                           int *nan_backoff) noexcept nogil:
+    """Pool a part of the planes of a lot."""
+    cdef const Geometry *g = &job.g
+    cdef Job inner = plan.inner
+    cdef Py_ssize_t parts = plan.parts[0] * plan.parts[1], lot = number // parts
+    cdef Py_ssize_t first_plane = lot % plan.lots * plan.planes, plane = lot // plan.lots * plan.group + first_plane
+    cdef Py_ssize_t planes = min(plan.planes, plan.group - first_plane), size = job.item_size, d, h
+    cdef Py_ssize_t *window = [number % parts // plan.parts[1] * plan.windows[0],
+                               number % plan.parts[1] * plan.windows[1]]
+    cdef Py_ssize_t *windows = [0, 0, g.pooled[2]]
+    cdef Py_ssize_t *element = [0, 0]
+    cdef Py_ssize_t *elements = [0, 0, g.full[2]]
+    cdef char *full = next_part(&scratch, full_bytes(plan))
+    cdef char *pooled = next_part(&scratch, results_bytes(plan, size))
+    cdef char *indices = next_part(&scratch, results_bytes(plan, job.index_size))
+    cdef int axis
+    for axis in range(2):
+        windows[axis] = min(plan.windows[axis], g.pooled[axis] - window[axis])
+        element[axis] = max(window[axis] * g.stride[axis] - g.padding[axis], 0)
+        elements[axis] = min(window[axis] * g.stride[axis] - g.padding[axis] + span_of(g, axis, windows[axis]),
+                             g.full[axis]) - element[axis]
+    assert_in_block(element_count(elements) * planes * size + VECTOR_BYTES <= full_bytes(plan))
+    inner.channels = planes
+    interleave(&inner.full, full, elements, planes, size, element)
+    interleave(&inner.pooled, pooled, windows, planes, size, window)
+    if job.indices.data != NULL:
+        interleave(&inner.indices, indices, windows, planes, job.index_size, window)
+    copy_planes_of(size, full, &inner.full, part_address(&job.full, job.channels, plane, element), &job.full, planes,
+                   elements)
+    memset(full + element_count(elements) * planes * size, 0, VECTOR_BYTES)
+    for d in range(window[0], window[0] + windows[0]):
+        for h in range(window[1], window[1] + windows[1]):
+            pool_across(&inner, 0, d, h, planes, nan_backoff)
+    copy_planes_of(size, part_address(&job.pooled, job.channels, plane, window), &job.pooled, pooled, &inner.pooled,
+                   planes, windows)
+    if job.indices.data != NULL:
+        copy_planes_of(job.index_size, part_address(&job.indices, job.channels, plane, window), &job.indices, indices,
+                       &inner.indices, planes, windows)
+
+
+cdef inline void pool_interleaved(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    """One task: some parts."""
+    cdef const Interleaved *plan = <const Interleaved *> job.plan
+    cdef Py_ssize_t parts = interleaved_parts(job, plan), number
+    cdef int nan_backoff = 0
+    for number in range(parts * task // job.tasks, parts * (task + 1) // job.tasks):
+        pool_part(job, plan, number, found.scratch, &nan_backoff)
