@@ -21,7 +21,7 @@ from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8
 from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
 from cunpool._kernels.pooling.interleaved cimport interleaved_bytes, pool_interleaved
-from cunpool._kernels.pooling.large cimport pool_element_channels, pool_elements
+from cunpool._kernels.pooling.large cimport pool_elements
 from cunpool._kernels.pooling.order cimport set_order
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
@@ -46,12 +46,6 @@ cdef Kernel[12] ELEMENTS = [
     NULL, <Kernel> pool_elements[int2], <Kernel> pool_elements[int4], <Kernel> pool_elements[int8],
     <Kernel> pool_elements[item1], NULL, NULL, NULL,
     <Kernel> pool_elements[half], NULL, <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
-cdef Kernel[12] ELEMENT_CHANNELS = [
-    NULL, <Kernel> pool_element_channels[int2], <Kernel> pool_element_channels[int4],
-    <Kernel> pool_element_channels[int8],
-    <Kernel> pool_element_channels[item1], NULL, NULL, NULL,
-    <Kernel> pool_element_channels[half], NULL, <Kernel> pool_element_channels[float4],
-    <Kernel> pool_element_channels[float8]]
 cdef Kernel[12] FILTERED_BLOCKS = [
     <Kernel> pool_filtered[int1], <Kernel> pool_filtered[int2], <Kernel> pool_filtered[int4],
     <Kernel> pool_filtered[int8], <Kernel> pool_filtered[item1], <Kernel> pool_filtered[item2],
@@ -192,7 +186,7 @@ METHODS = [
            <Condition> interleaved_why_not),
     Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_loops.h: combine_loop",
            "a block with a NaN is compared by the comparison that finds NaN", <Condition> separable_why_not),
-    Method("element by element", "pooling/large.pxd", "pool_large", "pooling/large.pxd: compare_large", NULL,
+    Method("element by element", "pooling/large.pxd", "pool_window", "pooling/large.pxd: pool_window", NULL,
            <Condition> any_why_not)]
 
 # The only method of adaptive pooling, which no window of the others serves.
@@ -221,7 +215,7 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
         plan.job.plan = &plan.stores_rows_together
         plan.kernel = <Kernel> pool_window2
     elif plan.ways & LARGE_TAKEN:
-        plan.kernel = ELEMENT_CHANNELS[job.order_kind] if plan.ways & ACROSS_TAKEN else ELEMENTS[job.order_kind]
+        plan.kernel = ELEMENTS[job.order_kind]
     else:
         plan.kernel = <Kernel> pool_channels
     plan.ways += STREAMED_TAKEN * (plan.job.nontemporal

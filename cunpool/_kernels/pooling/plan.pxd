@@ -312,8 +312,7 @@ cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept n
 cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows that miss the array, or are larger than any block: any window."""
     begin(job, 2, plan, LARGE_TAKEN)
-    if job.channels > 1 and absolute(job.full.channel_bytes) < absolute(job.full.axis_bytes[2]):
-        plan.ways += ACROSS_TAKEN
+    plan.job.nontemporal = False
     return NULL
 
 
