@@ -30,8 +30,15 @@ cdef struct Interleaved:
 
 
 cdef inline Py_ssize_t part_elements(const Geometry *g, const Py_ssize_t *windows) noexcept nogil:
-    """The elements of a plane's largest part."""
-    return min(span_of(g, 0, windows[0]), g.full[0]) * min(span_of(g, 1, windows[1]), g.full[1]) * g.full[2]
+    """The elements of a plane's largest part, or more than MAX_PART_BYTES, of those that are too large."""
+    cdef Py_ssize_t elements = 1, extent
+    cdef int axis
+    for axis in range(3):
+        extent = g.full[2] if axis == 2 else min(span_of(g, axis, windows[axis]), g.full[axis])
+        if extent > MAX_PART_BYTES // elements:
+            return MAX_PART_BYTES + 1
+        elements *= extent
+    return elements
 
 
 cdef inline void interleave(View *view, char *data, const Py_ssize_t *shape, Py_ssize_t planes, Py_ssize_t size,
@@ -70,8 +77,8 @@ cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noex
         return "a window has more than 128 elements, or more than 32 that are in many windows"
     if branch_counted("long rows of windows one column apart", g.stride[2] == 1 and g.full[2] > MAX_ROW_ELEMENTS):
         return "rows of more than 16 elements, and windows one column apart"
-    if branch_counted("windows far apart", element_count(g.full) // MAX_SPARSE
-                      > element_count(g.kernel) * element_count(g.pooled)):
+    if branch_counted("windows far apart", element_count(g.full) // (MAX_SPARSE * element_count(g.kernel))
+                      > element_count(g.pooled)):
         return "most elements are in no window"
     if (job.item_size == 2 and job.indices.data != NULL
             and not branch_counted("interleaved offsets of 16 bits", has_16_bit_offsets(job))):
