@@ -197,6 +197,22 @@ def test_which_method_pools(rng, dtype, full, order, arguments, with_indices, wi
         assert planned(POOL[n], x, *arguments) - left_out == without
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4", "f8"])
+@pytest.mark.parametrize("channels", [2, 3, 5, 8, 24])
+@pytest.mark.parametrize("arguments", [(2, 1), (3, 1, 1), ((4, 3), 1)])
+def test_window_codes_of_few_channels(rng, arguments, channels, dtype):
+    """Windows of up to 9 elements, one column apart, are compared across channels in one run; bytes, up to 4."""
+    x = random_numbers(rng, np.dtype(dtype), (2, channels, 9, 700))
+    kernel = np.broadcast_to(arguments[0], 2)
+    few = kernel.prod() <= (4 if dtype == "u1" else 9)
+    bytes_of_all = channels * x.itemsize
+    method = ACROSS if few or (bytes_of_all >= 32 and dtype != "u1") else SEPARATED
+    options = {"return_indices": True, "index_format": "window"}
+    result = cu.max_pool2d(channels_last(x), *arguments, **options)
+    assert [*map(bits, result)] == [*map(bits, cu.max_pool2d(x, *arguments, **options))]
+    assert planned(cu.max_pool2d, channels_last(x), *arguments, **options) == method
+
+
 @pytest.mark.parametrize("dtype", WIDEST)
 def test_every_second_plane_of_a_batch_is_no_channel(rng, dtype):
     x = np.moveaxis(random_numbers(rng, np.dtype(dtype), (16, 8, 8, 128)), -1, 0)[::2]

@@ -75,6 +75,13 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
     return max((min(<Py_ssize_t> LINE, MOST_STREAMED // size) if job.nontemporal else MAX_RESULTS_AT_ONCE) // count, 1)
 
 
+cdef inline bint has_runs(const Job *job) noexcept nogil:
+    """Whether windows are one column apart, so that the results of a row can be one run. Indices, which differ from
+    window to window, cannot."""
+    return (job.g.stride[2] == 1 and (job.indices.data == NULL or job.code_size > 0)
+            and has_interleaved_channels(job, &job.full, job.item_size))
+
+
 cdef inline bint has_columns_to_prefetch(const Job *job) noexcept nogil:
     """Whether the bytes PREFETCH_BYTES ahead are mostly of the same row, or of the next one."""
     cdef Py_ssize_t row = job.g.full[2] * job.full.axis_bytes[2]
@@ -182,6 +189,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     """Pool a row of windows in `count` neighbouring channels."""
     cdef char[(MAX_RESULTS_AT_ONCE + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
     cdef int32_t[MAX_RESULTS_AT_ONCE + 2 * VECTOR] offset_room
+    cdef char *best_buffer = <char *> align_to_cache_line(best_room)
     cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
     cdef Taps taps
     cdef AcrossWindows windows
@@ -196,13 +204,15 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef const char *limit = end_of(job, from_plane, count * size)
     cdef bint prefetches = is_prefetched(job, count, size), within
     cdef bint by_codes = target.indices != NULL and job.code_size == 1
-    cdef bint stores = whole == count and can_store_in_place(job, &target)
+    cdef bint in_place = can_store_in_place(job, &target), stores, is_run
+    cdef bint fills_vectors = branch_counted("channels that fill vectors", count * size % VECTOR_BYTES == 0)
+    cdef bint in_runs = not fills_vectors and has_runs(job)
+    cdef Py_ssize_t number
     assert_in_block(count * most <= MAX_RESULTS_AT_ONCE and whole <= LINE + VECTOR)
     windows.window_bytes = g.stride[2] * job.full.axis_bytes[2]
     windows.window_offset = 0 if job.code_size else next_base
-    windows.first_offset, windows.window_results, windows.best = 0, count, <char *> align_to_cache_line(best_room)
+    windows.first_offset, windows.window_results = 0, count
     windows.offset = NULL if target.indices == NULL else offset
-    windows.code_bytes = <char *> offset if by_codes else NULL
     while w < g.pooled[2]:
         windows.count = 1
         within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
@@ -219,13 +229,18 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         if whole > count and not can_read_taps(&taps, max((windows.count - 1) * windows.window_bytes, 0) + whole * size,
                                                limit):
             windows.channels = count
-        if stores:
-            windows.best = target.values
-            windows.code_bytes = target.indices
+        number = windows.count
+        is_run = in_runs and within and number * count * size >= VECTOR_BYTES
+        if is_run:
+            windows.count, windows.channels = 1, number * count
+        stores = in_place and (is_run or whole == count)
+        windows.best = target.values if stores else best_buffer
+        windows.code_bytes = NULL if not by_codes else target.indices if stores else <char *> offset
         assert_in_block((windows.count - 1) * count + windows.channels <= MAX_RESULTS_AT_ONCE + VECTOR)
         if prefetches and within:
-            prefetch_columns(job, from_plane, start, windows.count)
+            prefetch_columns(job, from_plane, start, number)
         compare_windows(job, &taps, &windows, nan_backoff)
+        windows.count = number
         if not stores:
             write_windows(&windows, windows.count * count, base, size, &target)
         start[2] += windows.count * g.stride[2]

@@ -6,7 +6,7 @@ from cunpool._kernels.common.geometry cimport (
 from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
-from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, TAPS
+from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, has_runs, TAPS
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
 from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
@@ -278,7 +278,9 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return "channels are not neighbours in memory"
     if not (branch_counted("channels enough", job.channels * job.item_size >= ACROSS_MIN_BYTES)
             or branch_counted("a few channels", job.channels * job.item_size >= FEW_CHANNELS_MIN_BYTES)
-            and branch_counted("windows that overlap little", has_little_overlap(&job.g))):
+            and branch_counted("windows that overlap little", has_little_overlap(&job.g))
+            or branch_counted("small windows in runs", job.code_size > 0 and has_runs(job)
+                              and element_count(job.g.kernel) <= ACROSS_MAX_TAPS)):
         return "channels have less than 32 bytes (12, if windows overlap little)"
     if not HAS_VECTORS:
         return "the compiler has no vector types"  # unreached: another compiler
