@@ -310,7 +310,7 @@ def headers_of(source: str) -> list[str]:
     files = [Path(file) for file in create_dependency_tree().all_dependencies(source)]
     while files:
         file = files.pop()
-        for name in re.findall(r'(?:from|# *include) +"([^"]+\.h)"', file.read_text("utf-8")):
+        for name in re.findall(r'(?:from|# *include|# *define \w+) +"([^"]+\.h)"', file.read_text("utf-8")):
             new = {path for path in (file.parent / name, Path("cunpool", name)) if path.exists()} - headers
             headers |= new
             files += new

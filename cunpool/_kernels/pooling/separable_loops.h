@@ -28,7 +28,7 @@ static CUNPOOL_INLINE void OF(combine_loop)(const cunpool_runs *runs, int form, 
     const cunpool_runs r = *runs;
     const codes add = OF(broadcast_codes)(r.add), zero = OF(broadcast_codes)(0);
     ptrdiff_t i;
-    for (i = 0; i < r.count * SIMD_BYTES; i += CUNPOOL_VECTOR_BYTES) {
+    for (i = 0; i < r.count * SIMD_BYTES; i += LANES * SIMD_BYTES) {
         vector best = OF(load)(r.best + i);
         codes code = zero, later_code = add;
         if (form == SEPARABLE_CODES || form == SEPARABLE_FRESH)
