@@ -261,9 +261,9 @@ def test_windows_of_two_in_up_to_four_rows(simd, rng, element, kernel):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("element", ELEMENTS)
-@pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((4, 8), (4, 8)), ((2, 2), 2, 1, (3, 1))], ids=str)
+@pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((8, 16), (4, 8), (4, 8)), ((2, 2), 2, 1, (3, 1))], ids=str)
 def test_any_type_across_channels(simd, rng, element, window):
-    """Channels that fill no vector, one, and some and a part; and windows of up to 32 elements."""
+    """Channels that fill no vector, one, and some and a part; and windows of up to 128 elements."""
     for channels in (16, 17, 31, 64, 100, 130, 520):
         x = small_numbers(rng, element, (2, channels, 9, 12))
         for cell in (None, 0, x.size - 1, x.size // 2) if x.dtype.kind == "f" else (None,):

@@ -184,6 +184,21 @@ cdef inline void write_windows(const AcrossWindows *windows, Py_ssize_t results,
         write_indices(target, base, 0, results, windows.offset)
 
 
+cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize_t size, bint in_runs, const Taps *taps,
+                              const char *limit) noexcept nogil:
+    """Set how many results are compared at once from each element on: of `count` channels, or a vector at least, if
+    none lies behind the array, or of all windows as one run. Returns whether these are one run."""
+    cdef Py_ssize_t vector = max(count, VECTOR_BYTES // size), number = windows.count
+    if in_runs and number * count * size >= VECTOR_BYTES:
+        windows.count, windows.channels = 1, number * count
+        return True
+    windows.channels = vector
+    # The windows of a reversed width go backwards.
+    if vector > count and not can_read_taps(taps, max((number - 1) * windows.window_bytes, 0) + vector * size, limit):
+        windows.channels = count
+    return False
+
+
 cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
                              int *nan_backoff) noexcept nogil:
     """Pool a row of windows in `count` neighbouring channels."""
@@ -200,15 +215,14 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t base = base_of(job, d, h, 0), next_base = g.stride[2] * job.raster_steps[2], w = 0, i
     cdef Py_ssize_t size = job.item_size
     cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
-    cdef Py_ssize_t most = windows_together(job, count, size), whole = max(count, VECTOR_BYTES // size)
+    cdef Py_ssize_t most = windows_together(job, count, size), number
     cdef const char *limit = end_of(job, from_plane, count * size)
     cdef bint prefetches = is_prefetched(job, count, size), within
     cdef bint by_codes = target.indices != NULL and job.code_size == 1
     cdef bint in_place = can_store_in_place(job, &target), stores, is_run
-    cdef bint fills_vectors = branch_counted("channels that fill vectors", count * size % VECTOR_BYTES == 0)
-    cdef bint in_runs = not fills_vectors and has_runs(job)
-    cdef Py_ssize_t number
-    assert_in_block(count * most <= MAX_RESULTS_AT_ONCE and whole <= LINE + VECTOR)
+    cdef bint in_runs = (branch_counted("channels that fill no vectors", count * size % VECTOR_BYTES != 0)
+                         and has_runs(job))
+    assert_in_block(count * most <= MAX_RESULTS_AT_ONCE and count <= LINE)
     windows.window_bytes = g.stride[2] * job.full.axis_bytes[2]
     windows.window_offset = 0 if job.code_size else next_base
     windows.first_offset, windows.window_results = 0, count
@@ -224,31 +238,23 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         else:
             find_taps(job, from_plane, start, &taps)
         ahead = windows.count * windows.window_bytes if within else 0
-        # A vector at least, except at the end of the array: results behind the channels are not used.
-        windows.channels = whole
-        if whole > count and not can_read_taps(&taps, max((windows.count - 1) * windows.window_bytes, 0) + whole * size,
-                                               limit):
-            windows.channels = count
         number = windows.count
-        is_run = in_runs and within and number * count * size >= VECTOR_BYTES
-        if is_run:
-            windows.count, windows.channels = 1, number * count
-        stores = in_place and (is_run or whole == count)
+        is_run = set_channels(&windows, count, size, in_runs and within, &taps, limit)
+        stores = in_place and (is_run or count * size >= VECTOR_BYTES)
         windows.best = target.values if stores else best_buffer
         windows.code_bytes = NULL if not by_codes else target.indices if stores else <char *> offset
         assert_in_block((windows.count - 1) * count + windows.channels <= MAX_RESULTS_AT_ONCE + VECTOR)
         if prefetches and within:
             prefetch_columns(job, from_plane, start, number)
         compare_windows(job, &taps, &windows, nan_backoff)
-        windows.count = number
         if not stores:
-            write_windows(&windows, windows.count * count, base, size, &target)
-        start[2] += windows.count * g.stride[2]
-        base += windows.count * next_base
-        target.values += windows.count * job.pooled.axis_bytes[2]
+            write_windows(&windows, number * count, base, size, &target)
+        start[2] += number * g.stride[2]
+        base += number * next_base
+        target.values += number * job.pooled.axis_bytes[2]
         if target.indices != NULL:
-            target.indices += windows.count * job.indices.axis_bytes[2]
-        w += windows.count
+            target.indices += number * job.indices.axis_bytes[2]
+        w += number
 
 
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:

@@ -5,11 +5,11 @@ from libc.string cimport memset
 from cunpool._kernels.common.arrays cimport element_address, View
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_planes_of
-from cunpool._kernels.common.geometry cimport element_count, Geometry, has_every_window_elements, span_of
+from cunpool._kernels.common.geometry cimport element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
-from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, pool_across, VECTOR_BYTES
+from cunpool._kernels.pooling.across cimport pool_across, VECTOR_BYTES
 
 cdef enum:
     LOT_ROW_BYTES = 128         # of an element in all planes of a lot, at most (speed)
@@ -30,7 +30,7 @@ cdef struct Interleaved:
 
 
 cdef inline Py_ssize_t part_elements(const Geometry *g, const Py_ssize_t *windows) noexcept nogil:
-    """The elements of a plane's largest part, or more than MAX_PART_BYTES, of those that are too large."""
+    """The elements of a plane's largest part, or MAX_PART_BYTES + 1 for all larger counts, which may overflow."""
     cdef Py_ssize_t elements = 1, extent
     cdef int axis
     for axis in range(3):
@@ -68,23 +68,16 @@ cdef inline void size_parts(const Job *job, Interleaved *plan) noexcept nogil:
 
 
 cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noexcept nogil:
-    """How planes are interleaved. Returns why they are not, or NULL."""
+    """How planes are interleaved, in a call whose windows `pool_across` can compare. Returns why they are not, or NULL."""
     cdef const Geometry *g = &job.g
     cdef Job *inner = &plan.inner
     if branch_counted("planes side by side already", job.channels > 1 and job.full.channel_bytes == job.item_size):
         return "channels are neighbours in memory already"
-    if not branch_counted("windows of few elements to interleave", has_few_taps(g)):
-        return "a window has more than 128 elements, or more than 32 that are in many windows"
     if branch_counted("long rows of windows one column apart", g.stride[2] == 1 and g.full[2] > MAX_ROW_ELEMENTS):
         return "rows of more than 16 elements, and windows one column apart"
     if branch_counted("windows far apart", element_count(g.full) // (MAX_SPARSE * element_count(g.kernel))
                       > element_count(g.pooled)):
         return "most elements are in no window"
-    if (job.item_size == 2 and job.indices.data != NULL
-            and not branch_counted("interleaved offsets of 16 bits", has_16_bit_offsets(job))):
-        return "elements of 2 bytes, and an offset in a window takes more than 16 bits"
-    if not branch_counted("windows to interleave that have elements", has_every_window_elements(g)):
-        return "a window has no element of the array"
     plan.group = job.channels * (job.batch if are_planes_uniform(job) else 1)
     plan.planes = min(plan.group, LOT_ROW_BYTES // job.item_size)
     if not branch_counted("planes enough to interleave", plan.planes * job.item_size >= MIN_LOT_ROW_BYTES):

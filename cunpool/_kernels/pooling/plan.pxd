@@ -189,6 +189,20 @@ cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
     return "an index is 2**31 elements or more behind the first one of its window"
 
 
+cdef inline const char *comparing_why_not(const Job *job) noexcept nogil:
+    """Why the elements of windows are not compared one by one, across neighbouring channels or planes, or NULL."""
+    if not HAS_VECTORS:
+        return "the compiler has no vector types"  # unreached: another compiler
+    if (job.item_size == 2 and job.indices.data != NULL
+            and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job))):
+        return "elements of 2 bytes, and an offset in a window takes more than 16 bits"
+    if not branch_counted("windows with an element of the array", has_every_window_elements(&job.g)):
+        return "a window has no element of the array"
+    if not branch_counted("a window of few elements", has_few_taps(&job.g)):
+        return "a window has more than 128 elements, or more than 32 that are in many windows"
+    return offsets_why_not(job)
+
+
 cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows of 3 x 3 to 7 x 7 in contiguous planes."""
     cdef const char *why = rolling_why_not(job)
@@ -216,9 +230,7 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
 
 cdef inline const char *interleaved_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Planes in any order, some of which are copied to neighbours at a time."""
-    cdef const char *why = offsets_why_not(job)
-    if not HAS_VECTORS:
-        return "the compiler has no vector types"  # unreached: another compiler
+    cdef const char *why = comparing_why_not(job)
     if why == NULL:
         why = plan_interleaved(job, &plan.interleaved)
     if why != NULL:
@@ -271,7 +283,7 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
 
 cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows in all channels, where these are neighbours in memory."""
-    cdef const char *why = offsets_why_not(job)
+    cdef const char *why = comparing_why_not(job)
     if why != NULL:
         return why
     if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):
@@ -281,14 +293,8 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
             and branch_counted("windows that overlap little", has_little_overlap(&job.g))
             or branch_counted("small windows in runs", job.code_size > 0 and has_runs(job)
                               and element_count(job.g.kernel) <= ACROSS_MAX_TAPS)):
-        return "channels have less than 32 bytes (12, if windows overlap little)"
-    if not HAS_VECTORS:
-        return "the compiler has no vector types"  # unreached: another compiler
-    if (job.item_size == 2 and job.indices.data != NULL
-            and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job))):
-        return "elements of 2 bytes, and an offset in a window takes more than 16 bits"
-    if not branch_counted("windows with an element of the array", has_every_window_elements(&job.g)):
-        return "a window has no element of the array"
+        return ("channels have less than 32 bytes (12, if windows overlap little; any, for window codes of small "
+                "windows one column apart)")
     begin(job, 2, plan, ACROSS_TAKEN)
     swap_width_for_channels(&plan.job, job.item_size)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
@@ -296,9 +302,8 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if (job.item_size == 1 and plan.job.g.stride[2] == 1
             and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > BYTES_MAX_TAPS)):
         return "bytes in windows of more than 4 elements, one element apart"
-    if not branch_counted("a window of few elements", has_few_taps(&job.g)
-                          and (job.indices.data != NULL or has_values_across(job))):
-        return "a window has more than 128 elements, or more than 32 (9 without indices) that are in many windows"
+    if not branch_counted("few elements for values alone", job.indices.data != NULL or has_values_across(job)):
+        return "without indices, a window has more than 9 elements, that are in many windows"
     return NULL
 
 

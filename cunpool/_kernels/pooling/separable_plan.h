@@ -14,6 +14,7 @@ enum {
     SEPARABLE_VECTOR_BYTES = 64,    /* runs are multiples of this */
     SEPARABLE_SPARE_BYTES = 128     /* behind the last lattice: a run and its codes may be read beyond it */
 };
+
 /* An axis of the call. Channels have windows of one element. */
 typedef struct {
     ptrdiff_t full, pooled;                 /* elements; windows */

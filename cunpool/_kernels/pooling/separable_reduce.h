@@ -109,13 +109,14 @@ static void cunpool_reduce_doubling(const cunpool_reduction *r, int axis, ptrdif
 
 /* Make all elements of a block comparable. Returns whether there are odd ones. */
 static int cunpool_separable_prepare(const cunpool_separable *plan, cunpool_separable_block *block) {
-    const ptrdiff_t bytes = plan->pitch * plan->lane_bytes;
-    const ptrdiff_t end = block->length * plan->lane_bytes;
+    const ptrdiff_t bytes = plan->pitch * plan->lane_bytes, end = block->length * plan->lane_bytes;
     int is_odd = 0;
     ptrdiff_t lattice;
     if (plan->lane_bytes > plan->item_bytes)
         cunpool_separable_widen(plan, block);
-    for (lattice = 0; lattice < plan->lattices && (plan->is_float || plan->flip); lattice++) {
+    if (!plan->is_float && !plan->flip)
+        return 0;
+    for (lattice = 0; lattice < plan->lattices; lattice++) {
         /* What follows in the last vector is not odd. */
         memset(block->values + lattice * bytes + end, 0, (size_t) (-end & (CUNPOOL_VECTOR_BYTES - 1)));
         is_odd |= SIMD_OF_TYPE(prepare, plan->lane_bytes, plan->is_float)(
