@@ -131,6 +131,17 @@ POOLING = [
     (("i4",), (1, 8, 24, 24), None, (8, 4), INTERLEAVED, None),
     (("i4",), (1, 8, 24, 24), None, (8, 2), SEPARATED, None),
     (("i4",), (1, 8, 24, 24), None, (12, 6), SEPARATED, None),
+    (("f8",), (1, 8, 12, 40), None, (3, 1), INTERLEAVED, None),
+    (("f8",), (1, 7, 12, 40), None, (3, 1), SEPARATED, None),
+    (("f8",), (1, 16, 40, 300), None, (3, 1), SEPARATED, None),
+    (("f4",), (1, 16, 12, 40), None, (5, 1), INTERLEAVED, None),
+    (("f4",), (1, 15, 12, 40), None, (5, 1), SEPARATED, None),
+    # Values of 16 bits in windows that share rows.
+    (("i2", "e"), (1, 32, 12, 40), None, (5, 2), None, INTERLEAVED),
+    (("i2", "e"), (1, 31, 12, 40), None, (5, 2), None, FILTERED),
+    (("i2",), (1, 64, 12, 300), None, (5, 2), None, FILTERED),
+    (("i2", "e"), (1, 32, 12, 40), None, (5, 3), None, FILTERED),
+    (("i4", "f4"), (1, 32, 12, 40), None, (5, 2), None, FILTERED),
     # Values of short rows.
     (("i4",), (1, 8, 40, 16), None, (3, 1), None, INTERLEAVED),
     (("i4",), (1, 8, 40, 17), None, (3, 1), None, FILTERED),
@@ -165,6 +176,11 @@ POOLING = [
     (("e",), (1, 16, 3, 32767), LAST, (3, 2, 1), SEPARATED, None),
     (NARROW, (2, 3, 31, 90), LAST, (2,), SEPARATED, None),
     (("f4",), (1, 60, 17, 18), LAST, (13, 1), None, FILTERED),
+    # Values of channels last, in windows that share rows.
+    (("f4", "i4"), (1, 16, 17, 18), LAST, (5, 1), None, ACROSS),
+    (("f4", "i4"), (1, 15, 17, 18), LAST, (5, 1), None, FILTERED),
+    (("u1",), (1, 64, 17, 18), LAST, (3, 1, 1), None, ACROSS),
+    (("u1",), (1, 63, 17, 18), LAST, (3, 1, 1), None, FILTERED),
     # More rows of several layers than filter combines at once, and as many in short rows and in long ones.
     (("f4",), (1, 2, 12, 30, 60), None, (7, 1, 3), None, SEPARATED),
     (("f4",), (1, 2, 12, 30, 60), None, ((7, 7, 3), 3, (3, 3, 1)), None, SEPARATED),
@@ -201,16 +217,69 @@ def test_which_method_pools(rng, dtype, full, order, arguments, with_indices, wi
 @pytest.mark.parametrize("channels", [2, 3, 5, 8, 24])
 @pytest.mark.parametrize("arguments", [(2, 1), (3, 1, 1), ((4, 3), 1)])
 def test_window_codes_of_few_channels(rng, arguments, channels, dtype):
-    """Windows of up to 9 elements, one column apart, are compared across channels in one run; bytes, up to 4."""
+    """Windows of up to 9 elements, one column apart, are compared across channels in one run; bytes, of up to 4 and
+    of 3 x 3."""
     x = random_numbers(rng, np.dtype(dtype), (2, channels, 9, 700))
     kernel = np.broadcast_to(arguments[0], 2)
-    few = kernel.prod() <= (4 if dtype == "u1" else 9)
+    few = kernel.prod() <= (4 if dtype == "u1" else 9) or arguments == (3, 1, 1)
     bytes_of_all = channels * x.itemsize
     method = ACROSS if few or (bytes_of_all >= 32 and dtype != "u1") else SEPARATED
     options = {"return_indices": True, "index_format": "window"}
     result = cu.max_pool2d(channels_last(x), *arguments, **options)
     assert [*map(bits, result)] == [*map(bits, cu.max_pool2d(x, *arguments, **options))]
     assert planned(cu.max_pool2d, channels_last(x), *arguments, **options) == method
+
+
+def has_shared_rows(x, *window, function=cu.max_pool2d, **keywords) -> bool:
+    """Whether several rows of windows are compared together."""
+    details = cu.explain(function, x, *window, **keywords).details
+    return any(detail.startswith("rows of windows are compared together") for detail in details)
+
+
+def test_which_windows_share_rows(rng):
+    def last(dtype, channels, height=12, width=12):
+        return channels_last(rng.integers(0, 5, (1, channels, height, width)).astype(dtype))
+
+    codes = {"return_indices": True, "index_format": "window"}
+    for shares, x, window in (
+        (True, last("f4", 16), (3, 1)),
+        (True, last("f4", 15), (3, 1)),  # less than a vector, but codes in runs
+        (True, last("f4", 2, width=10), (3, 1)),
+        (False, last("f4", 2, width=9), (3, 1)),  # runs of less than a vector
+        (False, last("f4", 15), (3, 2)),
+        (False, last("f4", 15), (5, 1)),
+        (True, last("f4", 512), (3, 1)),
+        (False, last("f4", 513), (3, 1)),  # more channels than are compared together
+        (True, last("f4", 128), (3, 2)),
+        (False, last("f4", 129), (3, 2)),  # two columns apart, more than 512 bytes
+        (True, last("f4", 256), (5, 2)),
+        (False, last("f4", 257), (5, 2)),  # the same, more than 1 KiB
+        (True, last("u1", 64), (5, 1, 2)),
+        (False, last("u1", 63), (5, 1, 2)),
+        (False, last("f4", 16), (4, 1)),
+        (False, last("f4", 16), (7, 1)),
+        (False, last("f4", 16), ((3, 5), 1)),
+        (False, last("f4", 16), (3, (1, 2))),
+        (False, last("f4", 16), (3, 3)),
+        (False, last("f4", 16), (3, 1, 0, 2)),
+        (False, last("f4", 16, height=3), (3, 1)),  # a single row of windows
+        (True, last("f4", 16, height=4), (3, 1)),
+    ):
+        assert has_shared_rows(x, *window, **codes) == shares, (x.shape, x.dtype, window)
+    # Planes that are interleaved, of 64 bytes or more.
+    for shares, dtype, channels in ((True, "f8", 8), (False, "f8", 7), (True, "f8", 100)):
+        planes = rng.integers(0, 5, (1, channels, 40, 40)).astype(dtype)
+        assert has_shared_rows(planes, 3, 1, return_indices=True) == shares, channels
+    # Values in less than a vector, and indices, have no runs.
+    assert not has_shared_rows(last("f4", 15), 3, 1)
+    assert not has_shared_rows(last("f4", 15), 3, 1, return_indices=True)
+    assert has_shared_rows(last("f4", 16), 3, 1)
+    # Parts of interleaved planes have rows enough, unless these are long.
+    assert has_shared_rows(rng.random((1, 16, 40, 160)), 3, 1, return_indices=True)
+    assert not has_shared_rows(rng.random((1, 16, 40, 300)), 3, 1, return_indices=True)
+    # Indices of bytes have loops of their own, and so have minima of floats.
+    assert not has_shared_rows(last("u1", 64), 3, 1, return_indices=True)
+    assert not has_shared_rows(last("f4", 16), 3, 1, function=cu.min_pool2d)
 
 
 @pytest.mark.parametrize("dtype", WIDEST)
@@ -640,7 +709,7 @@ def test_overlapping_windows_beyond_the_caches(rng, ways, shape, dtype, argument
     elif rows == "one":
         x = np.broadcast_to(x[..., :1, :], shape)
     values, places = POOL[n](x, *arguments, return_indices=True)
-    assert ways[-1] & (_pool.ROLLED | _pool.INTERLEAVED | _pool.SEPARATED)
+    assert ways[-1] & (_pool.ROLLING | _pool.INTERLEAVED | _pool.SEPARATED)
     expected, expected_places = vectorised.max_pool(x, n, *arguments)
     assert np.array_equal(values, expected)
     assert np.array_equal(places, expected_places)

@@ -261,7 +261,8 @@ def test_windows_of_two_in_up_to_four_rows(simd, rng, element, kernel):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("element", ELEMENTS)
-@pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((8, 16), (4, 8), (4, 8)), ((2, 2), 2, 1, (3, 1))], ids=str)
+@pytest.mark.parametrize("window", [((2, 2),), ((3, 3), 2, 1), ((5, 5), 1, 2), ((8, 16), (4, 8), (4, 8)),
+                                    ((2, 2), 2, 1, (3, 1))], ids=str)  # fmt: skip
 def test_any_type_across_channels(simd, rng, element, window):
     """Channels that fill no vector, one, and some and a part; and windows of up to 128 elements."""
     for channels in (16, 17, 31, 64, 100, 130, 520):

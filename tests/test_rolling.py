@@ -89,7 +89,7 @@ def test_any_width(rng, ways, dtype, window):
         x = np.concatenate([numbers(rng, dtype, shape, kind) for kind in ("ties", "zeros", "lowest", "nan")], 1)
         ways.clear()
         check(x, window, num_threads=int(rng.integers(1, 4)))
-        assert ways == [_pool.ROLLED] * len(FORMS) or width < 8
+        assert ways == [_pool.ROLLING] * len(FORMS) or width < 8
 
 
 @pytest.mark.mostly_slow
@@ -103,7 +103,7 @@ def test_values_alone_of_any_width(rng, ways, dtype, window):
         ways.clear()
         check_values(x, window, num_threads=int(rng.integers(1, 4)))
         other = window[1] == 2 or width < 24 or most <= window[0] or (window[0] > 3 and np.dtype(dtype).itemsize == 2)
-        assert ways[0] & _pool.ROLLED or other
+        assert ways[0] & _pool.ROLLING or other
 
 
 @pytest.mark.mostly_slow
@@ -139,7 +139,7 @@ def test_planes_that_do_not_follow_each_other(rng, ways, dtype, window):
     for x in (whole[::2], whole[:, 1::2], whole[::-1, ::-1], whole.transpose(1, 0, 2, 3)):
         ways.clear()
         check(x, window, num_threads=2)
-        assert ways == [_pool.ROLLED] * len(FORMS)
+        assert ways == [_pool.ROLLING] * len(FORMS)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -174,7 +174,7 @@ def test_any_number_of_threads(rng, dtype, window):
 def test_arrays_larger_than_the_caches(rng, ways, dtype, window, shape):
     x = rng.integers(0, 99, shape).astype(dtype)
     check(x, window)
-    assert all(way & _pool.ROLLED for way in ways)
+    assert all(way & _pool.ROLLING for way in ways)
     assert len(ways) == len(FORMS)
 
 
@@ -194,10 +194,10 @@ def test_arrays_larger_than_the_caches(rng, ways, dtype, window, shape):
 )
 def test_calls_that_other_methods_serve(rng, ways, pool, shape, window):
     getattr(cu, pool)(numbers(rng, "f4", shape, "ties"), *window, return_indices=True)
-    assert not ways[0] & _pool.ROLLED
+    assert not ways[0] & _pool.ROLLING
 
 
 def test_a_stride_along_an_axis_of_one_window_is_unused(rng, ways):
     for shape, stride in (((1, 2, 3, 40), (2**40, 1)), ((1, 2, 40, 3), (2, 2**40))):
         check(numbers(rng, "f4", shape, "ties"), (3, stride))
-    assert ways == [_pool.ROLLED] * 2 * len(FORMS)
+    assert ways == [_pool.ROLLING] * 2 * len(FORMS)

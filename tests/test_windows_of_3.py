@@ -68,7 +68,7 @@ def test_any_width(rng, ways, window):
         for given in (x, x[:, :, ::-1], with_large(rng, x)):
             ways.clear()
             assert bits(cu.max_pool2d(given, *window)) == bits(expected(given, 2, window)), width
-            assert width < 28 or ways[0] & FILTERED == FILTERED or ways[0] & _pool.ROLLED, width
+            assert width < 28 or ways[0] & FILTERED == FILTERED or ways[0] & _pool.ROLLING, width
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_arrays_beyond_the_caches(rng, ways, shape, kernel, stride, backwards):
     for _ in range(2):
         given = np.ascontiguousarray(x[:, ::-1])[:, ::-1] if backwards else x
         result = cu.max_pool2d(given[None], *window)
-        assert ways[-1] & FILTERED == FILTERED or ways[-1] & _pool.ROLLED
+        assert ways[-1] & FILTERED == FILTERED or ways[-1] & _pool.ROLLING
         assert given.nbytes + result.nbytes >= 3 << 23
         assert np.array_equal(result, expected(x[None], 2, window), equal_nan=True)
         x[-1, -1, -1] = np.nan

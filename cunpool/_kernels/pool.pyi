@@ -14,7 +14,7 @@ SEPARATED: int
 FILTERED: int
 COPIED: int
 WIDTH_SWAPPED: int
-ROLLED: int
+ROLLING: int
 INTERLEAVED: int
 
 def pool(

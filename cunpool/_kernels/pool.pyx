@@ -16,7 +16,7 @@ from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
-from cunpool._kernels.pooling.across cimport pool_channels
+from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8
 from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
@@ -26,7 +26,7 @@ from cunpool._kernels.pooling.order cimport set_order
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
-    ROLLED_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
+    ROLLING_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
     window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
@@ -74,7 +74,7 @@ WINDOW2 = WINDOW2_TAKEN
 FILTERED = FILTERED_TAKEN
 COPIED = COPIED_TAKEN
 WIDTH_SWAPPED = WIDTH_SWAPPED_TAKEN
-ROLLED = ROLLED_TAKEN
+ROLLING = ROLLING_TAKEN
 SEPARATED = SEPARATED_TAKEN
 INTERLEAVED = INTERLEAVED_TAKEN
 
@@ -112,7 +112,7 @@ cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *p
 
 cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
     """Bytes of scratch memory that each share of a job takes, tables apart."""
-    if plan.ways & ROLLED_TAKEN:
+    if plan.ways & ROLLING_TAKEN:
         return part_bytes(rolling_bytes(&plan.rolling))
     if plan.ways & FILTERED_TAKEN:
         return part_bytes(max(filter_bytes(&plan.filter), separable_bytes(&plan.filter.blocks)))
@@ -199,7 +199,7 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call whose planes are pooled where they lie."""
     plan.method = choose_method(METHODS, job, plan)
     plan.copied.planes = 0
-    if plan.ways & ROLLED_TAKEN:
+    if plan.ways & ROLLING_TAKEN:
         plan.job.plan = &plan.rolling
         plan.kernel = <Kernel> roll_rows
     elif plan.ways & FILTERED_TAKEN:
@@ -279,7 +279,10 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
     for way, detail in WAYS.items():
         if ways & way:
             details.append(detail)
-    if plan.ways & ROLLED_TAKEN:
+    if (plan.ways & ACROSS_TAKEN and can_share(&plan.job)
+            or plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows):
+        details.append("rows of windows are compared together (pooling/across_shared.h: shared_loop)")
+    if plan.ways & ROLLING_TAKEN:
         blocks["rows of windows"] = plan.rolling.block_rows
     elif plan.ways & INTERLEAVED_TAKEN:
         blocks.update({"planes side by side": plan.interleaved.planes,

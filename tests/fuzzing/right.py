@@ -89,6 +89,29 @@ def pool_turned(rng) -> None:
     same(result, expected, f"pooling alone, minimum {minimum}, {arguments} {dtype} in {order}")
 
 
+def pool_shared_rows(rng) -> None:
+    """Windows that share rows, of channels that are neighbours, or of planes that are interleaved."""
+    dtype, channels = one_of(rng, FLOATS + FLOATS + INTEGERS), int(rng.integers(1, 80))
+    kernel, stride, padding = int(rng.choice([3, 5])), int(rng.integers(1, 3)), int(rng.integers(0, 3))
+    padding = min(padding, kernel // 2)
+    plain = some_numbers(rng, dtype, (channels, *rng.integers(kernel, 40, 2).tolist()))
+    order = [1, 2, 0] if rng.random() < 0.7 else [0, 1, 2]
+    x = np.ascontiguousarray(plain.transpose(order)).transpose(np.argsort(order))
+    arguments, minimum, omit = (kernel, stride, padding), rng.random() < 0.3, rng.random() < 0.3
+    values, indices = vectorised.max_pool(plain, 2, *arguments, minimum=minimum, omit=omit)
+    function = partial((MIN_POOL if minimum else POOL)[2], nan_policy="omit" if omit else "propagate")
+    what = f"{'min' if minimum else 'max'} {arguments} {plain.shape} {dtype} in {order} {'omit' * omit}"
+    same(function(x, *arguments, num_threads=threads(rng)), values, f"values alone of {what}")
+    for style in ({"index_dtype": "i8"}, {"index_dtype": "i4"}, {"index_format": "window"}):
+        result = function(x, *arguments, return_indices=True, num_threads=threads(rng), **style)
+        same(result[0], values, f"values of {what} {style}")
+        places = result[1]
+        if "index_format" in style:
+            sizes = {"kernel_size": kernel, "stride": stride, "padding": padding, "input_size": plain.shape[1:]}
+            places = cu.convert_indices(places, "window", "plane", **sizes)
+        same(places.astype(np.int64), indices, f"indices of {what} {style}")
+
+
 def pool_into(rng, w: Window, x, arguments, values, indices, function) -> None:
     """Into given arrays, over the input perhaps; what is not given is made."""
     kind = one_of(rng, [np.dtype(c) for c in ("i4", "i8", "u1", "u2")])

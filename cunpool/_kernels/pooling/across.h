@@ -13,7 +13,10 @@
 
 enum {
     CUNPOOL_TAPS = 128,                 /* of the largest window (correctness) */
-    CUNPOOL_MAX_RESULTS_AT_ONCE = 1024  /* windows of a row that are compared together, in all channels */
+    CUNPOOL_MAX_RESULTS_AT_ONCE = 1024, /* windows of a row that are compared together, in all channels */
+    SHARED_MAX_KERNEL = 5,
+    SHARED_MAX_LINES = 8,               /* rows of windows that are compared together, at most */
+    SHARED_MAX_ROWS = (SHARED_MAX_LINES - 1) * 2 + SHARED_MAX_KERNEL
 };
 
 /* The elements of a window that lie inside the array, in raster order, and their offsets in the window: indices from
@@ -39,11 +42,46 @@ typedef struct {
     char *code_bytes;               /* codes of a byte each in place of `offset`; else NULL */
 } cunpool_across_windows;
 
+/* Some lines, which are rows of windows here: of `kernel` x `kernel`, 3 or 5, and `stride` apart along both axes, 1 or 2.
+   Each row of elements is reduced along the width once, and stays in registers for all lines that share it. A tap
+   outside the array stands for the nearest element of its window, with the offset of that element: comparing an element
+   twice changes neither the maximum nor its offset. */
+typedef struct {
+    cunpool_across_windows first_line;
+    ptrdiff_t lines;
+    int kernel, stride;
+    const char *row[SHARED_MAX_ROWS];       /* the first element of each row */
+    int32_t row_offset[SHARED_MAX_ROWS];    /* what a row adds to offsets, which count from the first row here */
+    ptrdiff_t tap_bytes[SHARED_MAX_KERNEL]; /* from the first element of a row to each tap of the first window */
+    int32_t tap_offset[SHARED_MAX_KERNEL];  /* what a tap adds to offsets */
+    int32_t line_offset;    /* subtracted once for each line before, so that offsets count from their own windows */
+    ptrdiff_t best_line_bytes, line_results, code_line_bytes;   /* from one line of results to the next */
+    uint64_t flip;                          /* of elements of 16 bits or less: bits that are inverted */
+    int infinity;                           /* of 16-bit floats, as bits */
+} cunpool_shared_rows;
+
 #if CUNPOOL_HAS_VECTORS
+/* The loops over shared rows are not in the portable set of a build for x86-64, which only old processors use. (size) */
+#if defined(__x86_64__) && !defined(__AVX2__)
+#define CUNPOOL_HAS_SHARED_ROWS 0
+#else
+#define CUNPOOL_HAS_SHARED_ROWS 1
+#endif
+
 typedef int (*cunpool_across_function)(const cunpool_taps *, const cunpool_across_windows *, int careful);
 
 #define SIMD_LOOPS "_kernels/pooling/across_taps.h"
 #include "_kernels/pooling/simd_types.h"
+
+/* The highest element of each window of some lines, and its offset. Returns whether there were odd elements: then the
+   results are worth nothing. */
+#if CUNPOOL_HAS_SHARED_ROWS
+#define SIMD_LOOPS "_kernels/pooling/across_shared.h"
+#include "_kernels/pooling/simd_types.h"
+static inline int cunpool_compare_shared(const cunpool_shared_rows *rows, int item_size, int is_float) {
+    return SIMD_OF_TYPE(shared, item_size, is_float)(rows);
+}
+#endif
 
 /* Fewer channels than a vector has lanes, where nothing behind them may be read: the elements of one window at a time
    are copied. */
@@ -117,7 +155,11 @@ static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool
     return cunpool_across_vectors(taps, windows, item_size, is_float, careful);
 }
 #else
+#define CUNPOOL_HAS_SHARED_ROWS 0
 #define cunpool_compare_across(taps, windows, item_size, is_float, careful) 0
+#endif
+#if !CUNPOOL_HAS_SHARED_ROWS
+#define cunpool_compare_shared(rows, item_size, is_float) 0
 #endif
 
 #endif

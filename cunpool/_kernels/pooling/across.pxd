@@ -6,7 +6,6 @@ from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_keep, P
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_overlap, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
-from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport (
     end_of, expect_nan, expects_no_nan, first_tap, infinity_of, is_inside, tap_offset)
@@ -199,9 +198,9 @@ cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize
     return False
 
 
-cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t count,
-                             int *nan_backoff) noexcept nogil:
-    """Pool a row of windows in `count` neighbouring channels."""
+cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
+                             Py_ssize_t end, Py_ssize_t count, int *nan_backoff) noexcept nogil:
+    """Pool windows `w` to before `end` of a row in `count` neighbouring channels."""
     cdef char[(MAX_RESULTS_AT_ONCE + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
     cdef int32_t[MAX_RESULTS_AT_ONCE + 2 * VECTOR] offset_room
     cdef char *best_buffer = <char *> align_to_cache_line(best_room)
@@ -209,10 +208,11 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Taps taps
     cdef AcrossWindows windows
     cdef const Geometry *g = &job.g
-    cdef Target target = target_of(job, plane, d, h, 0, True)
+    cdef Target target = target_of(job, plane, d, h, w, True)
     cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
-    cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1], -g.padding[2]]
-    cdef Py_ssize_t base = base_of(job, d, h, 0), next_base = g.stride[2] * job.raster_steps[2], w = 0, i
+    cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1],
+                              w * g.stride[2] - g.padding[2]]
+    cdef Py_ssize_t base = base_of(job, d, h, w), next_base = g.stride[2] * job.raster_steps[2], i
     cdef Py_ssize_t size = job.item_size
     cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
     cdef Py_ssize_t most = windows_together(job, count, size), number
@@ -227,11 +227,11 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     windows.window_offset = 0 if job.code_size else next_base
     windows.first_offset, windows.window_results = 0, count
     windows.offset = NULL if target.indices == NULL else offset
-    while w < g.pooled[2]:
+    while w < end:
         windows.count = 1
         within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
         if within and most > 1:
-            windows.count = min(most, 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
+            windows.count = min(min(most, end - w), 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
         if within and ahead:
             for i in range(taps.count):
                 taps.elements[i] += ahead
@@ -255,16 +255,3 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         if target.indices != NULL:
             target.indices += number * job.indices.axis_bytes[2]
         w += number
-
-
-cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
-    """One task: some rows of windows, each in all channels."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t rows = g.pooled[0] * g.pooled[1], parts = (job.channels + LINE - 1) // LINE
-    cdef Py_ssize_t lines = job.batch * rows * parts, line, row, first
-    cdef int nan_backoff = 0
-    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
-        row = line // parts % rows
-        first = line % parts * LINE
-        pool_across(job, line // (parts * rows) * job.channels + first, row // g.pooled[1], row % g.pooled[1],
-                    min(job.channels - first, <Py_ssize_t> LINE), &nan_backoff)

@@ -95,9 +95,6 @@ static CUNPOOL_NOINLINE int OF(across)(const cunpool_taps *taps, const cunpool_a
     if (taps->count == 4)
         return with_offsets ? OF(across_loop)(taps, windows, 4, 1, flips, 0)
                : OF(across_loop)(taps, windows, 4, 0, flips, 0);
-    if (taps->count == 9)
-        return with_offsets ? OF(across_loop)(taps, windows, 9, 1, flips, 0)
-               : OF(across_loop)(taps, windows, 9, 0, flips, 0);
     return with_offsets ? OF(across_loop)(taps, windows, taps->count, 1, flips, 0)
            : OF(across_loop)(taps, windows, taps->count, 0, flips, 0);
 }

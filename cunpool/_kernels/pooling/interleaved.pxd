@@ -9,7 +9,8 @@ from cunpool._kernels.common.geometry cimport element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
-from cunpool._kernels.pooling.across cimport pool_across, VECTOR_BYTES
+from cunpool._kernels.pooling.across cimport VECTOR_BYTES
+from cunpool._kernels.pooling.across_shared cimport can_share_planes, pool_rows, SHARED_MAX_LINES
 
 cdef enum:
     LOT_ROW_BYTES = 128         # of an element in all planes of a lot, at most (speed)
@@ -17,7 +18,8 @@ cdef enum:
     PART_BYTES = 1 << 17        # of a part's elements, so that these stay in L2 (speed)
     MAX_PART_BYTES = 1 << 20    # A part of one row of windows may have more than PART_BYTES, up to here. (speed)
     THREAD_PARTS = 4            # parts for each of several threads, at least (speed)
-    MAX_ROW_ELEMENTS = 16       # of windows one column apart; longer rows go to separable (speed: 64 x 56 x 56, 4/1)
+    # Longer rows of windows one column apart go to separable, unless windows share rows. (speed: 64 x 56 x 56, 4 x 4)
+    MAX_ROW_ELEMENTS = 16
     MAX_SPARSE = 2              # elements of a plane for each one that a window has, at most (speed)
 
 
@@ -27,6 +29,7 @@ cdef struct Interleaved:
     Py_ssize_t planes, lots     # of a lot, at most; of a group
     Py_ssize_t windows[2]       # of a part along layers and rows, at most
     Py_ssize_t parts[2]         # of a plane along layers and rows
+    bint shares_rows            # rows of windows are compared together
 
 
 cdef inline Py_ssize_t part_elements(const Geometry *g, const Py_ssize_t *windows) noexcept nogil:
@@ -57,24 +60,24 @@ cdef inline void size_parts(const Job *job, Interleaved *plan) noexcept nogil:
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t lots = job.batch * job.channels // plan.group * plan.lots
     cdef Py_ssize_t wanted = THREAD_PARTS * job.threads if job.threads > 1 else 1
+    cdef Py_ssize_t *least = [1, SHARED_MAX_LINES if plan.shares_rows else 1]    # for the sake of threads
     cdef int axis
     plan.windows, plan.parts = [g.pooled[0], g.pooled[1]], [1, 1]
     for axis in range(2):
         while plan.windows[axis] > 1 and (
                 part_elements(g, plan.windows) * plan.planes * job.item_size > PART_BYTES
-                or lots * plan.parts[0] * plan.parts[1] < wanted):
+                or lots * plan.parts[0] * plan.parts[1] < wanted and plan.windows[axis] > least[axis]):
             plan.windows[axis] = (plan.windows[axis] + 1) // 2
             plan.parts[axis] = (g.pooled[axis] + plan.windows[axis] - 1) // plan.windows[axis]
 
 
 cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noexcept nogil:
-    """How planes are interleaved, in a call whose windows `pool_across` can compare. Returns why they are not, or NULL."""
+    """How planes are interleaved, in a call whose windows `pool_across` can compare. Returns why they are not, or
+    NULL."""
     cdef const Geometry *g = &job.g
     cdef Job *inner = &plan.inner
     if branch_counted("planes side by side already", job.channels > 1 and job.full.channel_bytes == job.item_size):
         return "channels are neighbours in memory already"
-    if branch_counted("long rows of windows one column apart", g.stride[2] == 1 and g.full[2] > MAX_ROW_ELEMENTS):
-        return "rows of more than 16 elements, and windows one column apart"
     if branch_counted("windows far apart", element_count(g.full) // (MAX_SPARSE * element_count(g.kernel))
                       > element_count(g.pooled)):
         return "most elements are in no window"
@@ -84,7 +87,13 @@ cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noex
         return "an element has less than 32 bytes in all planes"
     plan.lots = (plan.group + plan.planes - 1) // plan.planes
     plan.planes = (plan.group + plan.lots - 1) // plan.lots
+    plan.shares_rows = can_share_planes(job, plan.planes)
     size_parts(job, plan)
+    # In lower parts, most rows would be copied for two parts. (speed: 32 x 100 x 140, 5 x 5)
+    plan.shares_rows &= plan.windows[1] >= g.kernel[1] - 1
+    if (branch_counted("long rows of windows one column apart", g.stride[2] == 1 and g.full[2] > MAX_ROW_ELEMENTS)
+            and not branch_counted("interleaved rows that windows share", plan.shares_rows)):
+        return "rows of more than 16 elements, and windows one column apart, not of 3 x 3 or 5 x 5 that share rows"
     if branch_counted("rows too long to interleave",
                       part_elements(g, plan.windows) > MAX_PART_BYTES // (plan.planes * job.item_size)):
         return "a row of windows in planes side by side has more than 1 MiB"
@@ -127,8 +136,9 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
     cdef const Geometry *g = &job.g
     cdef Job inner = plan.inner
     cdef Py_ssize_t parts = plan.parts[0] * plan.parts[1], lot = number // parts
-    cdef Py_ssize_t first_plane = lot % plan.lots * plan.planes, plane = lot // plan.lots * plan.group + first_plane
-    cdef Py_ssize_t planes = min(plan.planes, plan.group - first_plane), size = job.item_size, d, h
+    cdef Py_ssize_t first_plane = plan.group * (lot % plan.lots) // plan.lots
+    cdef Py_ssize_t planes = plan.group * (lot % plan.lots + 1) // plan.lots - first_plane
+    cdef Py_ssize_t plane = lot // plan.lots * plan.group + first_plane, size = job.item_size, d
     cdef Py_ssize_t *window = [number % parts // plan.parts[1] * plan.windows[0],
                                number % plan.parts[1] * plan.windows[1]]
     cdef Py_ssize_t *windows = [0, 0, g.pooled[2]]
@@ -153,8 +163,7 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
                    elements)
     memset(full + element_count(elements) * planes * size, 0, VECTOR_BYTES)
     for d in range(window[0], window[0] + windows[0]):
-        for h in range(window[1], window[1] + windows[1]):
-            pool_across(&inner, 0, d, h, planes, nan_backoff)
+        pool_rows(&inner, 0, d, window[1], window[1] + windows[1], planes, nan_backoff)
     copy_planes_of(size, part_address(&job.pooled, job.channels, plane, window), &job.pooled, pooled, &inner.pooled,
                    planes, windows)
     if job.indices.data != NULL:

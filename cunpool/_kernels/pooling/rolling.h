@@ -30,11 +30,6 @@ enum {
     ROLLING_BYTES = 64,         /* of the widest vector */
     ROLLING_DECODED = 16        /* codes that become indices together */
 };
-#if defined(__clang__)
-#define ROLLING_ONCE _Pragma("clang loop unroll(disable)")
-#else
-#define ROLLING_ONCE _Pragma("GCC unroll 1")
-#endif
 enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
 /* What a loop finds: maxima; maxima of elements whose bits are inverted by `flip`; minima, without codes. */
 enum { ROLLING_MAXIMA, ROLLING_FLIPPED, ROLLING_MINIMA };

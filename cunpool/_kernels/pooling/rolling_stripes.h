@@ -153,7 +153,7 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     } while (0)
     /* By way of memory: a loop that is not unrolled has a fraction of the code. (size) */
     if (!block->has_kept)
-        ROLLING_ONCE for (r = 0; r < shared; r++) {
+        SIMD_ONCE for (r = 0; r < shared; r++) {
             ROLLING_REDUCE(r, best, code);
             memcpy(kept + 2 * r * sizeof(vector), &best, sizeof(vector));
             memcpy(kept + (2 * r + 1) * sizeof(vector), &code, sizeof(vector));

@@ -63,6 +63,11 @@
 #include "_kernels/pooling/simd_portable.h"
 #endif
 #define SIMD_UNROLL _Pragma("GCC unroll 8")
+#if defined(__clang__)
+#define SIMD_ONCE _Pragma("clang loop unroll(disable)")
+#else
+#define SIMD_ONCE _Pragma("GCC unroll 1")
+#endif
 
 /* Where the vector behind that at `i` begins. The last one ends at `count`, so it may repeat some elements. */
 SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
@@ -115,6 +120,7 @@ typedef mask_float4 mask_int4;
 enum { LANES_int4 = LANES_float4 };
 #define broadcast_codes_int4 broadcast_codes_float4
 #define add_codes_int4 add_codes_float4
+#define subtract_codes_int4 subtract_codes_float4
 #define select_codes_int4 select_codes_float4
 #define in_order_int4 in_order_codes_float4
 #define in_order_codes_int4 in_order_codes_float4
@@ -126,6 +132,7 @@ typedef mask_float8 mask_int8;
 enum { LANES_int8 = LANES_float8 };
 #define broadcast_codes_int8 broadcast_codes_float8
 #define add_codes_int8 add_codes_float8
+#define subtract_codes_int8 subtract_codes_float8
 #define select_codes_int8 select_codes_float8
 #define in_order_int8 in_order_codes_float8
 #define in_order_codes_int8 in_order_codes_float8

@@ -1,0 +1,218 @@
+# Across, shared rows: several rows of windows of 3 x 3 or 5 x 5, called lines here, are compared together. Each row of
+# elements is reduced along the width once, and stays in registers for the lines that share it.
+from libc.stdint cimport int32_t, uint64_t
+
+from cunpool._kernels.common.arrays cimport element_address
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.geometry cimport absolute, clamp, Geometry, span_of
+from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
+from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.pooling.across cimport (
+    AcrossWindows, has_runs, MAX_RESULTS_AT_ONCE, pool_across, VECTOR_BYTES, windows_together)
+from cunpool._kernels.pooling.compare cimport expect_nan, expects_no_nan, infinity_of
+from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, write_indices
+
+cdef extern from "_kernels/pooling/across.h":
+    enum:
+        HAS_SHARED_ROWS "CUNPOOL_HAS_SHARED_ROWS"
+        SHARED_MAX_KERNEL, SHARED_MAX_LINES, SHARED_MAX_ROWS
+    ctypedef struct SharedRows "cunpool_shared_rows":
+        AcrossWindows first_line
+        Py_ssize_t lines
+        int kernel, stride
+        const char *row[SHARED_MAX_ROWS]
+        int32_t row_offset[SHARED_MAX_ROWS]
+        Py_ssize_t tap_bytes[SHARED_MAX_KERNEL]
+        int32_t tap_offset[SHARED_MAX_KERNEL]
+        int32_t line_offset
+        Py_ssize_t best_line_bytes, line_results, code_line_bytes
+        uint64_t flip
+        int infinity
+    bint compare_shared "cunpool_compare_shared"(const SharedRows *rows, int item_size, bint is_float) noexcept nogil
+
+cdef enum:
+    MIN_SHARING_LINES = 2       # A single line shares no rows. (speed)
+    MIN_SHARING_BYTES = 64      # of what is compared at once: a vector (correctness), of any instruction set
+    # Bytes of all channels, at most, if the stride is 2: L1 has no room for the rows of more. (speed: 256 x 27 x 27)
+    STRIDE_2_MAX_BYTES_3 = 1 << 9   # windows of 3 x 3
+    STRIDE_2_MAX_BYTES_5 = 1 << 10  # windows of 5 x 5
+    # L1 has few places for addresses that are a multiple of L1_WAY_BYTES apart. (speed: 64 x 112 x 112, 3 x 3)
+    L1_WAYS = 8
+    L1_WAY_BYTES = 1 << 12
+
+
+cdef inline bint can_share_rows(const Job *job) noexcept nogil:
+    """Whether the windows, the type of elements and the form of indices are some for which lines are compared together.
+    How channels lie in memory is for `can_share`."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t kernel = g.kernel[1], stride = g.stride[1]
+    return (HAS_SHARED_ROWS and g.kernel[0] == 1 and g.kernel[2] == kernel and (kernel == 3 or kernel == 5)
+            and g.stride[2] == stride and (stride == 1 or stride == 2) and g.dilation[1] == g.dilation[2] == 1
+            and g.pooled[1] >= MIN_SHARING_LINES and job.raster_axes[2] == 2 and (job.flip == 0 or job.item_size <= 2)
+            and (job.indices.data == NULL or job.code_size == 1 or job.item_size > 1))
+
+
+cdef inline bint can_share_planes(const Job *job, Py_ssize_t planes) noexcept nogil:
+    """Whether lines are compared together if so many planes are interleaved: an element of all fills a vector."""
+    return can_share_rows(job) and planes * job.item_size >= MIN_SHARING_BYTES
+
+
+cdef inline bint can_share_runs(const Job *job) noexcept nogil:
+    """Whether lines are compared together as runs: all channels of all windows that are inside the array, which fill
+    a vector. Windows at the edges are compared one by one, which takes too long for 5 x 5 and for values. (speed)"""
+    cdef const Geometry *g = &job.g
+    return (has_runs(job) and job.code_size == 1 and g.kernel[2] == 3
+            and (g.full[2] - g.kernel[2] + 1) * job.channels * job.item_size >= MIN_SHARING_BYTES)
+
+
+cdef inline bint can_share(const Job *job) noexcept nogil:
+    """Whether lines are compared together: they share rows of elements, in neighbouring channels, and results are
+    stored in place."""
+    cdef Py_ssize_t most = STRIDE_2_MAX_BYTES_3 if job.g.kernel[1] == 3 else STRIDE_2_MAX_BYTES_5
+    return (can_share_rows(job) and job.full.channel_bytes == job.item_size and not job.nontemporal
+            and (job.channels * job.item_size >= MIN_SHARING_BYTES or can_share_runs(job)) and job.channels <= LINE
+            and (job.g.stride[1] == 1 or job.channels * job.item_size <= most)
+            and has_interleaved_channels(job, &job.pooled, job.item_size)
+            and (job.indices.data == NULL or has_interleaved_channels(job, &job.indices, job.index_size)))
+
+
+cdef inline Py_ssize_t sharing_tasks(const Job *job) noexcept nogil:
+    """Into how many tasks a call is cut, so that most have as many lines as are compared together."""
+    cdef Py_ssize_t lines = job.batch * job.g.pooled[0] * job.g.pooled[1]
+    return min(job.tasks, max(<Py_ssize_t> job.threads, lines // SHARED_MAX_LINES))
+
+
+cdef inline Py_ssize_t most_lines(const Job *job) noexcept nogil:
+    """How many lines are compared together, at most: fewer where L1 has no room for all their elements."""
+    cdef Py_ssize_t row_bytes = absolute(job.full.axis_bytes[1]), ways = L1_WAYS
+    if row_bytes % (L1_WAY_BYTES // 2) != 0:
+        return SHARED_MAX_LINES
+    if row_bytes % L1_WAY_BYTES != 0:
+        ways *= 2
+    return min((ways - job.g.kernel[1]) // job.g.stride[1] + 1, <Py_ssize_t> SHARED_MAX_LINES)
+
+
+cdef inline void set_rows(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h,
+                          SharedRows *rows) noexcept nogil:
+    """Set what the windows of all lines have in common, from line `h` of a layer on."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t start = h * g.stride[1] - g.padding[1], offset = job.index_steps[1], row, inside
+    assert_in_block((rows.lines - 1) * g.stride[1] + g.kernel[1] <= SHARED_MAX_ROWS)
+    for row in range((rows.lines - 1) * g.stride[1] + g.kernel[1]):
+        inside = clamp(start + row, 0, g.full[1] - 1)
+        rows.row[row] = element_address(&job.full, job.channels, plane, d * g.stride[0] - g.padding[0], inside, 0)
+        rows.row_offset[row] = <int32_t> ((inside - start) * offset)
+    rows.line_offset = <int32_t> (g.stride[1] * offset)
+    rows.kernel, rows.stride = <int> g.kernel[2], <int> g.stride[2]
+    rows.best_line_bytes = job.pooled.axis_bytes[1]
+    rows.flip, rows.infinity = job.flip, infinity_of(job)
+    rows.first_line.window_bytes = g.stride[2] * job.full.axis_bytes[2]
+    rows.first_line.window_offset = 0 if job.code_size else g.stride[2] * job.raster_steps[2]
+    rows.first_line.first_offset = 0
+
+
+cdef inline void set_taps(const Job *job, Py_ssize_t w, SharedRows *rows) noexcept nogil:
+    """Set the taps of windows from number `w` of their lines on."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t start = w * g.stride[2] - g.padding[2], inside
+    cdef int tap
+    for tap in range(rows.kernel):
+        inside = clamp(start + tap, 0, g.full[2] - 1)
+        rows.tap_bytes[tap] = inside * job.full.axis_bytes[2]
+        rows.tap_offset[tap] = <int32_t> ((inside - start) * job.index_steps[2])
+
+
+cdef inline Py_ssize_t windows_alike(const Job *job, Py_ssize_t w) noexcept nogil:
+    """How many windows of a line, from number `w` on, are compared by the same taps: all that are inside the array
+    along the width, or a single one that is not."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t room = g.full[2] - span_of(g, 2, 1) - (w * g.stride[2] - g.padding[2])
+    if w * g.stride[2] < g.padding[2] or room < 0:
+        return 1
+    return min(room // g.stride[2] + 1, g.pooled[2] - w)
+
+
+cdef inline bint set_run(const Job *job, Py_ssize_t count, bint in_runs, AcrossWindows *windows) noexcept nogil:
+    """Set how many results are compared at once: those of `count` channels, or of all windows as one run. Returns
+    whether they fill a vector."""
+    windows.channels = windows.window_results = count
+    if in_runs:
+        windows.channels *= windows.count
+        windows.count = 1
+    return windows.channels * job.item_size >= VECTOR_BYTES
+
+
+cdef inline bint pool_lines(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t lines,
+                            Py_ssize_t count, int *nan_backoff) noexcept nogil:
+    """Pool some lines in `count` channels. Returns whether there were odd elements: then the results are worth
+    nothing."""
+    cdef const Geometry *g = &job.g
+    cdef int32_t[SHARED_MAX_LINES * MAX_RESULTS_AT_ONCE] offset
+    cdef SharedRows rows
+    cdef AcrossWindows *windows = &rows.first_line
+    cdef Target target = target_of(job, plane, d, h, 0, True)
+    cdef bint by_codes = target.indices != NULL and job.code_size == 1
+    cdef bint by_offsets = target.indices != NULL and not by_codes
+    cdef bint in_runs = count * job.item_size % VECTOR_BYTES != 0 and can_share_runs(job)
+    cdef Py_ssize_t most = windows_together(job, count, job.item_size) if by_offsets else g.pooled[2], w = 0, some, line
+    rows.lines = lines
+    rows.code_line_bytes = job.indices.axis_bytes[1] if by_codes else 0
+    set_rows(job, plane, d, h, &rows)
+    windows.offset = offset if by_offsets else NULL
+    while w < g.pooled[2]:
+        some = windows.count = min(most, windows_alike(job, w))
+        rows.line_results = some * count
+        assert_in_block(not by_offsets or lines * rows.line_results <= SHARED_MAX_LINES * MAX_RESULTS_AT_ONCE)
+        set_taps(job, w, &rows)
+        windows.best = target.values
+        windows.code_bytes = target.indices if by_codes else NULL
+        if not set_run(job, count, in_runs, windows):
+            for line in range(lines):
+                pool_across(job, plane, d, h + line, w, w + some, count, nan_backoff)
+        elif compare_shared(&rows, <int> job.item_size, job.kind >= HALF_KIND):
+            return True
+        for line in range(lines if by_offsets else 0):
+            write_indices(&target, base_of(job, d, h + line, w), 0, rows.line_results,
+                          offset + line * rows.line_results)
+            target.indices += target.index_row
+        target.values += some * job.pooled.axis_bytes[2]
+        if target.indices != NULL:
+            target.indices += some * job.indices.axis_bytes[2] - (lines * target.index_row if by_offsets else 0)
+        w += some
+    return False
+
+
+cdef inline void pool_rows(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t end,
+                           Py_ssize_t count, int *nan_backoff) noexcept nogil:
+    """Pool lines `h` to before `end` of a layer in `count` neighbouring channels."""
+    cdef Py_ssize_t most = most_lines(job) if branch_counted("windows that share rows", can_share(job)) else 1
+    cdef Py_ssize_t parts, lines, line
+    while h < end:
+        parts = (end - h + most - 1) // most
+        lines = (end - h + parts - 1) // parts
+        if lines >= MIN_SHARING_LINES and expects_no_nan(nan_backoff):
+            if not branch_counted("odd elements in rows that windows share",
+                                  pool_lines(job, plane, d, h, lines, count, nan_backoff)):
+                h += lines
+                continue
+            expect_nan(nan_backoff)
+        for line in range(h, h + lines):
+            pool_across(job, plane, d, line, 0, job.g.pooled[2], count, nan_backoff)
+        h += lines
+
+
+cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
+    """One task: some rows of windows, each in up to LINE channels."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t height = g.pooled[1], parts = (job.channels + LINE - 1) // LINE, part, layer, first, rows
+    cdef Py_ssize_t lines = job.batch * g.pooled[0] * parts * height, line = lines * task // job.tasks
+    cdef Py_ssize_t end = lines * (task + 1) // job.tasks
+    cdef int nan_backoff = 0
+    while line < end:
+        rows = min(height - line % height, end - line)
+        part = line // height
+        layer = part // parts
+        first = part % parts * LINE
+        pool_rows(job, layer // g.pooled[0] * job.channels + first, layer % g.pooled[0], line % height,
+                  line % height + rows, min(job.channels - first, <Py_ssize_t> LINE), &nan_backoff)
+        line += rows
