@@ -14,11 +14,11 @@ from cunpool._kernels.common.job cimport count_planes, HALF_KIND, is_dense, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
-from cunpool._kernels.common.types cimport bhalf, float4, float8, half, item1, item2, item4, item8
+from cunpool._kernels.common.types cimport float4, float8, half, item1
 from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
 from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
-from cunpool._kernels.pooling.compare cimport int1, int2, int4, int8
+from cunpool._kernels.pooling.compare cimport int2, int4, int8
 from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
 from cunpool._kernels.pooling.interleaved cimport interleaved_bytes, pool_interleaved
 from cunpool._kernels.pooling.large cimport pool_elements
@@ -46,11 +46,6 @@ cdef Kernel[12] ELEMENTS = [
     NULL, <Kernel> pool_elements[int2], <Kernel> pool_elements[int4], <Kernel> pool_elements[int8],
     <Kernel> pool_elements[item1], NULL, NULL, NULL,
     <Kernel> pool_elements[half], NULL, <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
-cdef Kernel[12] FILTERED_BLOCKS = [
-    <Kernel> pool_filtered[int1], <Kernel> pool_filtered[int2], <Kernel> pool_filtered[int4],
-    <Kernel> pool_filtered[int8], <Kernel> pool_filtered[item1], <Kernel> pool_filtered[item2],
-    <Kernel> pool_filtered[item4], <Kernel> pool_filtered[item8], <Kernel> pool_filtered[half],
-    <Kernel> pool_filtered[bhalf], <Kernel> pool_filtered[float4], <Kernel> pool_filtered[float8]]
 
 # The front end converts the other kinds, without loss: 12 instances would add 40 KB to the wheel. (size)
 cdef Kernel[12] ADAPTIVE = [
@@ -173,9 +168,7 @@ METHODS = [
     Method("window2", "pooling/window2.pxd", "pool_window2_rows", "pooling/window2_rows.h: window2_loop",
            "a block of rows with a NaN, or a negative zero of 16 bits, is compared again, exactly",
            <Condition> window2_why_not),
-    Method("filter", "pooling/filter.pxd", "filter_block",
-           "pooling/numbers.pxd: best_of, or for 16-bit floats best_of_halves, by loops of pooling/numbers.h: "
-           "CUNPOOL_RUNS",
+    Method("filter", "pooling/filter.pxd", "filter_block", "pooling/filter_loops.h: best_loop",
            "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
            <Condition> filter_why_not),
     Method("across", "pooling/across.pxd", "pool_across", "pooling/across_taps.h: across_loop",
@@ -204,7 +197,7 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
         plan.kernel = <Kernel> roll_rows
     elif plan.ways & FILTERED_TAKEN:
         plan.job.plan = &plan.filter
-        plan.kernel = FILTERED_BLOCKS[job.kind]
+        plan.kernel = <Kernel> pool_filtered
     elif plan.ways & SEPARATED_TAKEN:
         plan.job.plan = &plan.separable
         plan.kernel = <Kernel> pool_separable

@@ -15,8 +15,8 @@ cdef extern from "_kernels/pooling/compare.h":
     float4 flip4 "cunpool_flip4"(float4 x, uint64_t flip) noexcept nogil
     float8 flip8 "cunpool_flip8"(float8 x, uint64_t flip) noexcept nogil
 
-# Types that C compares as they are.
-ctypedef fused plain:
+# All types.
+ctypedef fused number:
     int1
     int2
     int4
@@ -25,14 +25,10 @@ ctypedef fused plain:
     item2
     item4
     item8
-    float4
-    float8
-
-# All types.
-ctypedef fused number:
-    plain
     half
     bhalf
+    float4
+    float8
 
 cdef enum:
     NAN_BACKOFF_CALLS = 16  # comparisons after one with a NaN that expect NaN (speed)
@@ -70,18 +66,6 @@ cdef inline number lowest(number *_) noexcept nogil:
     return x
 
 
-cdef inline uint64_t flip_of(number *_) noexcept nogil:
-    """The bits that reverse the order of the numbers when they are inverted: a float's sign, all bits of an integer."""
-    if number is half or number is bhalf:
-        return 0x8000
-    elif number is float4:
-        return 0x80000000
-    elif number is float8:
-        return <uint64_t> 1 << 63
-    else:
-        return <uint64_t> -1
-
-
 cdef inline number flipped(number x, uint64_t flip) noexcept nogil:
     if number is half or number is bhalf:
         x.bits = <item2> (x.bits ^ flip)
@@ -92,13 +76,6 @@ cdef inline number flipped(number x, uint64_t flip) noexcept nogil:
         return flip8(x, flip)
     else:
         return <number> (x ^ <number> flip)
-
-
-cdef inline void fill_lowest(number *into, Py_ssize_t count) noexcept nogil:
-    """Fill padding."""
-    cdef Py_ssize_t i
-    for i in range(count):
-        into[i] = lowest(into)
 
 
 cdef struct Order:

@@ -13,13 +13,14 @@ from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.memory cimport next_part
-from cunpool._kernels.pooling.compare cimport end_of, number, whole_vectors
+from cunpool._kernels.pooling.compare cimport end_of, whole_vectors
 from cunpool._kernels.pooling.filter_columns cimport combine_columns, is_direct_along
 from cunpool._kernels.pooling.filter_rows cimport (
     combine_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
-from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers, numbers_of
+from cunpool._kernels.pooling.filter_runs cimport copy_rows, has_odd_elements
 from cunpool._kernels.pooling.separable cimport (
-    find_block, MAX_SPARSE, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock, separate)
+    fill, find_block, MAX_SPARSE, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock,
+    separate)
 
 cdef enum:
     STAGE_BYTES = 1 << 13       # The stage stays in L1, unless a single row is longer. (speed)
@@ -112,11 +113,11 @@ cdef struct Staged:
     StagedRows[MAX_STAGED_PARTS] part
 
 
-cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const Filter *filter,
-                              const Numbers *numbers, char *scratch, FilterLayer *layer) noexcept nogil:
+cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const Filter *filter, char *scratch,
+                              FilterLayer *layer) noexcept nogil:
     """The buffers in `scratch`, and what all layers of a block have in common."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t unit = filter.unit, columns = span_of(g, 2, block.count[2]), size = numbers.size
+    cdef Py_ssize_t unit = filter.unit, columns = span_of(g, 2, block.count[2]), size = job.item_size
     cdef Py_ssize_t low = clamp(-block.first[2], 0, columns)
     layer.low = low * unit
     layer.elements = clamp(g.full[2] - block.first[2], low, columns) * unit - layer.low
@@ -131,37 +132,38 @@ cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const
                         and branch_counted("short rows that follow each other",
                                            layer.elements * size <= STACKED_ROW_BYTES // g.stride[1])
                         and job.full.axis_bytes[1] == layer.elements * size)
-    numbers.fill_lowest(layer.padding, filter.row_elements if layer.is_running
-                        else whole_vectors(layer.pitch - layer.elements, size))
+    fill(<int> size, layer.padding, filter.row_elements if layer.is_running
+         else whole_vectors(layer.pitch - layer.elements, size), filter.blocks.lowest)
 
 
-cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Filter *filter, Py_ssize_t size,
-                            const char *plane, Py_ssize_t depth, FilterLayer *layer) noexcept nogil:
+cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Filter *filter, const char *plane,
+                            Py_ssize_t depth, FilterLayer *layer) noexcept nogil:
     """The rows of the windows in one layer of a block, from position `depth` on."""
     layer.depth, layer.first_row = depth, block.first[1]
-    layer.corner = plane + (block.first[2] * filter.unit + layer.low) * size
-    layer.limit = end_of(job, plane, filter.unit * size)
+    layer.corner = plane + (block.first[2] * filter.unit + layer.low) * job.item_size
+    layer.limit = end_of(job, plane, filter.unit * job.item_size)
     layer.group = NO_GROUP
 
 
 cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *block, const Filter *filter,
-                                       const Numbers *numbers, FilterLayer *layer, Staged *staged) noexcept nogil:
+                                       FilterLayer *layer, Staged *staged) noexcept nogil:
     """Combine the columns of all rows in the stage, store the results, and leave the stage empty."""
-    cdef Py_ssize_t pitch = layer.pitch // filter.stride * numbers.size, bytes = job.pooled.axis_bytes[1]
+    cdef Py_ssize_t size = job.item_size, pitch = layer.pitch // filter.stride * size
+    cdef Py_ssize_t bytes = job.pooled.axis_bytes[1]
     cdef const char *results
     cdef int i
-    combine_columns(&job.g, numbers, filter.unit, filter.stride, filter.is_direct, staged.rows * layer.pitch,
+    combine_columns(&job.g, &filter.blocks, filter.unit, filter.stride, filter.is_direct, staged.rows * layer.pitch,
                     &layer.stage, &layer.other)
     results = layer.stage
     for i in range(staged.parts):
         copy_rows(staged.part[i].pooled, bytes, results, pitch, staged.part[i].rows,
-                  block.count[2] * filter.unit * numbers.size, job.nontemporal)
+                  block.count[2] * filter.unit * size, job.nontemporal)
         results += staged.part[i].rows * pitch
     staged.rows = staged.parts = 0
 
 
-cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const Filter *filter, const Numbers *numbers,
-                              FilterLayer *layer, Staged *staged, char *pooled, bint is_checked) noexcept nogil:
+cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const Filter *filter, FilterLayer *layer,
+                              Staged *staged, char *pooled, bint is_checked) noexcept nogil:
     """Put the windows in one layer of a block into the stage, and store it whenever it is full. Returns whether the
     layer, unless it `is_checked`, has a NaN or a negative zero: then the results are worth nothing."""
     cdef const Geometry *g = &job.g
@@ -170,15 +172,16 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
     cdef Py_ssize_t at_once = max(most // (g.stride[1] if layer.is_stacked else 1), <Py_ssize_t> 1)
     while row < block.count[1]:
         if staged.rows == most or branch_counted("a stage of many layers", staged.parts == MAX_STAGED_PARTS):
-            store_staged(job, block, filter, numbers, layer, staged)
+            store_staged(job, block, filter, layer, staged)
         rows = min(min(at_once, most - staged.rows), block.count[1] - row)
         last = span_of(g, 1, row + rows)
-        if not is_checked and has_odd_rows(job, numbers, layer, checked, last):
+        if not is_checked and has_odd_rows(job, &filter.blocks, layer, checked, last):
             return True
         checked = max(checked, last)
         assert_in_block((staged.rows + rows) * layer.pitch <= filter.stage_elements)
         assert_in_block(staged.parts < MAX_STAGED_PARTS)
-        combine_rows(job, numbers, layer, row, rows, layer.stage + staged.rows * layer.pitch * numbers.size)
+        combine_rows(job, &filter.blocks, layer, row, rows,
+                     layer.stage + staged.rows * layer.pitch * job.item_size)
         staged.part[staged.parts].rows = rows
         staged.part[staged.parts].pooled = pooled + row * job.pooled.axis_bytes[1]
         staged.parts += 1
@@ -188,40 +191,37 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
 
 
 cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const Filter *filter,
-                              const Numbers *numbers, char *scratch) noexcept nogil:
+                              char *scratch) noexcept nogil:
     """Pool a block. Returns whether it has a NaN or a negative zero: then it is to be pooled in raster order."""
     cdef const Geometry *g = &job.g
     cdef const char *plane
     cdef char *pooled
     cdef Py_ssize_t channels = block.count[SEPARABLE_CHANNEL] // filter.unit, channel, d
-    cdef Py_ssize_t elements = element_count(g.full), together = CHECKED_BYTES // (elements * numbers.size)
+    cdef Py_ssize_t elements = element_count(g.full), together = CHECKED_BYTES // (elements * job.item_size)
     # Small planes that follow each other are checked together.
-    cdef bint is_checked = (numbers.look_for_odd != NULL and branch_counted("small planes", together > 0)
-                            and raster_stride(&job.full, g.full) == numbers.size
-                            and job.full.channel_bytes == elements * numbers.size)
-    cdef bint is_odd = False
+    cdef bint is_checked = (filter.blocks.is_float and branch_counted("small planes", together > 0)
+                            and raster_stride(&job.full, g.full) == job.item_size
+                            and job.full.channel_bytes == elements * job.item_size)
     cdef FilterLayer layer
     cdef Staged staged
-    plan_buffers(job, block, filter, numbers, scratch, &layer)
+    plan_buffers(job, block, filter, scratch, &layer)
     staged.rows = staged.parts = 0
     for channel in range(channels):
         plane = block.full + (block.begin[SEPARABLE_CHANNEL] + channel) * job.full.channel_bytes
-        if is_checked and channel % together == 0:
-            numbers.look_for_odd(plane, min(together, channels - channel) * elements, &is_odd)
-            if is_odd:
-                return True
+        if (is_checked and channel % together == 0
+                and has_odd_elements(&filter.blocks, plane, min(together, channels - channel) * elements)):
+            return True
         pooled = block.pooled + channel * job.pooled.channel_bytes
         for d in range(block.count[0]):
-            plan_layer(job, block, filter, numbers.size, plane, block.first[0] + d * g.stride[0], &layer)
-            if filter_layer(job, block, filter, numbers, &layer, &staged, pooled + d * job.pooled.axis_bytes[0],
+            plan_layer(job, block, filter, plane, block.first[0] + d * g.stride[0], &layer)
+            if filter_layer(job, block, filter, &layer, &staged, pooled + d * job.pooled.axis_bytes[0],
                             is_checked):
                 return True
-    store_staged(job, block, filter, numbers, &layer, &staged)
+    store_staged(job, block, filter, &layer, &staged)
     return False
 
 
-cdef inline void_noinline filter_task(const Job *job, Py_ssize_t task, Found *found,
-                                      const Numbers *numbers) noexcept nogil:
+cdef inline void pool_filtered(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some blocks, filtered, or else pooled in raster order."""
     cdef const Filter *filter = <const Filter *> job.plan
     cdef Py_ssize_t blocks = separable_blocks(&filter.blocks), block_number
@@ -230,13 +230,5 @@ cdef inline void_noinline filter_task(const Job *job, Py_ssize_t task, Found *fo
     cdef SeparableBlock block
     for block_number in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
         find_block(&filter.blocks, block_number, &block)
-        if branch_counted("something odd among a block's elements",
-                          filter_block(job, &block, filter, numbers, room)):
+        if branch_counted("something odd among a block's elements", filter_block(job, &block, filter, room)):
             separate(&filter.blocks, &block, room)
-
-
-cdef inline void pool_filtered(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
-    """`filter_task` with the loops of one element type."""
-    cdef Numbers numbers
-    numbers = numbers_of(job.is_minimum, full)
-    filter_task(job, task, found, &numbers)

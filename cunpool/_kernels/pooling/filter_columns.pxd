@@ -2,12 +2,10 @@
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport Geometry
-from cunpool._kernels.pooling.compare cimport whole_vectors
-from cunpool._kernels.pooling.numbers cimport Numbers
-from cunpool._kernels.pooling.separable cimport passes
+from cunpool._kernels.pooling.filter_runs cimport best_of_runs, MAX_RUNS
+from cunpool._kernels.pooling.separable cimport passes, Separable
 
 cdef enum:
-    MAX_TAPS = 32           # No more taps along a row are combined at once. (size of an array)
     DIRECT_TAPS = 5         # As many taps are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
     DIRECT_STRIDES = 4      # Taps of more strides are combined by doubling. (speed)
     DEINTERLEAVE_MAX_STRIDE = 4     # With a larger stride elements are copied one by one. (speed)
@@ -16,7 +14,7 @@ cdef enum:
 cdef inline bint is_direct_along(const Geometry *g, int item_size, Py_ssize_t unit, Py_ssize_t stride) noexcept nogil:
     """Whether the taps along a row are combined at once: after deinterleaving, not by doubling."""
     cdef Py_ssize_t taps = g.kernel[2]
-    return (taps <= MAX_TAPS
+    return (taps <= MAX_RUNS
             and (branch_counted("few taps along a row", taps <= DIRECT_TAPS)
                  or branch_counted("taps of few strides", taps <= DIRECT_STRIDES * stride))
             and (unit == 1 or stride == 1)
@@ -24,20 +22,20 @@ cdef inline bint is_direct_along(const Geometry *g, int item_size, Py_ssize_t un
                  or item_size == 8 or taps < 3))
 
 
-cdef inline void combine_direct(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
+cdef inline void combine_direct(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t stride,
                                 Py_ssize_t elements, char **stage, char **other) noexcept nogil:
     """All taps at once. Elements `stride` apart are deinterleaved first: tap t is in the part that has every
     stride-th element from t * dilation % stride on."""
-    cdef Py_ssize_t size = numbers.size, windows = elements // stride, parts = 0, at
-    cdef Py_ssize_t part_of[MAX_TAPS]
-    cdef const char *runs[MAX_TAPS]
+    cdef Py_ssize_t size = blocks.item_bytes, windows = elements // stride, parts = 0, at
+    cdef Py_ssize_t part_of[MAX_RUNS]
+    cdef const char *runs[MAX_RUNS]
     cdef int taps = <int> g.kernel[2], tap, same
-    assert_in_block(taps <= MAX_TAPS)
+    assert_in_block(taps <= MAX_RUNS)
     if stride == 1:
         for tap in range(taps):
             runs[tap] = stage[0] + tap * g.dilation[2] * unit * size
         elements -= (taps - 1) * g.dilation[2] * unit
-        numbers.best_of_runs(runs, taps, other[0], whole_vectors(elements, size))
+        best_of_runs(blocks, runs, taps, other[0], elements, True)
         stage[0], other[0] = other[0], stage[0]
         return
     for tap in range(taps):
@@ -51,7 +49,7 @@ cdef inline void combine_direct(const Geometry *g, const Numbers *numbers, Py_ss
             parts += 1
         runs[tap] = other[0] + (part_of[tap] * windows + at // stride) * size
     at = (taps - 1) * g.dilation[2] // stride
-    numbers.best_of_runs(runs, taps, stage[0], whole_vectors(windows - at, size))
+    best_of_runs(blocks, runs, taps, stage[0], windows - at, True)
 
 
 cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
@@ -62,10 +60,10 @@ cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
     return runs
 
 
-cdef inline void combine_doubling(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
+cdef inline void combine_doubling(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t stride,
                                   Py_ssize_t elements, char **stage, char **other) noexcept nogil:
     """Running maxima of up to four times as many neighbours in each pass. Then every `stride`-th unit stays."""
-    cdef Py_ssize_t size = numbers.size, taps = g.kernel[2], most = runs_of_pass(taps), reached = 1, next
+    cdef Py_ssize_t size = blocks.item_bytes, taps = g.kernel[2], most = runs_of_pass(taps), reached = 1, next
     cdef const char *runs[4]
     cdef int count
     while reached < taps:
@@ -75,19 +73,18 @@ cdef inline void combine_doubling(const Geometry *g, const Numbers *numbers, Py_
             runs[count] = stage[0] + min(count * reached, next - reached) * g.dilation[2] * unit * size
             count += 1
         reached = next
-        numbers.best_of_runs(runs, count, other[0],
-                           whole_vectors(elements - (reached - 1) * g.dilation[2] * unit, size))
+        best_of_runs(blocks, runs, count, other[0], elements - (reached - 1) * g.dilation[2] * unit, True)
         stage[0], other[0] = other[0], stage[0]
     if stride > 1:
         copy_strided(size, other[0], stage[0], stride, unit, elements // (stride * unit))
         stage[0], other[0] = other[0], stage[0]
 
 
-cdef inline void combine_columns(const Geometry *g, const Numbers *numbers, Py_ssize_t unit, Py_ssize_t stride,
+cdef inline void combine_columns(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t stride,
                                  bint is_direct, Py_ssize_t elements, char **stage, char **other) noexcept nogil:
     """Combine the taps along all rows of the stage, `elements` together. The results are in `stage`, which is
     the other half then if they were stored there."""
     if is_direct:
-        combine_direct(g, numbers, unit, stride, elements, stage, other)
+        combine_direct(g, blocks, unit, stride, elements, stage, other)
     else:
-        combine_doubling(g, numbers, unit, stride, elements, stage, other)
+        combine_doubling(g, blocks, unit, stride, elements, stage, other)

@@ -5,11 +5,11 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport void_noinline
-from cunpool._kernels.pooling.compare cimport first_tap, vector_of, whole_vectors
-from cunpool._kernels.pooling.numbers cimport copy_rows, Numbers
+from cunpool._kernels.pooling.compare cimport first_tap, whole_vectors
+from cunpool._kernels.pooling.filter_runs cimport best_of_runs, copy_rows, has_odd_elements, MAX_RUNS, VECTOR_BYTES
+from cunpool._kernels.pooling.separable cimport Separable
 
 cdef enum:
-    MAX_ROWS = 32       # No more rows of a window are combined at once. (size of an array)
     DIRECT_ROWS = 6     # As many rows are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
     DIRECT_STRIDES = 4  # Rows of more strides are combined as running maxima. (speed)
     NO_GROUP = -1       # There are no running maxima yet.
@@ -38,7 +38,7 @@ cdef struct FilterLayer:
 cdef inline bint is_direct_down(const Geometry *g) noexcept nogil:
     """Whether the rows of each window are combined at once, and not as running maxima."""
     cdef Py_ssize_t rows = g.kernel[0] * g.kernel[1]
-    return rows <= MAX_ROWS and (g.kernel[0] > 1 or g.dilation[1] > 1
+    return rows <= MAX_RUNS and (g.kernel[0] > 1 or g.dilation[1] > 1
                                  or branch_counted("windows of few rows", g.kernel[1] <= DIRECT_ROWS)
                                  or branch_counted("windows of few strides of rows",
                                                    g.kernel[1] <= DIRECT_STRIDES * g.stride[1]))
@@ -51,88 +51,66 @@ cdef inline const char *source_row(const Job *job, const FilterLayer *layer, Py_
     return layer.padding
 
 
-cdef inline bint has_odd_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t first,
+cdef inline bint has_odd_rows(const Job *job, const Separable *blocks, const FilterLayer *layer, Py_ssize_t first,
                               Py_ssize_t last) noexcept nogil:
     """Whether rows `first` to before `last` of a block, in all layers of its windows, have a NaN or a negative zero."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row_bytes = job.full.axis_bytes[1], elements = layer.elements, d, k, rows, whole
+    cdef Py_ssize_t row_bytes = job.full.axis_bytes[1], elements = layer.elements, size = job.item_size, d, k, rows
     cdef const char *row
-    cdef bint odd = False
     first = max(layer.first_row + first, 0)
     rows = min(layer.first_row + last, g.full[1]) - first
-    if numbers.look_for_odd == NULL or rows <= 0:
+    if not blocks.is_float or rows <= 0:
         return False
     # As one row, with what lies between, where that belongs to the array and is little.
-    if (row_bytes == job.full.axis_bytes[2] * g.full[2]
-            and row_bytes - elements * numbers.size <= row_bytes // 8):
-        elements += (rows - 1) * (row_bytes // numbers.size)
+    if row_bytes == job.full.axis_bytes[2] * g.full[2] and row_bytes - elements * size <= row_bytes // 8:
+        elements += (rows - 1) * (row_bytes // size)
         rows = 1
-    whole = whole_vectors(elements, numbers.size)
     for k in range(g.kernel[0]):
         d = layer.depth + k * g.dilation[0]
         if not 0 <= d < g.full[0]:
             continue
         row = layer.corner + d * job.full.axis_bytes[0] + first * row_bytes
         for _ in range(rows):
-            numbers.look_for_odd(
-                row, whole if rows == 1 and row + whole * numbers.size <= layer.limit else elements, &odd)
+            if has_odd_elements(blocks, row, elements):
+                return True
             row += row_bytes
-    return odd
+    return False
 
 
-cdef inline void combine_runs(const Numbers *numbers, const char **runs, int count, char *into, Py_ssize_t elements,
-                              bint is_overrun) noexcept nogil:
-    """The maxima of some runs, in whole vectors. If nothing behind a run may be read, the last vector overlaps the one
-    before. To compare elements again changes nothing, even where `into` is one of the runs.
-    """
-    cdef Py_ssize_t vector = vector_of(numbers.size), left = elements & (vector - 1) if elements > vector else 0
-    cdef const char *last[MAX_ROWS]
-    cdef int i
-    if is_overrun:
-        numbers.best_of_runs(runs, count, into, whole_vectors(elements, numbers.size))
-        return
-    numbers.best_of_runs(runs, count, into, elements - left)
-    if left:
-        for i in range(count):
-            last[i] = runs[i] + (elements - vector) * numbers.size
-        numbers.best_of_runs(last, count, into + (elements - vector) * numbers.size, vector)
-
-
-cdef inline void_noinline combine_window_rows(const Job *job, const Numbers *numbers, const FilterLayer *layer,
+cdef inline void_noinline combine_window_rows(const Job *job, const Separable *blocks, const FilterLayer *layer,
                                               Py_ssize_t row, Py_ssize_t elements, char *into) noexcept nogil:
     """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, those too
     that the stride skips."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t whole_bytes = whole_vectors(elements, numbers.size) * numbers.size, k, tap
-    cdef const char *runs[MAX_ROWS]
+    cdef Py_ssize_t k, tap
+    cdef const char *runs[MAX_RUNS]
     cdef int count = 0
-    cdef bint is_overrun = True
+    cdef bint are_readable = True
     for k in range(g.kernel[0]):
         for tap in range(g.kernel[1]):
-            assert_in_block(count < MAX_ROWS)
+            assert_in_block(count < MAX_RUNS)
             runs[count] = source_row(job, layer, layer.depth + k * g.dilation[0],
                                      layer.first_row + row * g.stride[1] + tap * g.dilation[1])
             if runs[count] != layer.padding:
-                is_overrun &= runs[count] + whole_bytes <= layer.limit
+                are_readable &= runs[count] + VECTOR_BYTES <= layer.limit
                 count += 1
     assert_in_block(count > 0)
-    # Elements behind a row are in the array. The next row overwrites the maxima of these elements.
-    combine_runs(numbers, runs, count, into, elements, is_overrun)
+    # Elements behind a short row are in the array. The next row overwrites the maxima of these elements.
+    best_of_runs(blocks, runs, count, into, elements, are_readable)
 
 
-cdef inline void_noinline run_down(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t h,
+cdef inline void_noinline run_down(const Job *job, const Separable *blocks, const FilterLayer *layer, Py_ssize_t h,
                                    char *rest, char *into, bint is_first) noexcept nogil:
     """The maxima of row `h` and of the running maxima in `rest`, unless it is the first one."""
-    cdef const char *runs[MAX_ROWS]
+    cdef const char *runs[MAX_RUNS]
     runs[0] = source_row(job, layer, layer.depth, h)
     runs[1] = rest
-    assert_in_block(whole_vectors(layer.elements, numbers.size) * numbers.size <= layer.row_bytes)
-    combine_runs(numbers, runs, 1 if is_first else 2, into, layer.elements,
-                 runs[0] == layer.padding or runs[0] + whole_vectors(layer.elements, numbers.size) * numbers.size
-                 <= layer.limit)
+    assert_in_block(whole_vectors(layer.elements, job.item_size) * job.item_size <= layer.row_bytes)
+    best_of_runs(blocks, runs, 1 if is_first else 2, into, layer.elements,
+                 runs[0] == layer.padding or runs[0] + VECTOR_BYTES <= layer.limit)
 
 
-cdef inline void running_row(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t row,
+cdef inline void running_row(const Job *job, const Separable *blocks, FilterLayer *layer, Py_ssize_t row,
                              char *into) noexcept nogil:
     """The rows of one row of windows, by running maxima, for which a window's height does not matter.
 
@@ -145,21 +123,21 @@ cdef inline void running_row(const Job *job, const Numbers *numbers, FilterLayer
     cdef Py_ssize_t kernel = job.g.kernel[1], first = row * job.g.stride[1], i
     cdef Py_ssize_t group = first // kernel, offset = first - group * kernel
     cdef char *prefix = layer.running + kernel * layer.row_bytes
-    cdef const char *runs[MAX_ROWS]
+    cdef const char *runs[MAX_RUNS]
     first = layer.first_row + group * kernel
     if group != layer.group:
         layer.group, layer.prefix_rows = group, 0
         for i in range(kernel - 1, offset - 1, -1):
-            run_down(job, numbers, layer, first + i, layer.running + (i + 1) * layer.row_bytes,
+            run_down(job, blocks, layer, first + i, layer.running + (i + 1) * layer.row_bytes,
                      layer.running + i * layer.row_bytes, i == kernel - 1)
     while layer.prefix_rows < offset:
-        run_down(job, numbers, layer, first + kernel + layer.prefix_rows, prefix, prefix, layer.prefix_rows == 0)
+        run_down(job, blocks, layer, first + kernel + layer.prefix_rows, prefix, prefix, layer.prefix_rows == 0)
         layer.prefix_rows += 1
     runs[0], runs[1] = layer.running + offset * layer.row_bytes, prefix
-    numbers.best_of_runs(runs, 2 if offset else 1, into, whole_vectors(layer.elements, numbers.size))
+    best_of_runs(blocks, runs, 2 if offset else 1, into, layer.elements, True)
 
 
-cdef inline void combine_stacked(const Job *job, const Numbers *numbers, const FilterLayer *layer, Py_ssize_t row,
+cdef inline void combine_stacked(const Job *job, const Separable *blocks, const FilterLayer *layer, Py_ssize_t row,
                                  Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
     """Combine at once the rows of windows `first` to before `last` of a block that reach over neither the upper nor the
     lower edge: all rows follow each other in memory. The stage receives the rows of the block from `row` on."""
@@ -172,26 +150,26 @@ cdef inline void combine_stacked(const Job *job, const Numbers *numbers, const F
         return
     # With them the rows that a stride leaves out.
     elements = ((last[0] - first[0] - 1) * g.stride[1] + 1) * layer.elements
-    combine_window_rows(job, numbers, layer, first[0], elements, layer.other)
+    combine_window_rows(job, blocks, layer, first[0], elements, layer.other)
 
 
-cdef inline void combine_rows(const Job *job, const Numbers *numbers, FilterLayer *layer, Py_ssize_t row,
+cdef inline void combine_rows(const Job *job, const Separable *blocks, FilterLayer *layer, Py_ssize_t row,
                               Py_ssize_t rows, char *stage) noexcept nogil:
     """Combine the rows of some rows of windows into rows of the stage, from `stage` on, with the padding between
     them."""
-    cdef Py_ssize_t size = numbers.size, pitch = layer.pitch, gap = pitch - layer.elements
+    cdef Py_ssize_t size = job.item_size, pitch = layer.pitch, gap = pitch - layer.elements
     cdef Py_ssize_t first = row, last = row, i, k
     cdef char *to = stage + layer.low * size
     assert_in_block(whole_vectors(gap, size) * size <= layer.row_bytes)
     memcpy(stage, layer.padding, layer.low * size)
     if layer.is_stacked:
         last = row + rows
-        combine_stacked(job, numbers, layer, row, &first, &last)
+        combine_stacked(job, blocks, layer, row, &first, &last)
     for i in range(row, row + rows):
         if layer.is_running:
-            running_row(job, numbers, layer, i, to)
+            running_row(job, blocks, layer, i, to)
         elif not first <= i < last:
-            combine_window_rows(job, numbers, layer, i, layer.elements, to)
+            combine_window_rows(job, blocks, layer, i, layer.elements, to)
         if i == row + rows - 1:
             gap -= layer.low
         # Padding behind this row and before the next: in whole vectors, whose rest the next row overwrites.

@@ -54,6 +54,7 @@ cdef extern from "_kernels/pooling/separable.h":
     void separate "cunpool_separate"(const Separable *plan, SeparableBlock *block, char *scratch) noexcept nogil
     void gather "cunpool_gather"(int size, char *to, const char *row, Py_ssize_t bytes, Py_ssize_t count,
                                  Py_ssize_t unit) noexcept nogil
+    void fill "cunpool_fill"(int size, char *to, Py_ssize_t count, uint64_t bits) noexcept nogil
     void gather_rows "cunpool_gather_rows"(int size, char *to, Py_ssize_t pitch, const char *row,
                                            const PackedRows *rows) noexcept nogil
 

@@ -1,7 +1,7 @@
 #ifndef CUNPOOL_POOLING_SIMD_PLAIN_H
 #define CUNPOOL_POOLING_SIMD_PLAIN_H
 
-/* Those operations of simd.h that separable pooling uses, in vectors of one element: for compilers that have no vector
+/* Those operations of simd.h that filter and separable use, in vectors of one element: for compilers that have no vector
    types, such as MSVC. CUNPOOL_PLAIN selects it in other compilers too. */
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +39,7 @@ enum { ODD_MAGNITUDE = 0x8000 };
     SIMD_TYPE_PLAIN(T, element, integer) \
     SIMD_INLINE vector_##T key_##T(vector_##T x, codes_##T flip) { return (vector_##T) (x ^ (vector_##T) flip); } \
     SIMD_INLINE vector_##T bits_##T(vector_##T x, codes_##T flip) { return key_##T(x, flip); } \
+    SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { return x < limit ? x : limit; } \
     SIMD_INLINE int magnitude_##T(element x) { (void) x; return 0; } \
     SIMD_INLINE int beats_##T(element later, element best, int omits_nan, int infinity) { \
         (void) omits_nan, (void) infinity; \

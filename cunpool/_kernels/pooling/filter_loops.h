@@ -1,0 +1,87 @@
+/* Filter's loops for one element type, SIMD_TYPE: see filter_runs.h and simd_types.h. */
+
+/* The loop over vectors of elements, of `first` and `count` other runs. `count` and `flips` are constants. */
+static CUNPOOL_INLINE void OF(best_loop)(const char *first, const char **runs, int count, char *to, ptrdiff_t elements,
+                                         uint64_t flip, int flips) {
+    const codes bits = OF(broadcast_codes)(flips ? (int64_t) flip : 0);
+    const char *const second = runs[0], *const third = runs[count > 1 ? 1 : 0], *const fourth = runs[count > 2 ? 2 : 0];
+    const char *const fifth = runs[count > 3 ? 3 : 0];
+    codes code = bits;      /* not used */
+    vector best;
+    ptrdiff_t i;
+#define BEST_KEY(run, at) OF(key)(OF(load)(run + (at) * SIMD_BYTES), bits)
+#define BEST_TAKE(run, at) OF(compare)(0, 0, 0, 0, 0, &best, &code, BEST_KEY(run, at), code)
+#define BEST_VECTOR(at) do { \
+        best = BEST_KEY(first, at); \
+        BEST_TAKE(second, at); \
+        if (count > 1) \
+            BEST_TAKE(third, at); \
+        if (count > 2) \
+            BEST_TAKE(fourth, at); \
+        if (count > 3) \
+            BEST_TAKE(fifth, at); \
+        OF(store)(to + (at) * SIMD_BYTES, OF(bits)(best, bits)); \
+    } while (0)
+    for (i = 0; i + LANES <= elements; i += LANES)
+        BEST_VECTOR(i);
+    if (i < elements) {
+        i = elements < LANES ? 0 : elements - LANES;    /* the last vector repeats some elements */
+        BEST_VECTOR(i);
+    }
+#undef BEST_KEY
+#undef BEST_TAKE
+#undef BEST_VECTOR
+}
+
+static CUNPOOL_NOINLINE void OF(best)(const char *first, const char **runs, int count, char *to, ptrdiff_t elements,
+                                      uint64_t flip) {
+#define BEST_LOOP(count) \
+    (flip ? OF(best_loop)(first, runs, count, to, elements, flip, 1) \
+     : OF(best_loop)(first, runs, count, to, elements, 0, 0))
+    if (count == 1)
+        BEST_LOOP(1);
+    else if (count == 2)
+        BEST_LOOP(2);
+    else if (count == 3)
+        BEST_LOOP(3);
+    else
+        BEST_LOOP(4);
+#undef BEST_LOOP
+}
+
+#if SIMD_HAS_ODD
+/* As integers of 32 and 64 bits, negative zeros are the lowest. Those of 16 bits are odd. */
+#if SIMD_BYTES == 4
+#define AS_INTEGER(name) name##_int4
+#define INTEGER int32_t
+#elif SIMD_BYTES == 8
+#define AS_INTEGER(name) name##_int8
+#define INTEGER int64_t
+#endif
+/* Whether there is a NaN or a negative zero among LANES elements or more. */
+static CUNPOOL_NOINLINE int OF(has_odd)(const char *elements, ptrdiff_t count, int infinity) {
+    OF(odd) odd = OF(nothing_odd)();
+    ptrdiff_t i;
+    int has_zero = 0;
+#ifdef INTEGER
+    const INTEGER zero = (INTEGER) ((uint64_t) 1 << (8 * SIMD_BYTES - 1));
+    INTEGER lane[LANES];
+    AS_INTEGER(vector) lowest = AS_INTEGER(load)(elements);
+#endif
+    for (i = 0; i < count; i += LANES) {
+        const char *at = elements + (i + LANES > count ? count - LANES : i) * SIMD_BYTES;
+        odd = OF(note)(odd, OF(load)(at));
+#ifdef INTEGER
+        lowest = AS_INTEGER(min)(lowest, AS_INTEGER(load)(at));
+#endif
+    }
+#ifdef INTEGER
+    memcpy(lane, &lowest, sizeof lane);
+    for (i = 0; i < LANES; i++)
+        has_zero |= lane[i] == zero;
+#undef INTEGER
+#undef AS_INTEGER
+#endif
+    return has_zero | OF(is_odd)(odd, infinity);
+}
+#endif
