@@ -65,7 +65,7 @@ static void cunpool_separable_begin(const cunpool_separable *plan, char *scratch
     int64_t *ramp = (int64_t *) (scratch + cunpool_separable_layout(plan).ramp);
     ptrdiff_t i;
     for (i = 0; plan->indices && i < plan->row_windows; i++)
-        ramp[i] = i / plan->unit * along->stride * along->raster;
+        ramp[i] = i < plan->unit ? 0 : ramp[i - plan->unit] + along->stride * along->raster;
 }
 
 /* Pool a block. With indices, `cunpool_separable_begin` has filled its part of the scratch memory before. */

@@ -59,8 +59,8 @@ cdef extern from "_kernels/pooling/separable.h":
                                            const PackedRows *rows) noexcept nogil
 
 cdef enum:
-    BLOCK_BYTES = 1 << 14       # Elements of a block, in lattices. With codes, and twice, they stay in L2. (speed)
-    FILTERED_MORE = 16          # A filtered block is this many times as large: its elements stay in place. (speed)
+    BLOCK_BYTES = 1 << 17       # Elements of a block, in lattices. With codes, and twice, they stay in L2. (speed)
+    FILTERED_MORE = 2           # A filtered block is this many times as large: its elements stay in place. (speed)
     MAX_FILTERED_ROW_BYTES = 1 << 13    # Longer rows of large windows are cut into parts that stay in L1. (speed)
     SHARED_ROWS = 64            # Least rows of windows for each thread, if rows stay long for threads. (speed)
     MAX_OVERLAPS = 8            # But each part has this many times the elements that it shares with the next. (speed)
@@ -73,7 +73,9 @@ cdef enum:
     MAX_DECODED = 256           # Elements of a window whose codes become indices without a table. (correctness)
     MAX_SINGLE = 8              # Elements along a single window: each is a lattice of its own. (speed)
     MAX_UNIT_BYTES = 64         # Channels that are copied together with each position. (speed)
+    MAX_WRITTEN = 1 << 10       # Results of a row that are written together stay in L1. (speed)
     MIN_ROW_CHANNELS = 64       # Channels that go into a block before anything else. (speed)
+    MIN_ROW_WINDOWS = 8         # Of more than a vector, so few that as many windows without overlap fit it. (speed)
 
 
 cdef inline int passes(Py_ssize_t kernel, Py_ssize_t runs) noexcept nogil:
@@ -193,7 +195,9 @@ cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t ro
         is_full[SEPARABLE_CHANNEL] = True
     elif plan.order[3] == SEPARABLE_CHANNEL:
         count[SEPARABLE_CHANNEL] = min(plan.axis[SEPARABLE_CHANNEL].pooled, <Py_ssize_t> MIN_ROW_CHANNELS)
-        while count[SEPARABLE_CHANNEL] > 1 and not 0 <= block_elements(plan, count, &length) <= room:
+        while count[SEPARABLE_CHANNEL] > 1 and not 0 <= block_elements(plan, count, &length) <= (
+                room // MIN_ROW_WINDOWS if count[SEPARABLE_CHANNEL] * plan.item_bytes > SEPARABLE_VECTOR_BYTES
+                else room):
             count[SEPARABLE_CHANNEL] //= 2
     if filtered:  # rows as long as leaves room for some of them
         count[2] = plan.axis[2].pooled
@@ -299,6 +303,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     plan.row_windows = plan.unit  # fault: a row without room for its results
     for i in range(plan.outer, 4 if plan.unit == 1 else 3):
         plan.row_windows *= extent_of(&plan.axis[plan.order[i]], plan.axis[plan.order[i]].most)
+    plan.row_windows = min(plan.row_windows, MAX_WRITTEN // plan.unit * plan.unit)
     return NULL
 
 

@@ -48,7 +48,7 @@ typedef struct {
     ptrdiff_t unit;             /* channels that are copied with each position of the last axis; else 1 */
     int outer;                  /* axes of `order` that lead to a row; the next one is the row's own */
     ptrdiff_t lattices, pitch;  /* of a block: lattices, and elements from one to the next */
-    ptrdiff_t row_windows;      /* results of the longest row */
+    ptrdiff_t row_windows;      /* results of a row that are written together, at most */
     int is_single;              /* windows have a single element */
     int is_float, item_bytes, index_bytes, code_size;
     int lane_bytes;             /* of an element while it is compared, and of its code */

@@ -61,23 +61,21 @@ SEPARABLE_DECODERS(item2)
 SEPARABLE_DECODERS(item4)
 SEPARABLE_DECODERS(item8)
 
-/* One row of results: `row` has room for it. */
-static void cunpool_separable_write_row(const cunpool_separable *plan, const cunpool_separable_block *block,
-                                        ptrdiff_t from, char *pooled, char *indices, uint64_t base, char *row,
-                                        const int64_t *ramp) {
-    const int inner = plan->order[plan->outer], size = plan->item_bytes, code_bytes = plan->lane_bytes;
-    const cunpool_axis *along = &plan->axis[inner];
-    const ptrdiff_t windows = block->count[inner], count = windows * plan->unit, step = along->step * plan->unit;
-    /* One result to the next in the row: with units, these are neighbours in the results as well. */
-    const ptrdiff_t pooled_bytes = plan->unit > 1 ? size : along->pooled_bytes;
-    const ptrdiff_t index_bytes = plan->unit > 1 ? plan->index_bytes : along->index_bytes;
+/* Some results of a row, for which `row` has room. */
+static void cunpool_separable_write_some(const cunpool_separable *plan, const cunpool_separable_block *block,
+                                         ptrdiff_t from, ptrdiff_t windows, char *pooled, char *indices, uint64_t base,
+                                         char *row, const int64_t *ramp) {
+    const int size = plan->item_bytes, code_bytes = plan->lane_bytes;
+    const cunpool_axis *along = &plan->axis[plan->order[plan->outer]];
+    const ptrdiff_t count = windows * plan->unit, step = along->step * plan->unit;
+    const ptrdiff_t pooled_bytes = along->pooled_bytes / plan->unit, index_bytes = along->index_bytes / plan->unit;
     const char *values = block->values + from * size, *codes = block->codes + from * code_bytes;
     if (along->step > 1) {
         cunpool_gather(size, row, values, step * size, windows, plan->unit);
         values = row;
     }
     cunpool_scatter(size, pooled, pooled_bytes, values, count);
-    if (!indices)
+    if (!plan->indices)
         return;
     if (along->step > 1) {
         cunpool_gather(code_bytes, block->other_codes, codes, step * code_bytes, windows, plan->unit);
@@ -88,6 +86,22 @@ static void cunpool_separable_write_row(const cunpool_separable *plan, const cun
         plan, index_bytes == plan->index_bytes ? indices : row, codes, count, base, ramp);
     if (index_bytes != plan->index_bytes)
         cunpool_scatter(plan->index_bytes, indices, index_bytes, row, count);
+}
+
+/* One row of results. */
+static void cunpool_separable_write_row(const cunpool_separable *plan, const cunpool_separable_block *block,
+                                        ptrdiff_t from, char *pooled, char *indices, uint64_t base, char *row,
+                                        const int64_t *ramp) {
+    const cunpool_axis *along = &plan->axis[plan->order[plan->outer]];
+    const ptrdiff_t most = plan->row_windows / plan->unit;
+    ptrdiff_t left = block->count[plan->order[plan->outer]];
+    for (; left > 0; left -= most) {
+        cunpool_separable_write_some(plan, block, from, left < most ? left : most, pooled, indices, base, row, ramp);
+        from += most * along->step * plan->unit;
+        pooled += most * along->pooled_bytes;
+        indices += most * along->index_bytes;
+        base += (uint64_t) (most * along->stride * along->raster);
+    }
 }
 
 /* Write the results of a block, row by row. */
