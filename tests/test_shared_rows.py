@@ -1,4 +1,4 @@
-"""Windows of 3 x 3 and 5 x 5 that share rows of elements: several rows of windows are compared together."""
+"""Windows of 2 x 2, 3 x 3 and 5 x 5 that share rows of elements: several rows of windows are compared together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check(x, given, window, threads=1):
 
 
 @pytest.mark.parametrize("name", instruction_sets.USABLE)
-@pytest.mark.parametrize("kernel", [3, 5])
+@pytest.mark.parametrize("kernel", [2, 3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_windows_that_share_rows(monkeypatch, rng, name, kernel, stride, dtype):
@@ -59,7 +59,7 @@ def test_windows_that_share_rows(monkeypatch, rng, name, kernel, stride, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
-@pytest.mark.parametrize("kernel", [3, 5])
+@pytest.mark.parametrize("kernel", [2, 3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_one_odd_element_anywhere(rng, dtype, kernel, stride):
     """NaN, and negative zeros among positive ones."""
@@ -112,7 +112,7 @@ def test_window_codes_in_runs(rng, dtype, channels):
             check(x, last, (3, 1, padding), 1 + padding)
 
 
-@pytest.mark.parametrize("kernel", [3, 5])
+@pytest.mark.parametrize("kernel", [2, 3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_any_steps_in_memory(rng, kernel, stride):
     """Gaps between rows and columns, reversed axes, results with gaps between rows, and volumes of flat windows."""
@@ -140,7 +140,7 @@ def test_more_padding_than_elements(rng, stride):
         for form in FORMS:
             found, expected = (cu.max_pool2d(each, 5, stride, padding, **form) for each in (channels_last(x), x))
             assert np.array_equal(found, expected) if not form else [*map(bits, found)] == [*map(bits, expected)]
-    for kernel in (3, 5):
+    for kernel in (2, 3, 5):
         arguments = {"ceil_mode": True, "return_indices": True}
         found, expected = (cu.max_pool2d(each, kernel, stride, 1, **arguments) for each in (channels_last(x), x))
         assert [*map(bits, found)] == [*map(bits, expected)]

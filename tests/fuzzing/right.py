@@ -92,7 +92,7 @@ def pool_turned(rng) -> None:
 def pool_shared_rows(rng) -> None:
     """Windows that share rows, of channels that are neighbours, or of planes that are interleaved."""
     dtype, channels = one_of(rng, FLOATS + FLOATS + INTEGERS), int(rng.integers(1, 80))
-    kernel, stride, padding = int(rng.choice([3, 5])), int(rng.integers(1, 3)), int(rng.integers(0, 3))
+    kernel, stride, padding = int(rng.choice([2, 3, 5])), int(rng.integers(1, 3)), int(rng.integers(0, 3))
     padding = min(padding, kernel // 2)
     plain = some_numbers(rng, dtype, (channels, *rng.integers(kernel, 40, 2).tolist()))
     order = [1, 2, 0] if rng.random() < 0.7 else [0, 1, 2]
