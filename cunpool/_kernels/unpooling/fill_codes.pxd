@@ -53,18 +53,15 @@ cdef inline void_inline codes_of_indices(int line_count, const index *given, con
 
 cdef inline void_wide convert_indices(const FillPlan *plan, const index *given, const uint32_t *relative,
                                       Py_ssize_t count, uint32_t base, lane *codes, bint *has_outside) noexcept nogil:
-    """`codes_of_indices`, compiled apart for windows of few stretches."""
+    """`codes_of_indices`, compiled apart for windows of 1 to FILL_MAX_INDEX_LINES lines."""
     if plan.line_count == 1:
         codes_of_indices(1, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
     elif plan.line_count == 2:
         codes_of_indices(2, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
     elif plan.line_count == 3:
         codes_of_indices(3, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
-    elif plan.line_count == 4:
-        codes_of_indices(4, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
     else:
-        codes_of_indices(plan.line_count, given, relative, count, base, plan.line_first, plan.line_taps, codes,
-                         has_outside)
+        codes_of_indices(4, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
 
 
 cdef inline void convert_codes(const FillPlan *plan, const char *given, int code_size, Py_ssize_t taps,

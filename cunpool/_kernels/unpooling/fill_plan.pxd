@@ -41,6 +41,9 @@ cdef enum:
     FILL_MAX_BLOCK_ITEMS = FILL_BLOCK_BYTES >> 2    # indices of a block, which have 4 bytes at least
     FILL_SPARE_BYTES = 2 * LONG_BYTES   # whole vectors read and write up to this far behind a block (correctness)
     INDICES_VECTOR_WINDOWS = 16     # windows of 4 bytes in the widest vector (speed)
+    # Indices of windows of more lines in raster order are scattered: to find their lines takes longer. Each number of
+    # lines up to this has its loop in `fill_codes.pxd`. (speed: 8 x 64 x 38 x 36, 5 x 5, channels last)
+    FILL_MAX_INDEX_LINES = 4
     FILL_STAGE_BYTES = 1 << 13  # bytes of each line that are put together before non-temporal stores (speed)
 
 
@@ -80,7 +83,7 @@ cdef struct FillPlan:
     # The indices of a window, as its lines in C order: the lines, the distance of each from the first, and the elements
     # of a line.
     int line_count
-    uint32_t line_first[FILL_MAX_LINES]
+    uint32_t line_first[FILL_MAX_INDEX_LINES]
     uint32_t line_taps
     bint by_indices         # whether indices are compared as they are, without the step to codes
     uint32_t layer_elements  # then elements from the first layer of a window to the second, 0 without
@@ -190,7 +193,7 @@ cdef inline void find_lines(const Job *job, FillPlan *plan) noexcept nogil:
             rest //= plan.outer[axis].taps
     plan.line_count = <int> (g.kernel[0] * g.kernel[1])
     plan.line_taps = <uint32_t> g.kernel[2]
-    for k in range(plan.line_count):
+    for k in range(plan.line_count if plan.index_size else 0):
         plan.line_first[k] = <uint32_t> ((k // g.kernel[1] * g.full[1] + k % g.kernel[1]) * g.full[2])
 
 
@@ -324,6 +327,9 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
         return "fewer than 128 windows"
     if not branch_counted("windows whose codes leave one for none", element_count(job.g.kernel) <= FILL_MAX_LINES):
         return "a window has more than 255 elements"
+    if not branch_counted("codes, or windows of few lines",
+                          job.code_size > 0 or job.g.kernel[0] * job.g.kernel[1] <= FILL_MAX_INDEX_LINES):
+        return "indices, of windows of more than 4 rows"
     if not branch_counted("elements that are neighbours along some axis", axes[last].full_step == item_size):
         return "the output is contiguous along no axis"
     why = why_scatter_is_faster(job)
