@@ -93,7 +93,7 @@ cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noex
     plan.shares_rows &= plan.windows[1] >= g.kernel[1] - 1
     if (branch_counted("long rows of windows one column apart", g.stride[2] == 1 and g.full[2] > MAX_ROW_ELEMENTS)
             and not branch_counted("interleaved rows that windows share", plan.shares_rows)):
-        return "rows of more than 16 elements, and windows one column apart, not of 2 x 2, 3 x 3 or 5 x 5 in shared rows"
+        return "rows of more than 16 elements, and windows one column apart that are not 2 x 2, 3 x 3 or 5 x 5"
     if branch_counted("rows too long to interleave",
                       part_elements(g, plan.windows) > MAX_PART_BYTES // (plan.planes * job.item_size)):
         return "a row of windows in planes side by side has more than 1 MiB"
