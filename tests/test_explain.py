@@ -166,7 +166,7 @@ def spread_out(*shape, dtype="f4"):
     ("name", "arguments", "options", "method", "reason"),
     [
         ("max_pool2d", (zeros(1, 1, 9, 129), 2), {"ceil_mode": True}, "window2", "a window reaches over the edge"),
-        ("max_pool2d", (zeros(1, 1, 300, 300)[..., ::-1], 2), {}, "copying planes to C order first", "256 KiB"),
+        ("max_pool2d", (zeros(1, 1, 600, 600)[..., ::-1], 2), {}, "copying planes to C order first", "1 MiB"),
         ("max_pool2d", (np.broadcast_to(np.int32(1), (1, 8, 3, 1 << 21)), 3, 2), {"return_indices": True},
          "interleaved", "more than 1 MiB"),
         ("max_pool2d", (zeros(1, 1, 1100, 1100), 1099), {"return_indices": True}, "separable", "more than 4 MiB"),

@@ -58,7 +58,7 @@ cdef enum:
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
     # Copies to C order.
     COPY_MAX_ROW_ELEMENTS = 64      # Longer rows are not copied because of gaps behind them alone. (speed)
-    COPY_MAX_PLANE_BYTES = 1 << 18  # The largest plane that is copied. (speed)
+    COPY_MAX_PLANE_BYTES = 1 << 20  # The largest plane that is copied. (speed)
     COPY_LOT_BYTES = 1 << 16        # Small planes that are copied together. (speed)
 
 
@@ -363,7 +363,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
         return "the planes of the results are not equally far apart"
     for axis in range(3):
         if branch_counted("planes larger than a buffer", job.g.full[axis] > COPY_MAX_PLANE_BYTES // size):
-            return "a plane has more than 256 KiB"
+            return "a plane has more than 1 MiB"
         size *= job.g.full[axis]
     if size == job.item_size:
         return "a plane has a single element"

@@ -55,6 +55,8 @@ typedef struct {
             SEPARABLE_EVERY(item, 2) \
         else if (size->unit_bytes == 3 * (ptrdiff_t) sizeof(item)) \
             SEPARABLE_EVERY(item, 3) \
+        else if (size->unit_bytes == -(ptrdiff_t) sizeof(item)) \
+            SEPARABLE_EVERY(item, -1) \
         else if (size->unit_bytes % (ptrdiff_t) sizeof(item) == 0) \
             SEPARABLE_EVERY(item, stride) \
         else \
