@@ -198,6 +198,16 @@ cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize
     return False
 
 
+cdef inline Py_ssize_t windows_alike(const Job *job, Py_ssize_t w) noexcept nogil:
+    """How many windows of a row, from number `w` on, are compared by the same taps: all that are inside the array
+    along the width, or a single one that is not."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t room = g.full[2] - span_of(g, 2, 1) - (w * g.stride[2] - g.padding[2])
+    if w * g.stride[2] < g.padding[2] or room < 0:
+        return 1
+    return min(room // g.stride[2] + 1, g.pooled[2] - w)
+
+
 cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
                              Py_ssize_t end, Py_ssize_t count, int *nan_backoff) noexcept nogil:
     """Pool windows `w` to before `end` of a row in `count` neighbouring channels."""
@@ -228,10 +238,8 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     windows.first_offset, windows.window_results = 0, count
     windows.offset = NULL if target.indices == NULL else offset
     while w < end:
-        windows.count = 1
+        windows.count = min(min(most, end - w), windows_alike(job, w))
         within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
-        if within and most > 1:
-            windows.count = min(min(most, end - w), 1 + (g.full[2] - span_of(g, 2, 1) - start[2]) // g.stride[2])
         if within and ahead:
             for i in range(taps.count):
                 taps.elements[i] += ahead

@@ -4,11 +4,11 @@ from libc.stdint cimport int32_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport element_address
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.geometry cimport absolute, clamp, Geometry, span_of
+from cunpool._kernels.common.geometry cimport absolute, clamp, Geometry
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.pooling.across cimport (
-    AcrossWindows, has_runs, MAX_RESULTS_AT_ONCE, pool_across, VECTOR_BYTES, windows_together)
+    AcrossWindows, has_runs, MAX_RESULTS_AT_ONCE, pool_across, VECTOR_BYTES, windows_alike, windows_together)
 from cunpool._kernels.pooling.compare cimport expect_nan, expects_no_nan, infinity_of
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, write_indices
 
@@ -123,16 +123,6 @@ cdef inline void set_taps(const Job *job, Py_ssize_t w, SharedRows *rows) noexce
         inside = clamp(start + tap, 0, g.full[2] - 1)
         rows.tap_bytes[tap] = inside * job.full.axis_bytes[2]
         rows.tap_offset[tap] = <int32_t> ((inside - start) * job.index_steps[2])
-
-
-cdef inline Py_ssize_t windows_alike(const Job *job, Py_ssize_t w) noexcept nogil:
-    """How many windows of a line, from number `w` on, are compared by the same taps: all that are inside the array
-    along the width, or a single one that is not."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t room = g.full[2] - span_of(g, 2, 1) - (w * g.stride[2] - g.padding[2])
-    if w * g.stride[2] < g.padding[2] or room < 0:
-        return 1
-    return min(room // g.stride[2] + 1, g.pooled[2] - w)
 
 
 cdef inline bint set_run(const Job *job, Py_ssize_t count, bint in_runs, AcrossWindows *windows) noexcept nogil:
