@@ -111,6 +111,9 @@ POOLING = [
     (("f8", "i8", "u8"), (2, 3, 80, 51), COLUMNS, (2,), INTERLEAVED, None),
     (("f4", "i4", "u4"), (2, 3, 50, 40), COLUMNS, (3, 2, 1), SEPARATED, None),
     (("f8", "i8", "u8"), (2, 3, 50, 40), COLUMNS, (3, 2, 1), INTERLEAVED, None),
+    # Planes of more than 1 MiB together would be cut across the axis that memory runs along.
+    (("f8",), (1, 8, 128, 128), COLUMNS, (3, 2, 1), INTERLEAVED, None),
+    (("f8",), (1, 8, 128, 129), COLUMNS, (3, 2, 1), SEPARATED, None),
     (WIDEST, (1, 2, 30, 6, 7), (0, 1, 3, 4, 2), (2,), SEPARATED, None),
     (WIDEST, (1, 2, 7, 30, 6), (0, 1, 2, 4, 3), (2,), SEPARATED, None),
     (WIDEST, (1, 3, 131, 90), COLUMNS, ((2, 5),), SEPARATED, None),
