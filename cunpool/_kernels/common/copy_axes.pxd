@@ -14,7 +14,8 @@ cdef enum:
 
 
 cdef inline int densest_axis(const Py_ssize_t *bytes, const Py_ssize_t *count, Py_ssize_t least) noexcept nogil:
-    """The axis along which elements are closest, of those with `least` elements or more, if there are any."""
+    """The axis along which elements are closest, of those with `least` elements or more; if there are none, the longest
+    axis."""
     cdef int axis, best = 3
     for axis in range(2, -1, -1):
         if (min(count[axis], least) > min(count[best], least)
@@ -50,7 +51,7 @@ cdef inline void_noinline copy_elements(char *to, const Py_ssize_t *to_bytes, co
                                         item *typed) noexcept nogil:
     """Copy elements of four axes, as matrices of those two along which each array is densest: in strips of
     STRIP_ELEMENTS if these differ. Axes of few elements, such as two planes of bytes, would make narrow matrices."""
-    cdef Py_ssize_t least = NARROW_BYTES // <Py_ssize_t> sizeof(item)
+    cdef Py_ssize_t least = max(<Py_ssize_t> 2, NARROW_BYTES // <Py_ssize_t> sizeof(item))
     cdef int along = densest_axis(to_bytes, count, least), across = densest_axis(source_bytes, count, least)
     cdef int outer, inner, axis
     cdef Py_ssize_t strip = STRIP_ELEMENTS, i, k

@@ -1,32 +1,24 @@
 # Which of two numbers stays, and where the elements of a window lie.
-from libc.math cimport INFINITY
-from libc.stdint cimport INT16_MIN, int16_t, INT32_MIN, int32_t, INT64_MIN, int64_t, INT8_MIN, int8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport HALF_KIND, Job
-from cunpool._kernels.common.types cimport (
-    bhalf, float4, float8, half, index, index8, item1, item2, item4, item8)
+from cunpool._kernels.common.types cimport float4, float8, half, index, index8, item1, item2
 
 cdef extern from "_kernels/pooling/compare.h":
-    ctypedef int8_t int1 "int8_t"
     ctypedef int16_t int2
     ctypedef int32_t int4
     ctypedef int64_t int8
     float4 flip4 "cunpool_flip4"(float4 x, uint64_t flip) noexcept nogil
     float8 flip8 "cunpool_flip8"(float8 x, uint64_t flip) noexcept nogil
 
-# All types.
+# The types that `Job.order_kind` names.
 ctypedef fused number:
-    int1
+    item1
     int2
     int4
     int8
-    item1
-    item2
-    item4
-    item8
     half
-    bhalf
     float4
     float8
 
@@ -45,29 +37,8 @@ cdef inline Py_ssize_t whole_vectors(Py_ssize_t count, Py_ssize_t size) noexcept
     return (count + vector - 1) & -vector
 
 
-cdef inline number lowest(number *_) noexcept nogil:
-    cdef number x
-    if number is half:
-        x.bits = 0xFC00
-    elif number is bhalf:
-        x.bits = 0xFF80
-    elif number is float4 or number is float8:
-        x = -INFINITY
-    elif number is int1:
-        x = INT8_MIN
-    elif number is int2:
-        x = INT16_MIN
-    elif number is int4:
-        x = INT32_MIN
-    elif number is int8:
-        x = INT64_MIN
-    else:
-        x = 0
-    return x
-
-
 cdef inline number flipped(number x, uint64_t flip) noexcept nogil:
-    if number is half or number is bhalf:
+    if number is half:
         x.bits = <item2> (x.bits ^ flip)
         return x
     elif number is float4:
@@ -105,7 +76,7 @@ cdef inline bint beats(number x, number best, Order order) noexcept nogil:
     The first rule is that of PyTorch's pooling kernels. Without branches, so that it vectorises.
     """
     cdef int32_t later
-    if number is half or number is bhalf:
+    if number is half:
         later = order_of(x.bits, order.infinity, order.omits_nan)
         return (later > order_of(best.bits, order.infinity, order.omits_nan)) | (later == 0x8000)
     elif number is float4 or number is float8:
@@ -119,7 +90,7 @@ cdef inline bint beats(number x, number best, Order order) noexcept nogil:
 
 cdef inline number either(bint first, number a, number b) noexcept nogil:
     """`a` or `b`. To choose between structures would be a branch."""
-    if number is half or number is bhalf:
+    if number is half:
         a.bits = a.bits if first else b.bits
         return a
     else:

@@ -105,7 +105,7 @@ cdef inline void_noinline run_down(const Job *job, const Separable *blocks, cons
     cdef const char *runs[MAX_RUNS]
     runs[0] = source_row(job, layer, layer.depth, h)
     runs[1] = rest
-    assert_in_block(whole_vectors(layer.elements, job.item_size) * job.item_size <= layer.row_bytes)
+    assert_in_block(max(layer.elements * job.item_size, <Py_ssize_t> VECTOR_BYTES) <= layer.row_bytes)
     best_of_runs(blocks, runs, 1 if is_first else 2, into, layer.elements,
                  runs[0] == layer.padding or runs[0] + VECTOR_BYTES <= layer.limit)
 

@@ -1,18 +1,31 @@
 # Element by element: any window, also one that misses the array, or that is larger than any block.
+from libc.math cimport INFINITY
+from libc.stdint cimport INT16_MIN, INT32_MIN, INT64_MIN
+
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport bhalf, half, index8, item2, void_cold
-from cunpool._kernels.pooling.compare cimport beats, first_tap, flipped, lowest, number, Order, order_of_job, tap_offset
+from cunpool._kernels.common.types cimport float4, float8, half, index8, item2, void_cold
+from cunpool._kernels.pooling.compare cimport (
+    beats, first_tap, flipped, int2, int4, int8, number, Order, order_of_job, tap_offset)
 from cunpool._kernels.pooling.write cimport base_of, Target, target_of, write_each
 
 
-cdef inline number lowest_by(Order order, number *of) noexcept nogil:
-    """`lowest`, of either 16-bit float."""
-    cdef number x = lowest(of)
-    if number is half or number is bhalf:
+cdef inline number lowest(Order order, number *_) noexcept nogil:
+    cdef number x
+    if number is half:
         x.bits = <item2> (order.infinity | 0x8000)
+    elif number is float4 or number is float8:
+        x = -INFINITY
+    elif number is int2:
+        x = INT16_MIN
+    elif number is int4:
+        x = INT32_MIN
+    elif number is int8:
+        x = INT64_MIN
+    else:
+        x = 0
     return x
 
 
@@ -27,7 +40,7 @@ cdef inline void_cold pool_window(const Job *job, Py_ssize_t plane, const Py_ssi
     cdef Py_ssize_t kd, kh, kw
     cdef Target target = target_of(job, plane, window[0], window[1], window[2], False)
     cdef Order order = order_of_job(job)
-    cdef number best = lowest_by(order, full), x
+    cdef number best = lowest(order, full), x
     cdef index8 offset
     cdef bint has_element = False
     cdef int axis

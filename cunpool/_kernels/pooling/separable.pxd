@@ -75,7 +75,8 @@ cdef enum:
     MAX_UNIT_BYTES = 64         # Channels that are copied together with each position. (speed)
     MAX_WRITTEN = 1 << 10       # Results of a row that are written together stay in L1. (speed)
     MIN_ROW_CHANNELS = 64       # Channels that go into a block before anything else. (speed)
-    MIN_ROW_WINDOWS = 8         # Of more than a vector, so few that as many windows without overlap fit it. (speed)
+    # Channels that fill more than a vector are halved until a block has room for this many of their windows. (speed)
+    MIN_ROW_WINDOWS = 8
 
 
 cdef inline int passes(Py_ssize_t kernel, Py_ssize_t runs) noexcept nogil:
@@ -300,7 +301,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
                       plan.lattices * plan.pitch > MAX_SPARSE * windows * min(elements, plan.lattices * plan.pitch)
                       and plan.lattices * plan.pitch > MIN_SPARSE):
         return "windows use less than an eighth of the elements between them"
-    plan.row_windows = plan.unit  # fault: a row without room for its results
+    plan.row_windows = plan.unit
     for i in range(plan.outer, 4 if plan.unit == 1 else 3):
         plan.row_windows *= extent_of(&plan.axis[plan.order[i]], plan.axis[plan.order[i]].most)
     plan.row_windows = min(plan.row_windows, MAX_WRITTEN // plan.unit * plan.unit)

@@ -86,15 +86,15 @@ static inline ptrdiff_t cunpool_separable_extent(const cunpool_axis *axis, ptrdi
 
 static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_separable *plan) {
     cunpool_separable_scratch at;
-    ptrdiff_t elements = plan->lattices * plan->pitch;
+    const ptrdiff_t elements = plan->lattices * plan->pitch, row_bytes = plan->row_windows * (ptrdiff_t) sizeof(int64_t);
     int i;
     at.bytes = 0;
     for (i = 0; i < 2; i++) {
         at.values[i] = cunpool_part(&at.bytes, elements * plan->lane_bytes + SEPARABLE_SPARE_BYTES);
         at.codes[i] = cunpool_part(&at.bytes, plan->indices ? elements * plan->lane_bytes + SEPARABLE_SPARE_BYTES : 0);
     }
-    at.ramp = cunpool_part(&at.bytes, plan->indices ? plan->row_windows * (ptrdiff_t) sizeof(int64_t) : 0);
-    at.row = cunpool_part(&at.bytes, plan->row_windows * (ptrdiff_t) sizeof(int64_t));
+    at.row = cunpool_part(&at.bytes, row_bytes);
+    at.ramp = cunpool_part(&at.bytes, plan->indices ? row_bytes : 0);  // fault: a row without room for its results
     return at;
 }
 

@@ -329,7 +329,7 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
         return "a window has more than 255 elements"
     if not branch_counted("codes, or windows of few lines",
                           job.code_size > 0 or job.g.kernel[0] * job.g.kernel[1] <= FILL_MAX_INDEX_LINES):
-        return "indices, of windows of more than 4 rows"
+        return "indices of windows of more than 4 rows"
     if not branch_counted("elements that are neighbours along some axis", axes[last].full_step == item_size):
         return "the output is contiguous along no axis"
     why = why_scatter_is_faster(job)
