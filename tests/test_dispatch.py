@@ -111,9 +111,6 @@ POOLING = [
     (("f8", "i8", "u8"), (2, 3, 80, 51), COLUMNS, (2,), INTERLEAVED, None),
     (("f4", "i4", "u4"), (2, 3, 50, 40), COLUMNS, (3, 2, 1), SEPARATED, None),
     (("f8", "i8", "u8"), (2, 3, 50, 40), COLUMNS, (3, 2, 1), INTERLEAVED, None),
-    # Parts of two rows of windows fit 128 KiB, or not: one row shares nothing.
-    (("f4",), (1, 32, 8, 341), None, (2, 1), INTERLEAVED, None),
-    (("f4",), (1, 32, 8, 342), None, (2, 1), SEPARATED, None),
     # Planes of more than 1 MiB together would be cut across the axis that memory runs along.
     (("f8",), (1, 8, 128, 128), COLUMNS, (3, 2, 1), INTERLEAVED, None),
     (("f8",), (1, 8, 128, 129), COLUMNS, (3, 2, 1), SEPARATED, None),

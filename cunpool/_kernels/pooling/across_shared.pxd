@@ -1,5 +1,6 @@
-# Across, shared rows: several rows of windows of 2 x 2, 3 x 3 or 5 x 5, called lines here, are compared together. Each
-# row of elements is reduced along the width once, and stays in registers for the lines that share it.
+# Across, shared rows: several rows of windows of 3 x 3 or 5 x 5, called lines here, are compared together; for values
+# alone, of 2 x 2 too. Each row of elements is reduced along the width once, and stays in registers for the lines that
+# share it.
 from libc.stdint cimport int32_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport element_address
@@ -47,8 +48,8 @@ cdef inline bint can_share_rows(const Job *job) noexcept nogil:
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t kernel = g.kernel[1], stride = g.stride[1]
     return (HAS_SHARED_ROWS and g.kernel[0] == 1 and g.kernel[2] == kernel and g.stride[2] == stride
-            and (stride == 1 and (kernel == 2 or kernel == 3 or kernel == 5)
-                 or stride == 2 and (kernel == 3 or kernel == 5))
+            and (kernel == 2 and stride == 1 and job.indices.data == NULL
+                 or (kernel == 3 or kernel == 5) and (stride == 1 or stride == 2))
             and g.dilation[1] == g.dilation[2] == 1 and g.pooled[1] >= MIN_SHARING_LINES
             and g.full[1] >= kernel and g.full[2] >= kernel     # smaller planes are mostly padding (speed)
             and job.raster_axes[2] == 2 and (job.flip == 0 or job.item_size <= 2)

@@ -10,7 +10,7 @@ from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
 from cunpool._kernels.pooling.across cimport VECTOR_BYTES
-from cunpool._kernels.pooling.across_shared cimport can_share_planes, MIN_SHARING_LINES, pool_rows, SHARED_MAX_LINES
+from cunpool._kernels.pooling.across_shared cimport can_share_planes, pool_rows, SHARED_MAX_LINES
 
 cdef enum:
     LOT_ROW_BYTES = 128         # of an element in all planes of a lot, at most (speed)
@@ -95,7 +95,7 @@ cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noex
                        and element_count(g.full) > MAX_PART_BYTES // (plan.planes * job.item_size))):
         return "planes of more than 1 MiB together are contiguous along their columns"
     # In lower parts, most rows would be copied for two parts. (speed: 32 x 100 x 140, 5 x 5)
-    plan.shares_rows &= plan.windows[1] >= max(g.kernel[1] - 1, <Py_ssize_t> MIN_SHARING_LINES)
+    plan.shares_rows &= plan.windows[1] >= g.kernel[1] - 1
     if (branch_counted("long rows of windows one column apart", g.stride[2] == 1 and g.full[2] > MAX_ROW_ELEMENTS)
             and not branch_counted("interleaved rows that windows share", plan.shares_rows)):
         return "rows of more than 16 elements, and windows one column apart that do not share rows"
