@@ -42,10 +42,10 @@ typedef struct {
     char *code_bytes;               /* codes of a byte each in place of `offset`; else NULL */
 } cunpool_across_windows;
 
-/* Some lines, which are rows of windows here: of `kernel` x `kernel`, 2, 3 or 5, and `stride` apart along both axes, 1 or
-   2 (1 for 2 x 2, which have no offsets). Each row of elements is reduced along the width once, and stays in registers for all lines that share
-   it. A tap outside the array stands for the nearest element of its window, with the offset of that element: comparing
-   an element twice changes neither the maximum nor its offset. */
+/* Some lines, which are rows of windows here: of `kernel` x `kernel`, 2, 3 or 5, and `stride` apart along both axes, 1
+   or 2 (1 for 2 x 2, which have no offsets). Each row of elements is reduced along the width once, and stays in
+   registers for all lines that share it. A tap outside the array stands for the nearest element of its window, with the offset of
+   that element: comparing an element twice changes neither the maximum nor its offset. */
 typedef struct {
     cunpool_across_windows first_line;
     ptrdiff_t lines;

@@ -63,8 +63,7 @@ cdef inline bint can_share_planes(const Job *job, Py_ssize_t planes) noexcept no
 
 cdef inline bint can_share_runs(const Job *job) noexcept nogil:
     """Whether lines are compared together as runs: all channels of all windows that are inside the array, which fill
-    a vector. Windows at the edges are compared one by one, which takes too long for 5 x 5 and for values, and 2 x 2
-    gain little. (speed)"""
+    a vector. Windows at the edges are compared one by one, which takes too long for 5 x 5 and for values. (speed)"""
     cdef const Geometry *g = &job.g
     return (has_runs(job) and job.code_size == 1 and g.kernel[2] == 3
             and (g.full[2] - g.kernel[2] + 1) * job.channels * job.item_size >= MIN_SHARING_BYTES)

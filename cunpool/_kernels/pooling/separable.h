@@ -59,7 +59,8 @@ static void cunpool_separable_find(const cunpool_separable *plan, ptrdiff_t numb
         block->indices += number * plan->index_batch_bytes;
 }
 
-/* What is the same for all blocks of a task: how far windows that are written together begin behind the first one, as indices. */
+/* What is the same for all blocks of a task: how far windows that are written together begin behind the first one, as
+   indices. */
 static void cunpool_separable_begin(const cunpool_separable *plan, char *scratch) {
     const cunpool_axis *along = &plan->axis[plan->order[plan->outer]];
     int64_t *ramp = (int64_t *) (scratch + cunpool_separable_layout(plan).ramp);

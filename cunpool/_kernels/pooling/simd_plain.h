@@ -1,8 +1,8 @@
 #ifndef CUNPOOL_POOLING_SIMD_PLAIN_H
 #define CUNPOOL_POOLING_SIMD_PLAIN_H
 
-/* Those operations of simd.h that filter and separable use, in vectors of one element: for compilers that have no vector
-   types, such as MSVC. CUNPOOL_PLAIN selects it in other compilers too. */
+/* Those operations of simd.h that filter and separable use, in vectors of one element: for compilers that have no
+   vector types, such as MSVC. CUNPOOL_PLAIN selects it in other compilers too. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
