@@ -54,7 +54,6 @@ DETAILS = {
     "planes are split": "split",
     "channels are neighbours": "channels",
     "window codes become": "decoded",
-    "the array is prefetched": "prefetched",
 }
 """One word for each detail that `explain` has, by how it begins."""
 

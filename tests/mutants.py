@@ -78,7 +78,6 @@ STATEMENT = re.compile(
 SKIPPED = re.compile(
     r"\s*(?:from |import |cimport |cdef extern|cdef packed|ctypedef |@|class |#(?!define)|__all__|.*prefetch\w*\()"
 )
-PREFETCHING = re.compile(r"(?ms)^cdef inline void prefetch_.*?(?=\n\n\n|\Z)")
 VERBATIM = re.compile(r'(?s)cdef extern from \*:\s*\n\s*"""(.*?)"""')
 HIDDEN_PYTHON = re.compile(r'(?s)""".*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*')
 HIDDEN_C = re.compile(r'(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"')
@@ -155,7 +154,6 @@ def is_python(text: str) -> bool:
 def changes(path: Path) -> dict[int, list[Change]]:
     """All changes of a file, by line."""
     text, is_c = code(path)
-    text = PREFETCHING.sub(blank, text)
     source = path.read_text()
     typed = types_alone(source) if path.suffix == ".py" else []
     found: dict[int, list[Change]] = {}

@@ -178,7 +178,7 @@ def test_rows_of_more_windows_than_are_compared_together(rng, ways, channels):
     "lie", ["last", "last, rows before them", "last, beside a gap", "last, backwards", "last, few columns of many"]
 )
 def test_windows_across_channels_beyond_the_caches(rng, ways, shape, dtype, window, lie):
-    """What follows is fetched before, where all of it is looked at, and fewer windows are written at once."""
+    """Fewer windows are written at once, past the caches."""
     x = rng.integers(0, 100, shape).astype(dtype)
     given = channels_last(x[None])
     if lie == "last, rows before them":

@@ -109,7 +109,7 @@ def test_volumes(rng, kernel, stride):
 @pytest.mark.parametrize("shape", [(1, 2300, 2400), (2, 31, 90_001), (440, 112, 113)], ids=str)
 @pytest.mark.parametrize("backwards", [False, True])
 def test_arrays_beyond_the_caches(rng, ways, shape, kernel, stride, backwards):
-    """What follows is fetched ahead, and nothing where rows run backwards."""
+    """Rows that run forwards and backwards."""
     x = rng.integers(-99, 99, shape).astype(np.float32)
     window = kernel, stride, (kernel[0] // 2, 1)
     for _ in range(2):

@@ -2,8 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-FETCHED: int
-
 def unpool_backward(
     full: NDArray[Any],
     indices: NDArray[Any],

@@ -6,21 +6,17 @@ from libc.stdint cimport int64_t, uint64_t
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport raster_stride
-from cunpool._kernels.common.caches cimport (
-    CACHE_LINE, cunpool_keep, PREFETCH_BYTES, PREFETCH_MAX_ROW_BYTES,
-    prefetch_range)
-from cunpool._kernels.common.checks cimport branch_counted, conditions_met
-from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.checks cimport conditions_met
+from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport described, Method
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
-from cunpool._kernels.common.thresholds cimport (
-    KEEP_GIL_MAX_BYTES, PREFETCH_BURST_BYTES, PREFETCH_MIN_LAYER_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES)
+from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport (
     index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_wide)
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare_job
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_turned, scratch_for, turn_job, Turned
-from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_row, point_to_next, Run, Unchecked
+from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_row, point_to_next, Run
 from cunpool._kernels.unpooling.window_codes cimport (
     block_count, CodeBlock, DECODE_MAX_CODES, Decoder, locate_block, next_block, plan_decoder, PLANE_AXIS)
 from cunpool._kernels.memory cimport give_scratch
@@ -31,42 +27,6 @@ cnp.import_array()
 
 cdef enum:
     GATHER_WINDOWS = DECODE_MAX_CODES   # windows of a row that are gathered together
-
-
-cdef inline Py_ssize_t layers_read(const Geometry *g) noexcept nogil:
-    """The layers that adjacent windows read."""
-    return min(min(g.stride[0], g.kernel[0]), g.full[0])
-
-
-cdef bint can_prefetch(const Job *job, Py_ssize_t item_size, bint is_out_of_cache) noexcept nogil:
-    """Whether prefetching the full array is faster. Processors prefetch rows in order, and small layers, by themselves.
-    With gaps or large windows most lines would be prefetched and not read."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t layer = g.full[1] * g.full[2]
-    return (branch_counted("windows of several rows side by side", 1 < g.stride[1] <= g.kernel[1])
-            and branch_counted("elements without gaps", job.raster_stride_bytes == job.interleaved_planes * item_size)
-            and branch_counted("layers that are not small", layer * job.raster_stride_bytes >= PREFETCH_MIN_LAYER_BYTES)
-            and branch_counted("windows of no more than a line",
-                               layer * layers_read(g) * item_size <= CACHE_LINE * g.pooled[1] * g.pooled[2])
-            and branch_counted("arrays beyond the caches", is_out_of_cache))
-
-
-cdef inline double elements_per_window(const Geometry *g) noexcept nogil:
-    """Elements of a layer for each of its windows."""
-    return <double> (g.full[1] * g.full[2]) / <double> (g.pooled[1] * g.pooled[2])
-
-
-cdef inline void prefetch_source(const Job *job, Run run) noexcept nogil:
-    """Prefetch for windows further on: of each layer, in raster order, the part that the run's windows are of all."""
-    cdef const Geometry *g = &job.g
-    cdef double elements = elements_per_window(g)
-    cdef Py_ssize_t layer = g.full[1] * g.full[2], d = run.window // (g.pooled[1] * g.pooled[2]), k
-    cdef Py_ssize_t in_layer = run.window - d * g.pooled[1] * g.pooled[2]
-    cdef Py_ssize_t first = <Py_ssize_t> (elements * in_layer), end = <Py_ssize_t> (elements * (in_layer + run.count))
-    for k in range(layers_read(g)):
-        prefetch_range(run.full + ((d * g.stride[0] + k) * layer + first) * job.raster_stride_bytes
-                       + job.prefetch_bytes, (end - first) * job.raster_stride_bytes)
-    cunpool_keep()  # else compilers drop a function that only prefetches
 
 
 cdef void_inline gather_elements(const Job *job, Run run, bint is_uniform, Py_ssize_t stride_bytes, item *full,
@@ -88,28 +48,19 @@ cdef void_inline gather_elements(const Job *job, Run run, bint is_uniform, Py_ss
     outside_count[0] += outside
 
 
-cdef Py_ssize_t gather_row(const Job *job, const Run *given, item *full, index *index_type) noexcept nogil:
-    """`gather_elements`, compiled apart for contiguous arrays and for uniform planes. Large arrays are prefetched for a
-    few windows at a time."""
-    cdef Py_ssize_t left = given.count, most = left, outside = 0
-    cdef Run run = given[0]
-    cdef bint is_contiguous = (job.raster_stride_bytes == sizeof(item) and run.value_bytes == sizeof(item)
-                               and run.index_bytes == sizeof(index))
-    if job.prefetch_bytes:
-        most = max(<Py_ssize_t> (PREFETCH_BURST_BYTES / elements_per_window(&job.g)) // job.raster_stride_bytes, 1)
-    while left:
-        run.count = min(left, most)
-        if job.prefetch_bytes:
-            prefetch_source(job, run)
-        if not job.raster_stride_bytes:
-            gather_elements(job, run, False, 0, full, index_type, &outside)
-        elif not is_contiguous:
-            gather_elements(job, run, True, job.raster_stride_bytes, full, index_type, &outside)
-        else:
-            run.value_bytes, run.index_bytes = sizeof(item), sizeof(index)
-            gather_elements(job, run, True, sizeof(item), full, index_type, &outside)
-        left -= run.count
-        point_to_next(&run)
+cdef Py_ssize_t gather_row(const Job *job, const Run *run, item *full, index *index_type) noexcept nogil:
+    """`gather_elements`, compiled apart for contiguous arrays and for uniform planes."""
+    cdef Py_ssize_t outside = 0
+    cdef Run contiguous
+    if not job.raster_stride_bytes:
+        gather_elements(job, run[0], False, 0, full, index_type, &outside)
+    elif (job.raster_stride_bytes != sizeof(item) or run.value_bytes != sizeof(item)
+            or run.index_bytes != sizeof(index)):
+        gather_elements(job, run[0], True, job.raster_stride_bytes, full, index_type, &outside)
+    else:
+        contiguous = run[0]
+        contiguous.value_bytes, contiguous.index_bytes = sizeof(item), sizeof(index)
+        gather_elements(job, contiguous, True, sizeof(item), full, index_type, &outside)
     return outside
 
 
@@ -134,29 +85,17 @@ cdef Py_ssize_t gather_channels(const Job *job, const Run *given, item *full, in
     cdef Run run = given[0]
     run.count = 1
     for _ in range(given.count):
-        if job.prefetch_bytes:
-            prefetch_source(job, run)
         gather_window(run.full, job.raster_stride_bytes, <item *> run.values, <const index *> run.indices,
                       run.channels, run.expected_end, &outside)
         point_to_next(&run)
     return outside
 
 
-cdef void gather_unchecked(const Run *run, item *_) noexcept nogil:
-    """`gather_elements` where all indices are known to lie in the plane."""
-    cdef const item *plane_data = <const item *> run.full
-    cdef item *values = <item *> run.values
-    cdef const index4 *positions = <const index4 *> run.indices
-    cdef Py_ssize_t count = run.count, i
-    for i in range(count):
-        values[i] = plane_data[positions[i]]
-
-
 cdef Loops gather_loops_for(item *_) noexcept nogil:
     cdef Loops loops
     loops.row = [<Loop> gather_row[item, index4], <Loop> gather_row[item, index8]]
     loops.across = [<Loop> gather_channels[item, index4], <Loop> gather_channels[item, index8]]
-    loops.unchecked = <Unchecked> gather_unchecked[item]
+    loops.unchecked = NULL
     loops.item_size = sizeof(item)
     return loops
 
@@ -212,9 +151,6 @@ cdef Method METHOD = Method(
     "gather", "backward.pyx", "gather_row",
     "backward.pyx: gather_elements", NULL, NULL)
 
-# Added to what `unpool_backward` returns where it prefetched.
-FETCHED = 2
-
 
 cdef dict explained(const Job *job):
     """The plan for `cunpool.explain`."""
@@ -225,20 +161,16 @@ cdef dict explained(const Job *job):
         details.append("planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)")
     if job.code_size:
         details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
-    if job.prefetch_bytes:
-        details.append("the array is prefetched: the arrays are larger than the caches")
     found = described(&METHOD, [], details, {}, job.tasks,
                       shares_of(job, job.threads) * job.scratch_bytes, job.threads, shares_of(job, job.threads), False)
     if job.interleaved_planes > 1:
         found["function"], found["loop"] = "gather_channels", "backward.pyx: gather_window"
-    elif job.code_size:
-        found["loop"] = "backward.pyx: gather_unchecked, or gather_elements if a code may be wrong"
     return found
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
                     int spatial, int kind, bint codes, int threads):
-    """Fill `pooled`. Returns 0 if an index is outside its plane, else 1, or 1 + `FETCHED`."""
+    """Fill `pooled`. Returns 0 if an index is outside its plane, else 1."""
     cdef Job job
     cdef Found found
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
@@ -263,12 +195,6 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
         worker.decoder = &decoder
         plan_decoder(worker, &decoder)
         worker.wide_indices = decoder.is_wide
-    if job.plan == NULL and can_prefetch(&job, item_size, cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
-                    * (item_size + index_size) >= UNPOOL_NONTEMPORAL_MIN_BYTES):
-        # Further by the rows of a window, up to PREFETCH_MAX_ROW_BYTES: L2 would not keep longer ones.
-        job.prefetch_bytes = 2 * PREFETCH_BYTES + min(min(job.g.stride[1],
-                                                          job.g.full[1]) * job.g.full[2] * job.raster_stride_bytes,
-                                                      <Py_ssize_t> PREFETCH_MAX_ROW_BYTES)
     if explaining():
         raise Planned(explained(&job))
     if job.plan != NULL:
@@ -280,7 +206,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
         with nogil:
             found = run_tasks(kernel, &job, threads)
     give_scratch(scratch)
-    return 0 if found.out_of_plane else 1 + FETCHED * (job.prefetch_bytes > 0)
+    return 0 if found.out_of_plane else 1
 
 
 def conditions():

@@ -11,7 +11,6 @@ from libc.string cimport memset
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride
-from cunpool._kernels.common.caches cimport PREFETCH_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
@@ -154,8 +153,9 @@ cdef Py_ssize_t scatter_together(const Job *job, Py_ssize_t plane, Py_ssize_t pl
     if not job.in_place:
         lay_background(job, plane_address(&job.full, job.channels, plane), 0, planes * size, job.item_size)
     run.low, run.high, run.expected_begin, run.expected_end = 0, planes * size, 0, planes * size
-    run.window, run.count = plane, planes
     if is_contiguous:
+        point_to(job, &run, plane, 0, 0, 0)
+        run.count = planes
         return (<const Loops *> job.ops).planes[job.wide_indices](job, &run, NULL, NULL)
     if job.code_size and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1:
         first_block(job, plane, &block)
@@ -208,13 +208,12 @@ SCATTER_LOOPS = [
 
 
 cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
-    """Plan how many first bytes of the result are cached, and the distance of prefetches. The bytes behind them are
-    written by non-temporal stores: all that exceed L3, and the same number again, which would displace others."""
+    """Plan how many first bytes of the result are cached. The bytes behind them are written by non-temporal stores: all
+    that exceed L3, and the same number again, which would displace others."""
     # CACHED_RESULT_BYTES are not for one thread, which would wait for them, nor for indices, which fill the caches.
     job.cached_bytes = max(2 * UNPOOL_NONTEMPORAL_MIN_BYTES - results - inputs,
                            CACHED_RESULT_BYTES if job.code_size and threads > 1 else 0)
     job.nontemporal = branch_counted("arrays beyond the caches", results + inputs >= UNPOOL_NONTEMPORAL_MIN_BYTES)
-    job.prefetch_bytes = PREFETCH_BYTES if job.nontemporal and not job.code_size else 0
     job.nontemporal = job.nontemporal and branch_counted("results beyond what is kept", job.cached_bytes < results)
 
 
@@ -293,9 +292,6 @@ cdef void name_loop(const Plan *plan, dict found):
         found["function"] = "scatter_channels"
     elif plan.job.code_size:
         found["loop"] = "unpooling/scatter.pxd: scatter_unchecked, or scatter_elements if a code may be wrong"
-    if KINDS[plan.job.kind] in ("f4", "f8") and (plan.ways & INTERLEAVED_TAKEN or not plan.job.code_size):
-        found["loop"] = ("unpooling/scatter.pxd: scatter_pairs; scatter_elements for an odd last element, from a "
-                         "wrong index on, and at the edges of a plane's parts")
 
 
 cdef dict explained(const Job *job, const Plan *plan):

@@ -64,11 +64,9 @@ static inline void cunpool_copy_nontemporal(char *to, const char *from, size_t s
 
 #if defined(__GNUC__)
 #define cunpool_prefetch(address) __builtin_prefetch(address)
-#define cunpool_prefetch_write(address) __builtin_prefetch(address, 1)
 #define cunpool_keep() __asm__ volatile("")
 #else
 #define cunpool_prefetch(address) ((void) (address))
-#define cunpool_prefetch_write(address) ((void) (address))
 #define cunpool_keep() ((void) 0)
 #endif
 

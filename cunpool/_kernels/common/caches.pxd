@@ -2,9 +2,6 @@
 from libc.stdint cimport uintptr_t
 
 cdef extern from "_kernels/common/caches.h":
-    void cunpool_prefetch(const char *address) noexcept nogil
-    void cunpool_prefetch_write(const char *address) noexcept nogil
-    void cunpool_keep() noexcept nogil
     void cunpool_copy(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_copy_nontemporal(char *to, const char *frm, size_t size) noexcept nogil
     void cunpool_fence() noexcept nogil
@@ -13,29 +10,12 @@ cdef enum:
     CACHE_LINE = 64
     # Thresholds for speed. None changes a result.
     PREFETCH_BYTES = 1 << 12                # distance of prefetches, in arrays larger than L3
-    PREFETCH_WINDOWS = 64                   # windows between two prefetches along a row
-    PREFETCH_MAX_ROW_BYTES = 1 << 18        # longer rows are not prefetched a row ahead: L2 would not keep them
     NONTEMPORAL_MIN_BYTES = 3 << 23         # from this size of all arrays on, pooled results bypass the caches
 
 
 cdef inline void *align_to_cache_line(void *room) noexcept nogil:
     """The next cache line's address: a vector that crosses two lines takes twice as long to load."""
     return <void *> (<uintptr_t> room + CACHE_LINE - 1 & ~<uintptr_t> (CACHE_LINE - 1))
-
-
-cdef inline void prefetch_partial_lines(const char *out, Py_ssize_t size) noexcept nogil:
-    """Prefetch the lines at both ends of a result that it fills in part: a store to these reads them first."""
-    if <uintptr_t> out % CACHE_LINE:
-        cunpool_prefetch_write(out)
-    if <uintptr_t> (out + size) % CACHE_LINE:
-        cunpool_prefetch_write(out + size)
-
-
-cdef inline void prefetch_range(const char *start, Py_ssize_t size) noexcept nogil:
-    """Prefetch `size` bytes."""
-    cdef Py_ssize_t line
-    for line in range((size + CACHE_LINE - 1) // CACHE_LINE):
-        cunpool_prefetch(start + line * CACHE_LINE)
 
 
 cdef inline Py_ssize_t prefetch_whole_rows(Py_ssize_t step) noexcept nogil:

@@ -54,7 +54,6 @@ cdef struct Job:
     bint in_place                   # `full` has its background before the call begins
     bint zeroed                     # the whole result is zero, or has its background, before tasks begin
     bint banded                     # each index is expected in the rows of its own window
-    Py_ssize_t prefetch_bytes       # distance of prefetches in the array that is read, 0 for none
     const void *ops                 # the loops for elements of this kind
     bint wide_indices               # which of these: indices have 8 bytes, not 4
     const void *decoder             # how window codes become indices

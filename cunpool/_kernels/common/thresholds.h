@@ -62,10 +62,6 @@ enum {
     TURNED_MAX_BYTES = 1 << 26,
     TURNED_MAX_TAPS = 12,
 
-    /* Gather prefetches layers of at least the first size, in bursts of the second ("unpool gradient"). */
-    PREFETCH_MIN_LAYER_BYTES = CUNPOOL_SPEED(1 << 11, 1 << 6),
-    PREFETCH_BURST_BYTES = CUNPOOL_SPEED(512, 64),
-
     /* The pages of a kept block are offered to the system from this size on. Offering takes some hundredths of the
        time that filling takes, and a larger share for smaller blocks. */
     OFFER_MIN_BYTES = CUNPOOL_SPEED(1 << 24, 1 << 13),

@@ -15,8 +15,6 @@ cdef extern from "_kernels/common/thresholds.h":
         LARGE_WINDOW_TAPS
         MEDIUM_WINDOW_TAPS
         OFFER_MIN_BYTES
-        PREFETCH_BURST_BYTES
-        PREFETCH_MIN_LAYER_BYTES
         ROUNDED_SCRATCH_MAX_BYTES
         SMALL_WINDOW_TAPS
         TURNED_LOT_BYTES

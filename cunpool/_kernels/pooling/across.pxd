@@ -2,11 +2,10 @@
 from libc.stdint cimport int32_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport plane_address
-from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_keep, PREFETCH_BYTES, prefetch_range
+from cunpool._kernels.common.caches cimport align_to_cache_line
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_overlap, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
-from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport (
     end_of, expect_nan, expects_no_nan, first_tap, infinity_of, is_inside, tap_offset)
 from cunpool._kernels.pooling.write cimport (
@@ -79,39 +78,6 @@ cdef inline bint has_runs(const Job *job) noexcept nogil:
     window to window, cannot."""
     return (job.g.stride[2] == 1 and (job.indices.data == NULL or job.code_size > 0)
             and has_interleaved_channels(job, &job.full, job.item_size))
-
-
-cdef inline bint has_columns_to_prefetch(const Job *job) noexcept nogil:
-    """Whether the bytes PREFETCH_BYTES ahead are mostly of the same row, or of the next one."""
-    cdef Py_ssize_t row = job.g.full[2] * job.full.axis_bytes[2]
-    return row == job.full.axis_bytes[1] or row >= 2 * PREFETCH_BYTES
-
-
-cdef inline bint is_prefetched(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
-    """Whether the elements of a row's next windows are prefetched: columns without gaps between them."""
-    cdef const Geometry *g = &job.g
-    return (branch_counted("windows in all channels at once", count == job.channels)
-            and branch_counted("columns of all channels that follow each other",
-                               has_interleaved_channels(job, &job.full, size))
-            and branch_counted("windows that tap at each column", g.dilation[2] == 1 and g.stride[2] <= g.kernel[2])
-            and job.nontemporal and has_columns_to_prefetch(job))
-
-
-cdef inline void_noinline prefetch_columns(const Job *job, const char *from_plane, const Py_ssize_t *start,
-                                           Py_ssize_t windows) noexcept nogil:
-    """Prefetch the columns that some windows have and the windows before them do not have. The last rows are enough:
-    the row of windows before has most often read the others."""
-    cdef const Geometry *g = &job.g
-    cdef const char *columns = from_plane + (start[2] + g.kernel[2]
-                                             - g.stride[2]) * job.full.axis_bytes[2] + PREFETCH_BYTES
-    cdef Py_ssize_t size = windows * g.stride[2] * job.full.axis_bytes[2], kd, kh, d, h
-    for kd in range(max(g.kernel[0] - g.stride[0], 0), g.kernel[0]):
-        d = start[0] + kd * g.dilation[0]
-        for kh in range(max(g.kernel[1] - g.stride[1], 0), g.kernel[1]):
-            h = start[1] + kh * g.dilation[1]
-            if 0 <= d < g.full[0] and 0 <= h < g.full[1]:
-                prefetch_range(columns + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1], size)
-    cunpool_keep()  # compilers drop functions that only prefetch
 
 
 cdef inline bint can_read_taps(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
@@ -227,7 +193,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
     cdef Py_ssize_t most = windows_together(job, count, size), number
     cdef const char *limit = end_of(job, from_plane, count * size)
-    cdef bint prefetches = is_prefetched(job, count, size), within
+    cdef bint within
     cdef bint by_codes = target.indices != NULL and job.code_size == 1
     cdef bint in_place = can_store_in_place(job, &target), stores, is_run
     cdef bint in_runs = (branch_counted("channels that fill no vectors", count * size % VECTOR_BYTES != 0)
@@ -252,8 +218,6 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         windows.best = target.values if stores else best_buffer
         windows.code_bytes = NULL if not by_codes else target.indices if stores else <char *> offset
         assert_in_block((windows.count - 1) * count + windows.channels <= MAX_RESULTS_AT_ONCE + VECTOR)
-        if prefetches and within:
-            prefetch_columns(job, from_plane, start, number)
         compare_windows(job, &taps, &windows, nan_backoff)
         if not stores:
             write_windows(&windows, number * count, base, size, &target)

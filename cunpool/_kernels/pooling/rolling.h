@@ -58,7 +58,6 @@ typedef struct {
     int pooled_is_contiguous;       /* the same of both results: what lies behind a row may be overwritten */
     int is_streamed;                /* by non-temporal stores */
     ptrdiff_t block_rows;           /* pooled rows of the highest block */
-    ptrdiff_t prefetch_bytes;
     ptrdiff_t reach;                /* elements from a row's first on that stripes read */
     ptrdiff_t tile_pitch;           /* bytes of a row of codes in the tile; 0 where codes are stored in place */
 } cunpool_rolling;

@@ -22,7 +22,7 @@ cdef extern from "_kernels/pooling/rolling.h":
         Py_ssize_t batch_bytes, channel_bytes
     ctypedef struct Rolling "cunpool_rolling":
         cunpool_planes full, pooled, indices
-        Py_ssize_t planes, channels, height, width, rows, windows, block_rows, prefetch_bytes
+        Py_ssize_t planes, channels, height, width, rows, windows, block_rows
         Py_ssize_t padding[2]
         int kernel, stride, form, index_bytes, item_bytes, infinity, lanes, is_wide
         int64_t flip
@@ -44,10 +44,6 @@ cdef enum:
     LONGEST_ROW_BYTES = 12 << 10
     LONG_ROW_BLOCK = 4
     LONGEST_ROW_BLOCK = 6
-    # While a block is pooled the next one is prefetched, if it fits L1; else elements this far ahead in each row.
-    # (speed: 64 x 112 x 112, 3 x 3, stride 2)
-    PREFETCH_BLOCK_BYTES = 1 << 15
-    AHEAD_BYTES = 1 << 10
     MIN_VALUES_ROW_PART = 4         # the windows of a row fill at least this part of a vector, without indices (speed)
     # Windows of a plane: fewer are not worth its preparation. (speed: 1024 x 4 x 4; narrow elements 512 x 7 x 7)
     MIN_WINDOWS = 9
@@ -141,9 +137,6 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     plan.full_is_contiguous = plan.pooled_is_contiguous = are_all_contiguous(job, item_size, job.index_size)
     plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)
-    plan.prefetch_bytes = plan.block_rows * plan.stride * row_bytes
-    if plan.prefetch_bytes > PREFETCH_BLOCK_BYTES:
-        plan.prefetch_bytes = AHEAD_BYTES
     finish_rolling(plan)
     # Vectors of less than a cache line would leave lines half written as a stripe goes down. (speed)
     plan.is_streamed = (job.nontemporal and VECTOR_BYTES == CACHE_LINE and plan.windows % plan.lanes == 0

@@ -146,7 +146,6 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     SIMD_UNROLL for (r = 0; r < kernel; r++)
         code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->form >= ROLLING_INDICES4 && ROLLING_WIDE ? column : 0));
 #define ROLLING_REDUCE(r, best, code) do { \
-        cunpool_prefetch(row[r] + offset + plan->prefetch_bytes); \
         OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, rule, at_edge, \
                        careful, &(best), &(code), &odd); \
         code = OF(add_codes)(code, OF(broadcast_codes)(row_code[r])); \

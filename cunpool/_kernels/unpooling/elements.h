@@ -64,13 +64,6 @@ static inline NUMBER NAME(NUMBER a, NUMBER b) { \
 CUNPOOL_SUM(float_sum, float)
 CUNPOOL_SUM(double_sum, double)
 
-/* Whether either is NaN, in one comparison. */
-#if defined(__GNUC__)
-#define cunpool_unordered(a, b) __builtin_isunordered(a, b)
-#else
-#define cunpool_unordered(a, b) ((a) != (a) || (b) != (b))
-#endif
-
 static inline float bhalf_value(uint16_t half) { return cunpool_float((uint32_t) half << 16); }
 
 static inline uint16_t bhalf_of(float x) {

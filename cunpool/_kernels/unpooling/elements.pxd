@@ -2,7 +2,7 @@
 from libc.math cimport NAN
 
 from cunpool._kernels.common.types cimport (
-    bhalf, element, float4, float8, half, item1, item16, item2, item4, item8, unlikely)
+    bhalf, element, float4, float8, half, item1, item16, item2, item4, item8)
 
 cdef extern from "_kernels/unpooling/elements.h":
     float half_value(item2) noexcept nogil
@@ -10,7 +10,6 @@ cdef extern from "_kernels/unpooling/elements.h":
     item2 half_sum(item2, item2) noexcept nogil
     float4 float_sum(float4, float4) noexcept nogil
     float8 double_sum(float8, float8) noexcept nogil
-    bint cunpool_unordered(double, double) noexcept nogil
     float bhalf_value(item2) noexcept nogil
     item2 bhalf_of(float) noexcept nogil
 
@@ -44,20 +43,6 @@ cdef inline void store_or_add(element *target, const element *value) noexcept no
         target[0] = double_sum(target[0], value[0])
     else:
         target[0] = value[0]
-
-
-cdef inline void add_pair(element *target, const element *value, element *next_target,
-                          const element *next_value) noexcept nogil:
-    """`store_or_add` twice, for numbers. With one target for both, the second sum includes the first."""
-    cdef element total, next_total
-    if element is float4 or element is float8:
-        total = target[0] + value[0]
-        target[0] = total
-        next_total = next_target[0] + next_value[0]
-        next_target[0] = next_total
-        if unlikely(cunpool_unordered(total, next_total)):
-            target[0] = canonical_nan(target[0])
-            next_target[0] = canonical_nan(next_target[0])
 
 
 cdef inline element add_to_zero(element value) noexcept nogil:

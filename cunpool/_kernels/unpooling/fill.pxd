@@ -11,7 +11,7 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from cunpool._kernels.common.caches cimport (
-    align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal, cunpool_keep, prefetch_partial_lines, prefetch_range)
+    align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal)
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_axes
 from cunpool._kernels.common.copy_strided cimport copy_strided
@@ -285,23 +285,11 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
             into = stage
             below = size
             assert_in_block(lines * size <= 2 * FILL_STAGE_BYTES)
-            for line in range(runs):
-                prefetch_partial_lines(out + line * plan.row.full_step, lines // runs * size)
         fill_lines_from(plan, block, into, below, codes, values, first, has_outside)
         for line in range(lines if block.rest_units else 0):
             zero_line(into + line * below + units * plan.pitch, block.rest_units, unit, plan.pitch)
         for line in range(runs if staged else 0):
             cunpool_copy_nontemporal(out + line * plan.row.full_step, into + line * size, lines // runs * size)
-
-
-cdef inline void prefetch_next(const Job *job, const FillPlan *plan, const FillBlock *block) noexcept nogil:
-    """Prefetch the next block's values and indices."""
-    cdef Py_ssize_t values = block_items(block) * plan.item_size, indices = block_items(block) * given_bytes(job, plan)
-    if plan.all_values:
-        prefetch_range(block.values + values, values)
-    if plan.all_indices:
-        prefetch_range(block.indices + indices, indices)
-    cunpool_keep()  # else compilers drop a function that only prefetches
 
 
 cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane *_) noexcept nogil:
@@ -327,8 +315,6 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
     for number in range(plan.blocks * task // job.tasks, plan.blocks * (task + 1) // job.tasks):
         locate_block(job, plan, number, &block)
         if not block.empty:
-            if job.nontemporal:
-                prefetch_next(job, plan, &block)
             has_outside = False
             if not plan.by_indices:
                 block_values = <const lane *> contiguous_values(plan, &block, values)

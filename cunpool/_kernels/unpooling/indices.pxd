@@ -36,7 +36,6 @@ cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndar
     job.banded = job.nontemporal = job.zeroed = job.in_place = False
     job.background = NULL
     job.parts_per_plane = 1
-    job.prefetch_bytes = 0
     job.index_size = <int> index_size
     job.code_size = job.index_size if codes else 0
 

@@ -63,7 +63,6 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     make_contiguous(&inner.indices, job.g.pooled, job.index_size)
     inner.raster_stride_bytes = job.item_size
     inner.interleaved_planes = inner.parts_per_plane = inner.tasks = inner.threads = 1
-    inner.prefetch_bytes = 0
     inner.banded = inner.nontemporal = False
     inner.zeroed = job.in_place
     return turned.planes <= TURNED_MAX_BYTES // plane_bytes  # else a lot is large

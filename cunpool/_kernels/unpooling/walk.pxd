@@ -16,7 +16,6 @@ cdef struct Run:
     Py_ssize_t index_bytes
     Py_ssize_t count            # windows
     Py_ssize_t channels         # interleaved channels of each
-    Py_ssize_t window           # number of the first one in its plane
     # Scatter stores to the elements `low` to `high` alone. Indices outside the expected ones are counted.
     Py_ssize_t low, high, expected_begin, expected_end
 
@@ -29,8 +28,8 @@ cdef struct Loops:
     # The loops for one kind of element. Pairs by whether indices have 64 bits.
     Loop row[2]
     Loop across[2]              # interleaved channels
-    Loop planes[2]              # all windows of `count` contiguous planes, the first of number `window`; scatter's
-    Unchecked unchecked         # contiguous arrays, where all indices are known to lie in the plane
+    Loop planes[2]              # all windows of `count` contiguous planes; scatter's alone
+    Unchecked unchecked         # contiguous arrays, where all indices are known to lie in the plane; scatter's alone
     Py_ssize_t item_size
     bint adds
 
@@ -43,14 +42,12 @@ cdef inline void point_to(const Job *job, Run *run, Py_ssize_t plane, Py_ssize_t
     run.indices = element_address(&job.indices, job.channels, plane, d, h, w)
     run.value_bytes = job.pooled.axis_bytes[2]
     run.index_bytes = job.indices.axis_bytes[2]
-    run.window = (d * job.g.pooled[1] + h) * job.g.pooled[2] + w
 
 
 cdef inline void_inline point_to_next(Run *run) noexcept nogil:
     """Let a run begin behind its end."""
     run.values += run.count * run.value_bytes
     run.indices += run.count * run.index_bytes
-    run.window += run.count
 
 
 cdef inline Py_ssize_t move_decoded(const Job *job, Run run, const CodeBlock *block,
@@ -78,8 +75,8 @@ cdef inline Py_ssize_t move_decoded(const Job *job, Run run, const CodeBlock *bl
     run.count = code_count(block)
     if stride_bytes:
         run.value_bytes = stride_bytes
-        if (all_inside and job.parts_per_plane == 1 and job.raster_stride_bytes == job.item_size
-                and stride_bytes == job.item_size and not job.prefetch_bytes):
+        if (all_inside and loops.unchecked != NULL and job.parts_per_plane == 1
+                and job.raster_stride_bytes == job.item_size and stride_bytes == job.item_size):
             loops.unchecked(&run, NULL)
             return 0
         return loops.row[job.wide_indices](job, &run, NULL, NULL)
