@@ -211,8 +211,7 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
         plan.kernel = ELEMENTS[job.order_kind]
     else:
         plan.kernel = <Kernel> pool_channels
-    plan.ways += STREAMED_TAKEN * (plan.job.nontemporal
-                                   and plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) != SEPARATED_TAKEN)
+    plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & SEPARATED_TAKEN)
 
 
 cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:

@@ -5,10 +5,9 @@
 #
 # The order in which elements are compared matters for NaN and for zeros of either sign alone. A block that has a NaN or
 # a negative zero is pooled in raster order instead (`separable.h`).
-from cunpool._kernels.common.arrays cimport raster_stride
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, span_of
+from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
@@ -17,7 +16,7 @@ from cunpool._kernels.pooling.compare cimport end_of, whole_vectors
 from cunpool._kernels.pooling.filter_columns cimport combine_columns, is_direct_along
 from cunpool._kernels.pooling.filter_rows cimport (
     combine_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
-from cunpool._kernels.pooling.filter_runs cimport copy_rows, has_odd_elements
+from cunpool._kernels.pooling.filter_runs cimport copy_rows
 from cunpool._kernels.pooling.separable cimport (
     fill, find_block, MAX_SPARSE, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock,
     separate)
@@ -26,9 +25,6 @@ cdef enum:
     STAGE_BYTES = 1 << 13       # The stage stays in L1, unless a single row is longer. (speed)
     SPARE_ELEMENTS = 128        # Room behind the stage: its last row is combined in whole vectors. (correctness)
     STACKED_ROW_BYTES = 1 << 9  # Shorter rows that follow each other are combined as one. (speed: 256 x 20 x 20, 3 x 3)
-    STREAMED_ROW_BYTES = 1 << 10    # Shorter rows of results are never stored by non-temporal stores. (speed)
-    # Planes that are checked together for NaN and negative zeros, at most. (speed: 128 x 6 x 10 x 11, 3 x 3 x 3)
-    CHECKED_BYTES = 1 << 13
     MAX_STAGED_PARTS = 64       # Layers of small planes that the stage has at most. (size of an array)
     MAX_IN_PLACE_BYTES = 1 << 23    # Limits a block, and the running maxima down its rows. (speed)
 
@@ -55,18 +51,13 @@ cdef inline Py_ssize_t filter_bytes(const Filter *filter) noexcept nogil:
             * filter.blocks.item_bytes + 2 * CACHE_LINE)
 
 
-cdef inline bint can_stream(const Filter *filter) noexcept nogil:
-    """Whether the rows of results that a block stores are long enough for non-temporal stores."""
-    return filter.blocks.axis[2].most * filter.unit * filter.blocks.item_bytes >= STREAMED_ROW_BYTES
-
-
 cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Filter *filter) noexcept nogil:
     """How blocks are filtered. `unit` and `blocks` are set."""
     cdef Py_ssize_t windows = filter.blocks.axis[2].most, columns = span_of(g, 2, windows)
     cdef int item_size = filter.blocks.item_bytes
     filter.unit = unit
     filter.stride = g.stride[2] if windows > 1 else 1
-    filter.is_direct = is_direct_along(g, item_size, unit, filter.stride)
+    filter.is_direct = is_direct_along(g, filter.stride)
     # The padding behind a row may be longer than the row.
     filter.row_elements = whole_vectors(stage_pitch(filter, columns), min(item_size, 2))
     filter.running_rows = 0 if is_direct_down(g) else g.kernel[1] + 1
@@ -157,15 +148,15 @@ cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *blo
     results = layer.stage
     for i in range(staged.parts):
         copy_rows(staged.part[i].pooled, bytes, results, pitch, staged.part[i].rows,
-                  block.count[2] * filter.unit * size, job.nontemporal)
+                  block.count[2] * filter.unit * size)
         results += staged.part[i].rows * pitch
     staged.rows = staged.parts = 0
 
 
 cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const Filter *filter, FilterLayer *layer,
-                              Staged *staged, char *pooled, bint is_checked) noexcept nogil:
+                              Staged *staged, char *pooled) noexcept nogil:
     """Put the windows in one layer of a block into the stage, and store it whenever it is full. Returns whether the
-    layer, unless it `is_checked`, has a NaN or a negative zero: then the results are worth nothing."""
+    layer has a NaN or a negative zero: then the results are worth nothing."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t checked = 0, row = 0, rows, last, most = filter.stage_elements // layer.pitch
     # Stacked rows take more room: the rows that the stride leaves out are combined with them.
@@ -175,7 +166,7 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
             store_staged(job, block, filter, layer, staged)
         rows = min(min(at_once, most - staged.rows), block.count[1] - row)
         last = span_of(g, 1, row + rows)
-        if not is_checked and has_odd_rows(job, &filter.blocks, layer, checked, last):
+        if has_odd_rows(job, &filter.blocks, layer, checked, last):
             return True
         checked = max(checked, last)
         assert_in_block((staged.rows + rows) * layer.pitch <= filter.stage_elements)
@@ -197,25 +188,16 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
     cdef const char *plane
     cdef char *pooled
     cdef Py_ssize_t channels = block.count[SEPARABLE_CHANNEL] // filter.unit, channel, d
-    cdef Py_ssize_t elements = element_count(g.full), together = CHECKED_BYTES // (elements * job.item_size)
-    # Small planes that follow each other are checked together.
-    cdef bint is_checked = (filter.blocks.is_float and branch_counted("small planes", together > 0)
-                            and raster_stride(&job.full, g.full) == job.item_size
-                            and job.full.channel_bytes == elements * job.item_size)
     cdef FilterLayer layer
     cdef Staged staged
     plan_buffers(job, block, filter, scratch, &layer)
     staged.rows = staged.parts = 0
     for channel in range(channels):
         plane = block.full + (block.begin[SEPARABLE_CHANNEL] + channel) * job.full.channel_bytes
-        if (is_checked and channel % together == 0
-                and has_odd_elements(&filter.blocks, plane, min(together, channels - channel) * elements)):
-            return True
         pooled = block.pooled + channel * job.pooled.channel_bytes
         for d in range(block.count[0]):
             plan_layer(job, block, filter, plane, block.first[0] + d * g.stride[0], &layer)
-            if filter_layer(job, block, filter, &layer, &staged, pooled + d * job.pooled.axis_bytes[0],
-                            is_checked):
+            if filter_layer(job, block, filter, &layer, &staged, pooled + d * job.pooled.axis_bytes[0]):
                 return True
     store_staged(job, block, filter, &layer, &staged)
     return False

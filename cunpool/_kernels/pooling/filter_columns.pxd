@@ -2,54 +2,28 @@
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport Geometry
-from cunpool._kernels.pooling.filter_runs cimport best_of_runs, MAX_RUNS
+from cunpool._kernels.pooling.filter_runs cimport best_of_runs
 from cunpool._kernels.pooling.separable cimport passes, Separable
 
 cdef enum:
-    DIRECT_TAPS = 5         # As many taps are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
-    DIRECT_STRIDES = 4      # Taps of more strides are combined by doubling. (speed)
-    DEINTERLEAVE_MAX_STRIDE = 4     # With a larger stride elements are copied one by one. (speed)
+    DIRECT_TAPS = 5     # Up to as many taps are combined at once, without a stride. (speed: 512 x 512, 5 x 5, 7 x 7)
 
 
-cdef inline bint is_direct_along(const Geometry *g, int item_size, Py_ssize_t unit, Py_ssize_t stride) noexcept nogil:
-    """Whether the taps along a row are combined at once: after deinterleaving, not by doubling."""
-    cdef Py_ssize_t taps = g.kernel[2]
-    return (taps <= MAX_RUNS
-            and (branch_counted("few taps along a row", taps <= DIRECT_TAPS)
-                 or branch_counted("taps of few strides", taps <= DIRECT_STRIDES * stride))
-            and (unit == 1 or stride == 1)
-            and (branch_counted("strides by which vectors deinterleave", stride <= DEINTERLEAVE_MAX_STRIDE)
-                 or item_size == 8 or taps < 3))
+cdef inline bint is_direct_along(const Geometry *g, Py_ssize_t stride) noexcept nogil:
+    """Whether the taps along a row are combined at once, not by doubling."""
+    return stride == 1 and branch_counted("few taps along a row", g.kernel[2] <= DIRECT_TAPS)
 
 
-cdef inline void combine_direct(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t stride,
-                                Py_ssize_t elements, char **stage, char **other) noexcept nogil:
-    """All taps at once. Elements `stride` apart are deinterleaved first: tap t is in the part that has every
-    stride-th element from t * dilation % stride on."""
-    cdef Py_ssize_t size = blocks.item_bytes, windows = elements // stride, parts = 0, at
-    cdef Py_ssize_t part_of[MAX_RUNS]
-    cdef const char *runs[MAX_RUNS]
-    cdef int taps = <int> g.kernel[2], tap, same
-    assert_in_block(taps <= MAX_RUNS)
-    if stride == 1:
-        for tap in range(taps):
-            runs[tap] = stage[0] + tap * g.dilation[2] * unit * size
-        elements -= (taps - 1) * g.dilation[2] * unit
-        best_of_runs(blocks, runs, taps, other[0], elements, True)
-        stage[0], other[0] = other[0], stage[0]
-        return
+cdef inline void combine_direct(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t elements,
+                                char **stage, char **other) noexcept nogil:
+    """All taps at once."""
+    cdef const char *runs[DIRECT_TAPS]
+    cdef int taps = <int> g.kernel[2], tap
+    assert_in_block(taps <= DIRECT_TAPS)
     for tap in range(taps):
-        at = tap * g.dilation[2]
-        same = 0
-        while same < tap and (at - same * g.dilation[2]) % stride:
-            same += 1
-        part_of[tap] = parts if same == tap else part_of[same]
-        if same == tap:
-            copy_strided(size, other[0] + parts * windows * size, stage[0] + at % stride * size, stride, 1, windows)
-            parts += 1
-        runs[tap] = other[0] + (part_of[tap] * windows + at // stride) * size
-    at = (taps - 1) * g.dilation[2] // stride
-    best_of_runs(blocks, runs, taps, stage[0], windows - at, True)
+        runs[tap] = stage[0] + tap * g.dilation[2] * unit * blocks.item_bytes
+    best_of_runs(blocks, runs, taps, other[0], elements - (taps - 1) * g.dilation[2] * unit, True)
+    stage[0], other[0] = other[0], stage[0]
 
 
 cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
@@ -85,6 +59,6 @@ cdef inline void combine_columns(const Geometry *g, const Separable *blocks, Py_
     """Combine the taps along all rows of the stage, `elements` together. The results are in `stage`, which is
     the other half then if they were stored there."""
     if is_direct:
-        combine_direct(g, blocks, unit, stride, elements, stage, other)
+        combine_direct(g, blocks, unit, elements, stage, other)
     else:
         combine_doubling(g, blocks, unit, stride, elements, stage, other)

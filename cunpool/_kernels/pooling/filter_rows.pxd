@@ -177,4 +177,4 @@ cdef inline void combine_rows(const Job *job, const Separable *blocks, FilterLay
             memcpy(to + layer.elements * size + k, layer.padding + k, 16)
         to += pitch * size
     copy_rows(stage + (layer.low + (first - row) * pitch) * size, pitch * size, layer.other,
-              job.g.stride[1] * layer.elements * size, last - first, layer.elements * size, False)
+              job.g.stride[1] * layer.elements * size, last - first, layer.elements * size)

@@ -1,5 +1,5 @@
 # Filter's work on runs, which are elements that follow each other in memory.
-from cunpool._kernels.common.caches cimport cunpool_copy, cunpool_copy_nontemporal
+from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.types cimport void_wide
 from cunpool._kernels.pooling.separable cimport Separable
 
@@ -14,14 +14,11 @@ cdef extern from "_kernels/pooling/filter_runs.h":
 
 
 cdef inline void_wide copy_rows(char *into, Py_ssize_t into_step, const char *rows, Py_ssize_t step,
-                                Py_ssize_t count, Py_ssize_t size, bint stream) noexcept nogil:
-    """Copy some rows, as one if they follow each other. `stream`: by non-temporal stores."""
+                                Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """Copy some rows, as one if they follow each other."""
     cdef Py_ssize_t row
     if into_step == size and step == size:
         size *= count
         count = 1
     for row in range(count):
-        if stream:
-            cunpool_copy_nontemporal(into + row * into_step, rows + row * step, size)
-        else:
-            cunpool_copy(into + row * into_step, rows + row * step, size)
+        cunpool_copy(into + row * into_step, rows + row * step, size)

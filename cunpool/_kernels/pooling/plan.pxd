@@ -9,7 +9,7 @@ from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, has_runs, TAPS
 from cunpool._kernels.pooling.across_shared cimport can_share, sharing_tasks
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
-from cunpool._kernels.pooling.filter cimport can_stream, Filter, filter_limits_why_not, plan_filter
+from cunpool._kernels.pooling.filter cimport Filter, filter_limits_why_not, plan_filter
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.interleaved cimport Interleaved, interleaved_parts, plan_interleaved
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
@@ -47,8 +47,7 @@ cdef enum:
     TINY_ROW_ELEMENTS = 16          # Rows of no more elements are interleaved, if they can be. (speed)
     NARROW_ROW_ELEMENTS = 4         # Rows of no more elements are not worth a loop, however high windows are. (speed)
     FILTER_MIN_ROW_TAPS = 16        # Least elements of all windows of a row that is filtered. (speed)
-    FILTER_MIN_STACKED_TAPS = 7     # The same for each byte of an element, if planes are stacked. (speed)
-    FILTER_MIN_PLANE_TAPS = 128     # Least elements of all windows of a plane, if they are not. (speed)
+    FILTER_MIN_PLANE_TAPS = 128     # The same of a plane. (speed)
     # Separable combines shorter rows of many planes at once. (speed: 256 x 20 x 20, 9 x 9)
     RUNNING_ROW_BYTES = 192
     # The same for windows of more rows in several layers, if they are one row apart. (speed: 64 x 16 x 16 x 16,
@@ -118,10 +117,8 @@ cdef inline bint has_values_across(const Job *job) noexcept nogil:
                             or can_share(job))
 
 
-cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit,
-                                          bint tall) noexcept nogil:
-    """Why filter would not pay for its plan or its loops, or NULL. Planes may be one tall plane, or else each
-    counts."""
+cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit) noexcept nogil:
+    """Why filter would not pay for its plan or its loops, or NULL."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel)
     if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= RUNNING_ROW_BYTES
@@ -139,10 +136,9 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
         return "small windows, or some that overlap little, of channels of 64 bytes or more: see across"
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
         return "a row has no more than 4 elements"
-    if not branch_counted("rows worth filtering", row >= (FILTER_MIN_STACKED_TAPS * item_size
-                                                          if tall else FILTER_MIN_ROW_TAPS)):
-        return "the windows of a row have fewer than 16 elements, or 7 for each byte of one in stacked planes"
-    if not branch_counted("planes worth filtering", tall or row * g.pooled[0] * g.pooled[1] >= FILTER_MIN_PLANE_TAPS):
+    if not branch_counted("rows worth filtering", row >= FILTER_MIN_ROW_TAPS):
+        return "the windows of a row have fewer than 16 elements"
+    if not branch_counted("planes worth filtering", row * g.pooled[0] * g.pooled[1] >= FILTER_MIN_PLANE_TAPS):
         return "the windows of a plane have fewer than 128 elements"
     return NULL
 
@@ -246,13 +242,11 @@ cdef inline const char *interleaved_why_not(const Job *job, Plan *plan) noexcept
 
 
 cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Values alone, along the last axis that is contiguous or interleaves the channels, which becomes the width. Planes
-    are stacked if they can be."""
+    """Values alone, along the last axis that is contiguous or interleaves the channels, which becomes the width."""
     cdef const char *why = "no axis is contiguous or has interleaved channels (up to 4 KiB) in values and results"
     cdef const char *worth
     cdef Py_ssize_t unit
     cdef int axis
-    cdef bint tall
     if job.indices.data != NULL:
         return "indices are asked for"
     if not branch_counted("windows of more than an element", element_count(job.g.kernel) > 1):
@@ -271,18 +265,15 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
         unit = unit_of(&plan.job, job.item_size)
         if not unit:
             continue
-        tall = can_stack_planes(&plan.job, job.item_size, 0)
-        worth = filtering_why_not(&plan.job, job.item_size, unit, tall)
+        worth = filtering_why_not(&plan.job, job.item_size, unit)
         if worth == NULL:
-            if tall:
-                stack_planes(&plan.job, job.item_size, 0)
             worth = plan_separable(&plan.job, unit, &plan.filter.blocks)
         if worth == NULL:
             plan_filter(&plan.job.g, unit, &plan.filter)
             worth = filter_limits_why_not(&plan.job.g, &plan.filter)
         if worth == NULL:
             plan.job.tasks = min(job.tasks, separable_blocks(&plan.filter.blocks))
-            plan.job.nontemporal = job.nontemporal and can_stream(&plan.filter)
+            plan.job.nontemporal = False
             return NULL
         why = worth
     return why

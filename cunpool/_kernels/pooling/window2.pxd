@@ -47,8 +47,8 @@ cdef struct Block:
 
 
 cdef inline bint has_many_short_rows(const Job *job, Py_ssize_t size) noexcept nogil:
-    """Whether many short rows of windows are compared and stored together. Filter serves values of 2 bytes and less."""
-    return ((job.indices.data != NULL or size >= 4)
+    """Whether many short rows of windows are compared and stored together. Other methods serve smaller elements."""
+    return (size >= 4
             and (branch_counted("planes of many rows", job.g.pooled[1] >= SHORT_ROWS_MIN_ROWS)
                  or can_stack_planes(job, size, job.index_size)))
 
