@@ -17,8 +17,8 @@ from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.thresholds cimport (
-    BAND_MAX_WINDOWS, CACHED_RESULT_BYTES, KEEP_GIL_MAX_BYTES, LARGE_L2_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES,
-    ZERO_ADDED_BYTES, ZERO_LARGE_BYTES, ZERO_SMALL_BYTES)
+    BAND_MAX_WINDOWS, CACHED_RESULT_BYTES, KEEP_GIL_MAX_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES,
+    ZERO_ADDED_BYTES, ZERO_BYTES)
 from cunpool._kernels.common.types cimport (
     bhalf, float4, float8, half, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport fill_task
@@ -36,12 +36,6 @@ from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
 cnp.import_array()
-
-cdef extern from "_kernels/unpool.h":
-    const Py_ssize_t CUNPOOL_L2_BYTES
-
-# Bytes of a large output that are zeroed, and then scattered to, together (speed). Never changed.
-cdef Py_ssize_t zero_large_bytes = CUNPOOL_L2_BYTES // 8 if CUNPOOL_L2_BYTES > LARGE_L2_BYTES else ZERO_LARGE_BYTES
 
 # `unpool` returns a sum of these: the method, and how it ran.
 cdef enum:
@@ -134,14 +128,14 @@ cdef bint are_planes_contiguous(const Job *job) noexcept nogil:
     return job.raster_stride_bytes == job.item_size and are_full_planes_adjacent(job)
 
 
-cdef Py_ssize_t planes_zeroed_together(const Job *job, Py_ssize_t planes) noexcept nogil:
+cdef Py_ssize_t planes_zeroed_together(const Job *job) noexcept nogil:
     """The number of planes that are zeroed, and scattered to, together."""
-    cdef Py_ssize_t bytes = ZERO_SMALL_BYTES if planes * job.full.channel_bytes < ZERO_LARGE_BYTES else zero_large_bytes
+    cdef Py_ssize_t bytes = ZERO_ADDED_BYTES if (<const Loops *> job.ops).adds else ZERO_BYTES
     if not are_planes_contiguous(job):
         return 1
     if job.code_size and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1:
         return (<const Decoder *> job.decoder).block_windows[PLANE_AXIS]
-    return max(max(bytes, ZERO_ADDED_BYTES if (<const Loops *> job.ops).adds else 0) // job.full.channel_bytes, 1)
+    return max(bytes // job.full.channel_bytes, 1)
 
 
 cdef Py_ssize_t scatter_together(const Job *job, Py_ssize_t plane, Py_ssize_t planes,
@@ -183,7 +177,7 @@ cdef void scatter_task(const Job *job, Py_ssize_t task, Found *found, void *_, v
     is_contiguous = (not job.code_size and are_planes_contiguous(job) and job.pooled.uniform_planes
                      and job.indices.uniform_planes and raster_stride(&job.pooled, job.g.pooled) == job.item_size
                      and raster_stride(&job.indices, job.g.pooled) == job.index_size)
-    planes = planes_zeroed_together(job, groups)
+    planes = planes_zeroed_together(job)
     while group < end and job.parts_per_plane == 1:
         planes = min(planes, end - group)
         if branch_counted("planes cleared together", planes > 1) or is_contiguous:

@@ -11,7 +11,6 @@ cdef extern from "_kernels/common/thresholds.h":
         FILL_MIN_BLOCK_ELEMENTS
         FILL_MIN_WINDOWS
         KEEP_GIL_MAX_BYTES
-        LARGE_L2_BYTES
         LARGE_WINDOW_TAPS
         MEDIUM_WINDOW_TAPS
         OFFER_MIN_BYTES
@@ -24,5 +23,4 @@ cdef extern from "_kernels/common/thresholds.h":
         SHORT_ROW_WINDOWS
         WINDOW2_ROW_WINDOWS
         ZERO_ADDED_BYTES
-        ZERO_LARGE_BYTES
-        ZERO_SMALL_BYTES
+        ZERO_BYTES

@@ -42,8 +42,6 @@ cdef inline int given_bytes(const Job *job, const FillPlan *plan) noexcept nogil
 cdef inline void advance_along(const Axis *axis, Py_ssize_t at, FillBlock *block) noexcept nogil:
     block.out += at * axis.taps * axis.full_step
     block.values += at * axis.value_step
-    if not axis.in_run:
-        block.values_end += at * axis.value_step
     block.indices += at * axis.index_step
     block.position += <uint32_t> (at * axis.taps * axis.position)
 
@@ -57,9 +55,6 @@ cdef inline void_noinline locate_block(const Job *job, const FillPlan *plan, Py_
     block.unit = min(plan.most_unit, plan.unit - first)
     block.out = job.full.data + first * plan.item_size
     block.values = job.pooled.data + first * plan.unit_value_step
-    block.values_end = job.pooled.data + plan.values_run
-    if plan.unit_value_step != plan.item_size:  # then a run is a single value
-        block.values_end += first * plan.unit_value_step
     block.indices = job.indices.data + first * plan.unit_index_step
     block.position = 0
     at = number % plan.window_parts * plan.most_windows
@@ -72,8 +67,6 @@ cdef inline void_noinline locate_block(const Job *job, const FillPlan *plan, Py_
     block.rows = min(plan.most_rows, plan.row.pooled - at)
     block.rest_rows = plan.row.rest if at + block.rows == plan.row.pooled else 0
     advance_along(&plan.row, at, block)
-    if plan.row.pooled > plan.period:  # a block begins where a plane does
-        block.position = 0
     block.empty = False
     for axis in range(plan.outer_axes - 1, -1, -1):
         outer = &plan.outer[axis]
@@ -144,7 +137,7 @@ cdef inline const char *contiguous_values(const FillPlan *plan, const FillBlock 
     cdef const char *values = block.values
     cdef bint one_run = plan.all_values or block.rows == 1 and (plan.rows_of_values or block.windows == 1
                                                                 and plan.unit_value_step == size)
-    if not one_run or values + count * size + FILL_SPARE_BYTES > block.values_end:
+    if not one_run or values + count * size + FILL_SPARE_BYTES > plan.values_end:
         pack_block(block, buffer, values, <int> size, plan.row.value_step, plan.line.value_step, plan.unit_value_step)
         values = buffer
     if plan.element_kind == 5:
@@ -196,7 +189,7 @@ cdef inline void_noinline find_relative_positions(const FillPlan *plan, uint32_t
         return
     for row in range(plan.most_rows):
         for window in range(plan.most_windows):
-            position = <uint32_t> (row % plan.period * plan.row.taps * plan.row.position + window * plan.line.taps
+            position = <uint32_t> (row * plan.row.taps * plan.row.position + window * plan.line.taps
                                    * plan.line.position)
             for _ in range(plan.most_unit):
                 relative[at] = position

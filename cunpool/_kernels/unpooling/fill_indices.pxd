@@ -55,16 +55,13 @@ cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *blo
     cdef const char *indices = block.indices
     # Copies, because the compiler has to fear that writing results changes these.
     cdef Py_ssize_t value_row = plan.row.value_step, index_row = plan.row.index_step, windows = block.windows
-    cdef Py_ssize_t lines = plan.row.taps, plane_rows = plan.period
+    cdef Py_ssize_t lines = plan.row.taps
     cdef uint32_t width = <uint32_t> plan.row.position, layer_elements = plan.layer_elements, outside_bits = 0
     cdef uint32_t first = block.position + layer * layer_elements
     cdef index index_bits = 0
     if layer:
         layer_elements = -layer_elements
     for _ in range(block.rows):
-        if plane_rows == 0:
-            first = layer * plan.layer_elements
-            plane_rows = plan.period
         if lines == 1:
             fill_row_by_indices(1, False, <element *> out, 0, first, 0, 0, <const element *> values,
                                 <const index *> indices, windows, &outside_bits, &index_bits)
@@ -79,7 +76,6 @@ cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *blo
         values += value_row
         indices += index_row
         first += <uint32_t> lines * width
-        plane_rows -= 1
     has_outside[0] = outside_bits > 1 or not 0 <= <int64_t> index_bits <= 0x7FFFFFFF
 
 

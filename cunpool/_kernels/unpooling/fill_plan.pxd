@@ -21,7 +21,7 @@ from libc.stdint cimport uint32_t
 
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
-from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.job cimport is_dense, Job
 from cunpool._kernels.common.thresholds cimport (
     FEW_WINDOWS, FEW_WINDOWS_BEFORE_REST, FEW_WINDOWS_OF_BYTES, FILL_MIN_BLOCK_ELEMENTS, FILL_MIN_WINDOWS,
     LARGE_WINDOW_TAPS, MEDIUM_WINDOW_TAPS, SHORT_ROW_WINDOWS, SMALL_WINDOW_TAPS, WINDOW2_ROW_WINDOWS)
@@ -53,7 +53,6 @@ cdef struct Axis:
     Py_ssize_t rest         # elements behind the last window
     Py_ssize_t full_step, value_step, index_step    # bytes
     Py_ssize_t code, position   # added to a code and an index from one element to the next
-    bint in_run             # whether values have no gaps along this axis and all inner ones
 
 
 cdef struct FillPlan:
@@ -72,10 +71,9 @@ cdef struct FillPlan:
     bint rows_of_values, rows_of_indices            # a row of these is contiguous
     bint all_values, all_indices                    # so are consecutive rows
     Py_ssize_t unit_value_step, unit_index_step     # bytes between neighbours of a unit
-    Py_ssize_t values_run   # bytes of values without gaps; nothing behind these may be read
+    const char *values_end  # bytes of values before it may be read; NULL where these have gaps
     int element_kind          # as in KINDS of `unpool.pyx`: those from 5 on are numbers, which are added to zero
     int index_size          # bytes of an index, 0 for codes
-    Py_ssize_t period       # rows of a plane, after which indices begin at 0 again
     bint adjacent           # whether the lines of a block of rows follow each other in memory
     int lines               # lines of a window
     Py_ssize_t line_offset[FILL_MAX_LINES]   # bytes from a block's first line to each line of its first row of windows,
@@ -95,7 +93,6 @@ cdef struct FillBlock:
     Py_ssize_t rest_rows, rest_units    # lines and units behind the last windows that are zeroed with the block
     char *out
     const char *values
-    const char *values_end          # end of the run of values: bytes before it may be read
     const char *indices
     uint32_t position                  # of the first window's first element
     Py_ssize_t taps[FILL_AXES]    # elements along the outer axes
@@ -145,33 +142,19 @@ cdef inline Axis unit_axis() noexcept nogil:
     cdef Axis axis
     axis.full = axis.pooled = axis.taps = 1
     axis.rest = axis.full_step = axis.value_step = axis.index_step = axis.code = axis.position = 0
-    axis.in_run = False
     return axis
 
 
-cdef inline bint extend_run(Axis *axis, Py_ssize_t *run) noexcept nogil:
-    """Whether values along this axis continue the run of the inner axes, which is then extended."""
-    axis.in_run = axis.pooled == 1 or axis.value_step == run[0]
-    if axis.in_run:
-        run[0] *= axis.pooled
-    return axis.in_run
-
-
-cdef inline void find_run(FillPlan *plan) noexcept nogil:
-    """Find the bytes of values without gaps, and the axes that they span."""
-    cdef Py_ssize_t run = plan.item_size
-    cdef int axis = plan.outer_axes - 1, k
-    cdef bint goes_on = plan.unit_value_step == plan.item_size
-    plan.line.in_run = plan.row.in_run = False
-    for k in range(plan.outer_axes):
-        plan.outer[k].in_run = False
-    if goes_on:
-        run *= plan.unit
-        goes_on = extend_run(&plan.line, &run) and extend_run(&plan.row, &run)
-    while goes_on and axis >= 0:
-        goes_on = extend_run(&plan.outer[axis], &run)
-        axis -= 1
-    plan.values_run = run
+cdef inline const char *end_of_values(const Job *job) noexcept nogil:
+    """The end of the values, if these fill their memory without gaps: bytes before it may be read. Else NULL."""
+    cdef Py_ssize_t *count = [job.batch, job.channels, job.g.pooled[0], job.g.pooled[1], job.g.pooled[2]]
+    cdef Py_ssize_t *step = [job.pooled.batch_bytes, job.pooled.channel_bytes, job.pooled.axis_bytes[0],
+                             job.pooled.axis_bytes[1], job.pooled.axis_bytes[2]]
+    cdef const char *last = job.pooled.data
+    cdef int axis
+    for axis in range(FILL_AXES):
+        last += max((count[axis] - 1) * step[axis], 0)
+    return last + job.item_size if is_dense(count, step, FILL_AXES, job.item_size) else NULL
 
 
 cdef inline void find_lines(const Job *job, FillPlan *plan) noexcept nogil:
@@ -209,12 +192,6 @@ cdef inline void join_rows_of_planes(FillPlan *plan, Py_ssize_t most) noexcept n
         plan.row.full *= outer.full
         plan.row.pooled *= outer.pooled
         plan.outer_axes -= 1
-    if plan.row.pooled <= most:
-        plan.most_rows = plan.row.pooled
-    elif plan.row.pooled > plan.period:
-        plan.most_rows = most // plan.period * plan.period
-    else:
-        plan.most_rows = most  # fault: rows of more windows than there is room for
 
 
 cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
@@ -235,7 +212,10 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     plan.window_parts = (plan.line.pooled + plan.most_windows - 1) // plan.most_windows
     plan.most_rows = 1
     if plan.unit_parts == 1 and plan.window_parts == 1:
-        join_rows_of_planes(plan, most // (plan.unit * plan.line.pooled))
+        most //= plan.unit * plan.line.pooled
+        if not plan.index_size:  # indices begin at 0 again in each plane
+            join_rows_of_planes(plan, most)
+        plan.most_rows = min(plan.row.pooled, most)  # fault: rows of more windows than there is room for
     plan.adjacent = (plan.unit_parts == 1 and plan.window_parts == 1 and plan.pitch == plan.unit * plan.item_size
                      and plan.row.full_step == plan.line.full * plan.pitch)
     plan.row_parts = (plan.row.pooled + plan.most_rows - 1) // plan.most_rows
@@ -347,7 +327,6 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     if plan.unit == 1 and item_size < 16 and branch_counted("windows broad along a line",
                                                             plan.line.taps > MAX_LINE_TAPS):
         return "windows have more than 4 single elements along the axis that memory runs along"
-    plan.period = plan.row.pooled
     plan.pitch = plan.line.full_step if plan.line.full > 1 else plan.unit * item_size
     plan.rows_of_values = (plan.unit_value_step == item_size
                            and (plan.line.pooled == 1 or plan.line.value_step == plan.unit * item_size))
@@ -360,7 +339,7 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
         plan_mixed_units(plan.unit, plan.line.taps, &plan.mixed)
     find_lines(job, plan)
     size_blocks(job, plan)
-    find_run(plan)
+    plan.values_end = end_of_values(job)
     find_direct_indices(&job.g, plan)
     # A block of a small plane that no other follows is soon done, and scattering needs no division.
     if (branch_counted("blocks of few elements", plan.most_rows * plan.row.taps * plan.most_windows * plan.line.taps
