@@ -308,8 +308,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         job.indices = view_of(indices, spatial)
     job.code_size = index_size if codes else 0
     job.kind = kind
-    job.is_minimum = is_minimum
-    set_order(&job)
+    set_order(&job, is_minimum)
     job.omits_nan = omits_nan and kind >= HALF_KIND
     job.threads = threads
     job.rows_per_plane = 0

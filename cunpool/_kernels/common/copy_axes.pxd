@@ -19,7 +19,7 @@ cdef inline int densest_axis(const Py_ssize_t *bytes, const Py_ssize_t *count, P
     cdef int axis, best = 3
     for axis in range(2, -1, -1):
         if (min(count[axis], least) > min(count[best], least)
-                or min(count[axis], least) == min(count[best], least) and count[axis] > 1
+                or min(count[axis], least) == min(count[best], least)
                 and absolute(bytes[axis]) < absolute(bytes[best])):
             best = axis
     return best

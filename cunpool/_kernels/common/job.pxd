@@ -34,7 +34,6 @@ cdef struct Job:
     # Pooling
     int order_kind                  # the kind whose order numbers are compared in once their bits are flipped
     uint64_t flip                   # XORed with an element's bits: minima become maxima, unsigned integers signed ones
-    bint is_minimum
     bint omits_nan                  # NaN is less than every number, not greater
     Py_ssize_t index_steps[3]       # per axis, added to an index from one element of a window to the next
     Py_ssize_t raster_steps[3]      # per axis, elements in raster order from one element of the plane to the next

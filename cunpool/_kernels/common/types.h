@@ -29,6 +29,15 @@ typedef int64_t index8 CUNPOOL_ANY;
 #define CUNPOOL_SHUFFLE(T, a, b, ...) __builtin_shuffle(a, b, (T) {__VA_ARGS__})
 #endif
 
+/* No iteration of the next loop reads what another one writes. */
+#if defined(__clang__)
+#define CUNPOOL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define CUNPOOL_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define CUNPOOL_INDEPENDENT
+#endif
+
 /* INLINE: loops whose bounds are constants at the call. NOINLINE: functions with many callers that run rarely. COLD:
    functions that few calls need, compiled for size. */
 #if defined(__GNUC__)

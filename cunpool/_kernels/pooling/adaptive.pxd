@@ -10,10 +10,10 @@ from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.pack cimport pack_row
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport index8, void_wide
 from cunpool._kernels.pooling.compare cimport beats, either, maxima_alone, number, whole_vectors
-from cunpool._kernels.pooling.separable cimport gather
 from cunpool._kernels.pooling.write cimport LINE, Target, target_of, VECTOR, write_each, write_values
 
 cdef enum:
@@ -90,11 +90,11 @@ cdef inline void reduce_window(const Job *job, const char *plane, const Py_ssize
                 elements = (plane + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1]
                          + w * job.full.axis_bytes[2])
                 if code == 0:
-                    gather(sizeof(number), <char *> best, elements, step, count, 1)
+                    pack_row(sizeof(number), <char *> best, elements, step, count, 1)
                 elif step == sizeof(number) and count == whole:
                     compare_line(<const number *> elements, code, whole, best, codes)
                 else:
-                    gather(sizeof(number), <char *> line, elements, step, count, 1)
+                    pack_row(sizeof(number), <char *> line, elements, step, count, 1)
                     compare_line(<const number *> line, code, whole, best, codes)
                 if code < LINE:
                     index_of_code[code] = (d * job.g.full[1] + h) * job.g.full[2] + w

@@ -1,7 +1,7 @@
 # Filter, along the rows of the stage: neighbours are combined, of all rows at once.
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport Geometry
+from cunpool._kernels.common.pack cimport pack_row
 from cunpool._kernels.pooling.filter_runs cimport best_of_runs
 from cunpool._kernels.pooling.separable cimport passes, Separable
 
@@ -50,7 +50,7 @@ cdef inline void combine_doubling(const Geometry *g, const Separable *blocks, Py
         best_of_runs(blocks, runs, count, other[0], elements - (reached - 1) * g.dilation[2] * unit, True)
         stage[0], other[0] = other[0], stage[0]
     if stride > 1:
-        copy_strided(size, other[0], stage[0], stride, unit, elements // (stride * unit))
+        pack_row(blocks.item_bytes, other[0], stage[0], stride * unit * size, elements // (stride * unit), unit)
         stage[0], other[0] = other[0], stage[0]
 
 

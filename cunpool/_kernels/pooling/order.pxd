@@ -18,7 +18,7 @@ cdef inline uint64_t flip_bits(int kind) noexcept nogil:
     return bits[kind - HALF_KIND] if kind >= HALF_KIND else <uint64_t> -1
 
 
-cdef inline void set_order(Job *job) noexcept nogil:
+cdef inline void set_order(Job *job, bint is_minimum) noexcept nogil:
     """How numbers are compared. So that loops exist once, unsigned integers become signed ones, or bytes the other way
     round; and both 16-bit floats are one kind."""
     cdef int *order_kinds = [ITEM1_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, INT2_KIND, INT4_KIND, INT8_KIND,
@@ -26,7 +26,7 @@ cdef inline void set_order(Job *job) noexcept nogil:
     job.order_kind, job.flip = order_kinds[job.kind], 0
     if job.kind < HALF_KIND and job.order_kind != job.kind:
         job.flip = lowest_bits(job.kind % 4)  # the sign
-    if job.is_minimum:
+    if is_minimum:
         job.flip ^= flip_bits(job.kind)
 
 

@@ -5,6 +5,7 @@ from cunpool._kernels.common.geometry cimport (
     absolute, element_count, Geometry, has_every_window_elements, mean_overlap)
 from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.methods cimport Method
+from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, has_runs, TAPS
 from cunpool._kernels.pooling.across_shared cimport can_share, sharing_tasks
@@ -13,7 +14,7 @@ from cunpool._kernels.pooling.filter cimport Filter, filter_limits_why_not, plan
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.interleaved cimport Interleaved, interleaved_parts, plan_interleaved
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
-from cunpool._kernels.pooling.separable cimport gather_rows, PackedRows, plan_separable, Separable, separable_blocks
+from cunpool._kernels.pooling.separable cimport plan_separable, Separable, separable_blocks
 from cunpool._kernels.pooling.stacked cimport can_stack_planes, stack_planes
 from cunpool._kernels.pooling.window2 cimport (
     can_store_rows_together, HAS_VECTORS, has_window2_shape, window2_shape_why_not)
@@ -380,5 +381,5 @@ cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes
     for plane in range(first, first + planes):
         start = plane_address(&job.full, job.channels, plane)
         for d in range(layers):
-            gather_rows(<int> item_size, into, rows.units, start + d * job.full.axis_bytes[0], &rows)
+            pack_rows(<int> item_size, into, rows.units, start + d * job.full.axis_bytes[0], &rows)
             into += rows.units * rows.rows * item_size

@@ -13,8 +13,6 @@ from cunpool._kernels.pooling.order cimport lowest_bits, nan_bits
 cdef extern from "_kernels/pooling/separable.h":
     enum:
         SEPARABLE_CHANNEL, SEPARABLE_AXES, SEPARABLE_VECTOR_BYTES
-    ctypedef struct PackedRows "cunpool_rows":
-        Py_ssize_t unit_bytes, row_bytes, units, rows, unit
     ctypedef struct Axis "cunpool_axis":
         Py_ssize_t full, pooled, full_bytes, pooled_bytes, index_bytes, kernel, stride, padding, dilation
         Py_ssize_t raster, code_step
@@ -52,11 +50,7 @@ cdef extern from "_kernels/pooling/separable.h":
                                              SeparableBlock *block) noexcept nogil
     void begin_separable "cunpool_separable_begin"(const Separable *plan, char *scratch) noexcept nogil
     void separate "cunpool_separate"(const Separable *plan, SeparableBlock *block, char *scratch) noexcept nogil
-    void gather "cunpool_gather"(int size, char *to, const char *row, Py_ssize_t bytes, Py_ssize_t count,
-                                 Py_ssize_t unit) noexcept nogil
     void fill "cunpool_fill"(int size, char *to, Py_ssize_t count, uint64_t bits) noexcept nogil
-    void gather_rows "cunpool_gather_rows"(int size, char *to, Py_ssize_t pitch, const char *row,
-                                           const PackedRows *rows) noexcept nogil
 
 cdef enum:
     BLOCK_BYTES = 1 << 17       # Elements of a block, in lattices. With codes, and twice, they stay in L2. (speed)

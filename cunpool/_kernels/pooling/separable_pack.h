@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "_kernels/common/checks.h"
+#include "_kernels/common/pack.h"
 #include "_kernels/pooling/separable_copy.h"
 #include "_kernels/pooling/separable_plan.h"
 
@@ -48,7 +49,7 @@ static void cunpool_separable_pack_lattice(const cunpool_separable *plan, const 
     for (k = 0; k < plan->outer - 1; k++)
         sheets *= high[order[k]] - low[order[k]];
     for (; sheets > 0; sheets--) {
-        cunpool_gather_rows(size, values + to * size, block->distance[down], from, &rows);
+        cunpool_pack_rows(size, values + to * size, block->distance[down], from, &rows);
         for (k = plan->outer - 2; k >= 0; k--) {
             axis = order[k];
             to += block->distance[axis];

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "_kernels/common/pack.h"
 #include "_kernels/common/types.h"
 #include "_kernels/pooling/separable_copy.h"
 #include "_kernels/pooling/separable_plan.h"
@@ -18,7 +19,7 @@
         const cunpool_decoder d = *decoder; \
         ptrdiff_t i; \
         (void) base, (void) ramp, (void) d; \
-        SEPARABLE_INDEPENDENT \
+        CUNPOOL_INDEPENDENT \
         for (i = 0; i < count; i++) \
             ((index *) to)[i] = (index) (result); \
     }
@@ -71,14 +72,14 @@ static void cunpool_separable_write_some(const cunpool_separable *plan, const cu
     const ptrdiff_t pooled_bytes = along->pooled_bytes / plan->unit, index_bytes = along->index_bytes / plan->unit;
     const char *values = block->values + from * size, *codes = block->codes + from * code_bytes;
     if (along->step > 1) {
-        cunpool_gather(size, row, values, step * size, windows, plan->unit);
+        cunpool_pack_row(size, row, values, step * size, windows, plan->unit);
         values = row;
     }
     cunpool_scatter(size, pooled, pooled_bytes, values, count);
     if (!plan->indices)
         return;
     if (along->step > 1) {
-        cunpool_gather(code_bytes, block->other_codes, codes, step * code_bytes, windows, plan->unit);
+        cunpool_pack_row(code_bytes, block->other_codes, codes, step * code_bytes, windows, plan->unit);
         codes = block->other_codes;
     }
     (code_bytes == 1 ? cunpool_decode_item1 : code_bytes == 2 ? cunpool_decode_item2

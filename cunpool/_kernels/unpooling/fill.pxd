@@ -14,9 +14,9 @@ from cunpool._kernels.common.caches cimport (
     align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal)
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_axes
-from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.pack cimport pack_row
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport (
     bhalf, element, float4, float8, half, item1, item2, item4, item8, void_noinline, void_wide)
@@ -123,10 +123,9 @@ cdef inline void_noinline pack_block(const FillBlock *block, char *to, const cha
     cdef Py_ssize_t *to_bytes = [0, block.windows * block.unit * size, block.unit * size, size]
     cdef Py_ssize_t *start_bytes = [0, row_step, window_step, unit_step]
     cdef Py_ssize_t row
-    if (block.unit == 1 and size <= 8 and window_step != size
-            and branch_counted("items at whole distances", window_step % size == 0)):
+    if block.unit == 1 and size <= 8 and window_step != size:
         for row in range(block.rows):
-            copy_strided(size, to + row * to_bytes[1], start + row * row_step, window_step // size, 1, block.windows)
+            pack_row(size, to + row * to_bytes[1], start + row * row_step, window_step, block.windows, 1)
     else:
         copy_axes(size, to, to_bytes, start, start_bytes, count)
 

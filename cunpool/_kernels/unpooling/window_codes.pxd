@@ -3,11 +3,10 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
-from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.copy_strided cimport copy_strided
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
+from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_noinline, void_wide
 
 cdef enum:
@@ -189,28 +188,23 @@ cdef inline Py_ssize_t row_offset(const View *view, const CodeBlock *block, Py_s
 
 cdef inline void pack_codes(const Job *job, const char *codes, const CodeBlock *block, char *into) noexcept nogil:
     """Copy the codes of a block to contiguous memory."""
-    cdef Py_ssize_t size = job.code_size, stride_bytes = job.indices.axis_bytes[2]
-    cdef Py_ssize_t interleaved = block.interleaved, width = block.count[WIDTH_AXIS]
-    cdef Py_ssize_t rows = row_count(block), raster_bytes = block_stride(&job.indices,
-                                                                         block) if interleaved == 1 else 0, row, w
-    cdef const char *first
+    cdef Py_ssize_t stride_bytes = job.indices.axis_bytes[2], width = block.count[WIDTH_AXIS], rows = row_count(block)
+    cdef Py_ssize_t raster_bytes = block_stride(&job.indices, block) if block.interleaved == 1 else 0, row
+    cdef PackedRows packed
     if raster_bytes:
         stride_bytes = raster_bytes
         width *= rows
         rows = 1
+    packed.unit = 1
+    if block.interleaved > 1:  # each window is a row
+        packed.unit_bytes, packed.units = job.code_size, block.interleaved
+        packed.row_bytes, packed.rows = stride_bytes, width
+    else:
+        packed.unit_bytes, packed.units = stride_bytes, width
+        packed.row_bytes, packed.rows = 0, 1
     for row in range(rows):
-        first = codes + row_offset(&job.indices, block, row)
-        if stride_bytes == interleaved * size:
-            cunpool_copy(into, first, width * interleaved * size)
-        elif interleaved > 1:
-            for w in range(width):
-                cunpool_copy(into + w * interleaved * size, first + w * stride_bytes, interleaved * size)
-        elif stride_bytes % size == 0:
-            copy_strided(size, into, first, stride_bytes // size, 1, width)
-        else:
-            for w in range(width):
-                (<item2 *> into)[w] = (<const item2 *> (first + w * stride_bytes))[0]
-        into += width * interleaved * size
+        pack_rows(job.code_size, into, block.interleaved, codes + row_offset(&job.indices, block, row), &packed)
+        into += width * block.interleaved * job.code_size
 
 
 cdef inline uint16_t clamp_to_block(Py_ssize_t position) noexcept nogil:

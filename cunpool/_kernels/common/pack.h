@@ -1,0 +1,75 @@
+#ifndef CUNPOOL_COMMON_PACK_H
+#define CUNPOOL_COMMON_PACK_H
+
+/* Rows of elements are packed: copied to rows without gaps. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "_kernels/common/caches.h"
+#include "_kernels/common/types.h"
+
+/* Rows of units of `unit` neighbours: bytes from unit to unit, and from row to row. What lies between units of several
+   items is read, too, and has to belong to the array. */
+typedef struct {
+    ptrdiff_t unit_bytes, row_bytes, units, rows, unit;
+} cunpool_rows;
+
+/* Copy rows of units to rows that are `pitch` items apart. */
+#define PACK_EACH_ROW for (row = 0; row < size->rows; row++, to += pitch, from += size->row_bytes)
+#define PACK_EVERY(item, stride) \
+    PACK_EACH_ROW \
+        CUNPOOL_INDEPENDENT \
+        for (i = 0; i < count; i++) \
+            to[i] = ((const item *) from)[(stride) * i];
+#define PACK_TYPED(item) \
+    static CUNPOOL_WIDE void cunpool_pack_##item(char *to_bytes, ptrdiff_t pitch, const char *from, \
+                                                 const cunpool_rows *size) { \
+        const ptrdiff_t count = size->units, unit = size->unit, stride = size->unit_bytes / (ptrdiff_t) sizeof(item); \
+        /* Units that are followed by 16 bytes of later ones. */ \
+        const ptrdiff_t bytes = unit * (ptrdiff_t) sizeof(item), last = count - 16 / bytes - 1; \
+        const ptrdiff_t whole = size->unit_bytes > bytes && last > 0 ? last : 0; \
+        item *to = (item *) to_bytes; \
+        ptrdiff_t i, k, row; \
+        if (size->unit_bytes == bytes) \
+            PACK_EACH_ROW cunpool_copy((char *) to, from, (size_t) (count * bytes)); \
+        else if (unit > 1) \
+            PACK_EACH_ROW { \
+                /* Whole vectors, whose rest the next unit overwrites, but for the last units of the row. */ \
+                for (i = 0; i < whole; i++) \
+                    for (k = 0; k < unit; k += 16 / (ptrdiff_t) sizeof(item)) \
+                        memcpy(to + i * unit + k, from + i * size->unit_bytes + k * (ptrdiff_t) sizeof(item), 16); \
+                for (; i < count; i++) \
+                    for (k = 0; k < unit; k++) \
+                        to[i * unit + k] = ((const item *) (from + i * size->unit_bytes))[k]; \
+            } \
+        else if (size->unit_bytes == 2 * (ptrdiff_t) sizeof(item)) \
+            PACK_EVERY(item, 2) \
+        else if (size->unit_bytes == 3 * (ptrdiff_t) sizeof(item)) \
+            PACK_EVERY(item, 3) \
+        else if (size->unit_bytes == -(ptrdiff_t) sizeof(item)) \
+            PACK_EVERY(item, -1) \
+        else if (size->unit_bytes % (ptrdiff_t) sizeof(item) == 0) \
+            PACK_EVERY(item, stride) \
+        else \
+            PACK_EACH_ROW for (i = 0; i < count; i++) \
+                to[i] = *(const item *) (from + i * size->unit_bytes); \
+    }
+PACK_TYPED(item1)
+PACK_TYPED(item2)
+PACK_TYPED(item4)
+PACK_TYPED(item8)
+
+/* Pack rows of items of `size` bytes, `pitch` items apart in `to`. */
+static void cunpool_pack_rows(int size, char *to, ptrdiff_t pitch, const char *from, const cunpool_rows *rows) {
+    (size == 1 ? cunpool_pack_item1 : size == 2 ? cunpool_pack_item2 : size == 4 ? cunpool_pack_item4
+     : cunpool_pack_item8)(to, pitch, from, rows);
+}
+
+/* Pack one row: `count` units of `unit` items, `bytes` from unit to unit. */
+static void cunpool_pack_row(int size, char *to, const char *from, ptrdiff_t bytes, ptrdiff_t count, ptrdiff_t unit) {
+    const cunpool_rows row = {bytes, 0, count, 1, unit};
+    cunpool_pack_rows(size, to, 0, from, &row);
+}
+
+#endif
