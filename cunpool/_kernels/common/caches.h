@@ -62,12 +62,4 @@ static inline void cunpool_copy_nontemporal(char *to, const char *from, size_t s
 #define cunpool_fence() ((void) 0)
 #endif
 
-#if defined(__GNUC__)
-#define cunpool_prefetch(address) __builtin_prefetch(address)
-#define cunpool_keep() __asm__ volatile("")
-#else
-#define cunpool_prefetch(address) ((void) (address))
-#define cunpool_keep() ((void) 0)
-#endif
-
 #endif

@@ -1,4 +1,4 @@
-# Copies, prefetches and non-temporal stores. They serve the processor's caches, and change no result.
+# Copies and non-temporal stores. They serve the processor's caches, and change no result.
 from libc.stdint cimport uintptr_t
 
 cdef extern from "_kernels/common/caches.h":
@@ -8,16 +8,9 @@ cdef extern from "_kernels/common/caches.h":
 
 cdef enum:
     CACHE_LINE = 64
-    # Thresholds for speed. None changes a result.
-    PREFETCH_BYTES = 1 << 12                # distance of prefetches, in arrays larger than L3
-    NONTEMPORAL_MIN_BYTES = 3 << 23         # from this size of all arrays on, pooled results bypass the caches
+    NONTEMPORAL_MIN_BYTES = 3 << 23     # from this size of all arrays on, pooled results bypass the caches (speed)
 
 
 cdef inline void *align_to_cache_line(void *room) noexcept nogil:
     """The next cache line's address: a vector that crosses two lines takes twice as long to load."""
     return <void *> (<uintptr_t> room + CACHE_LINE - 1 & ~<uintptr_t> (CACHE_LINE - 1))
-
-
-cdef inline Py_ssize_t prefetch_whole_rows(Py_ssize_t step) noexcept nogil:
-    """PREFETCH_BYTES, rounded up to whole rows that lie `step` bytes apart."""
-    return (PREFETCH_BYTES + step - 1) // step * step

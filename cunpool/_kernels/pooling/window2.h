@@ -83,8 +83,8 @@ static void cunpool_window2_prefetch(const cunpool_window2 *windows, ptrdiff_t f
     for (k = 0; k < windows->kernel_rows; k++)
         if (!of_layers || k == 0 || windows->row[k] - windows->row[k - 1] >= windows->pooled_row_bytes)
             for (i = 0; i < size; i += 64)
-                cunpool_prefetch(windows->row[k] + windows->prefetch_bytes + first + i);
-    cunpool_keep();     /* compilers drop functions that only prefetch */
+                __builtin_prefetch(windows->row[k] + windows->prefetch_bytes + first + i);
+    __asm__ volatile("");   /* compilers drop functions that only prefetch */
 }
 
 /* The pooled rows before `end_row`, of elements that are prefetched: some rows at a time, or a part of a row. */
