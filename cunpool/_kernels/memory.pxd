@@ -23,5 +23,6 @@ cdef inline char *next_part(char **rest, Py_ssize_t size) noexcept nogil:
     """The next part, of `size` bytes, of a block whose parts before `rest` are in use."""
     cdef char *part = rest[0] + (-<uintptr_t> rest[0] & PART_ALIGNMENT - 1)
     rest[0] = part + part_bytes(size)
+    unpoison(part, size)  # a task before may have had a shorter part here
     poison(part + size, part_bytes(size) - size)
     return part

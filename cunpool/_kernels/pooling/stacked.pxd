@@ -6,13 +6,12 @@ from cunpool._kernels.pooling.write cimport LINE
 
 
 cdef inline bint can_stack_planes(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
-    """Whether planes can be one: rows follow each other, and no window is cut off. Short rows need that."""
+    """Whether planes of windows of 2, none of which reaches over the edge, can be one: their rows follow each other."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t planes = job.batch * job.channels
     return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
             and branch_counted("rows short enough to be stacked", g.pooled[2] < LINE // 4)
             and branch_counted("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
-            and branch_counted("windows within their plane", (g.kernel[1] - 1) * g.dilation[1] < g.stride[1])
             and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
             and branch_counted("planes that follow each other", are_all_contiguous(job, item_size, index_size)))
 
