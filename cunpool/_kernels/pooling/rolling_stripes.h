@@ -112,7 +112,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
     }
     best = OF(bits)(best, OF(broadcast_codes)(rule == ROLLING_FLIPPED ? plan->flip : 0));
     if (plan->is_streamed)
-        OF(stream)(values, best);
+        OF(stream)(values, best);  // unreached: without AVX-512, as vectors are no whole cache lines
     else
         OF(store)(values, best);
     if (!with_codes || plan->form == ROLLING_VALUES)

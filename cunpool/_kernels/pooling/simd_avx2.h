@@ -86,8 +86,8 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed
     __m256i low = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(c));
     __m256i high = _mm256_cvtepi32_epi64(_mm256_extracti128_si256(c, 1));
     if (is_streamed) {
-        _mm256_stream_si256((__m256i *) to, low);
-        _mm256_stream_si256((__m256i *) (to + 32), high);
+        _mm256_stream_si256((__m256i *) to, low);  // unreached: results are streamed with AVX-512 alone
+        _mm256_stream_si256((__m256i *) (to + 32), high);  // unreached: the same
     } else {
         _mm256_storeu_si256((__m256i *) to, low);
         _mm256_storeu_si256((__m256i *) (to + 32), high);
