@@ -830,11 +830,16 @@ def test_bytes_in_windows_of_2(rng, ways, full, kernel, threads, dtype):
         ((2, 9, 501, 1001), (3, 2), "f4"),
         ((1, 2, 64, 256, 260), 2, "f4"),
         ((1, 2, 64, 256, 260), (2, 1, 2), "f4"),
+        ((1, 2, 64, 256, 260), (1, 4, 4), "f4"),
+        ((1, 2, 64, 256, 260), (1, 5, 5), "f4"),
         ((2, 200, 224, 224), 2, "u1"),
         ((1, 20, 300, 303), (2, 4), "D"),
+        ((1, 20, 300, 303), (4, 1), "D"),
+        ((1, 20, 300, 303), (5, 1), "D"),
         ((1, 2, 65, 256, 260), (4, 2, 4), "f4"),
         ((1, 700, 80, 90), (2, 1), "f4"),
         ((500, 20, 23, 23), 2, "f4"),
+        ((700, 20, 22, 22), 2, "f4"),
     ],
 )
 def test_gradients_of_large_arrays(rng, ways, full, kernel, dtype, order):
@@ -844,8 +849,8 @@ def test_gradients_of_large_arrays(rng, ways, full, kernel, dtype, order):
     codes = cu.convert_indices(indices, "plane", "window", input_size=full[2:], kernel_size=kernel)
     flat = grad.reshape(*full[:2], -1)
 
-    def gathered(indices):  # by NumPy
-        return np.take_along_axis(flat, indices.reshape(*full[:2], -1), 2).reshape(indices.shape)
+    def gathered(chosen):  # by NumPy
+        return np.take_along_axis(flat, chosen.reshape(*full[:2], -1), 2).reshape(chosen.shape)
 
     def laid(array):
         return array if order == "C" else channels_last(array)
