@@ -16,7 +16,7 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_axes
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.pack cimport pack_row
+from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport (
     bhalf, element, float4, float8, half, item1, item2, item4, item8, void_noinline, void_wide)
@@ -122,10 +122,11 @@ cdef inline void_noinline pack_block(const FillBlock *block, char *to, const cha
     cdef Py_ssize_t *count = [1, block.rows, block.windows, block.unit]
     cdef Py_ssize_t *to_bytes = [0, block.windows * block.unit * size, block.unit * size, size]
     cdef Py_ssize_t *start_bytes = [0, row_step, window_step, unit_step]
-    cdef Py_ssize_t row
+    cdef PackedRows packed
     if block.unit == 1 and size <= 8 and window_step != size:
-        for row in range(block.rows):
-            pack_row(size, to + row * to_bytes[1], start + row * row_step, window_step, block.windows, 1)
+        packed.unit_bytes, packed.units, packed.unit = window_step, block.windows, 1
+        packed.row_bytes, packed.rows = row_step, block.rows
+        pack_rows(size, to, block.windows, start, &packed)
     else:
         copy_axes(size, to, to_bytes, start, start_bytes, count)
 
