@@ -111,15 +111,22 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
         code = OF(in_order_codes)(code);
     }
     best = OF(bits)(best, OF(broadcast_codes)(rule == ROLLING_FLIPPED ? plan->flip : 0));
+#ifdef SIMD_HAS_STREAM
     if (plan->is_streamed)
-        OF(stream)(values, best);  // unreached: without AVX-512, as vectors are no whole cache lines
+        OF(stream)(values, best);
     else
-        OF(store)(values, best);
+#endif
+    OF(store)(values, best);
     if (!with_codes || plan->form == ROLLING_VALUES)
         return;
 #if ROLLING_WIDE
+#ifdef SIMD_HAS_STREAM
+    if (plan->form == ROLLING_INDICES8 && plan->is_streamed)
+        OF(stream_indices8)(indices, code);
+    else
+#endif
     if (plan->form == ROLLING_INDICES8)
-        OF(store_indices8)(indices, code, plan->is_streamed);
+        OF(store_indices8)(indices, code);
     else if (plan->form == ROLLING_INDICES4)
         OF(store_indices4)(indices, code);
     else

@@ -11,7 +11,8 @@
      mask_T               the result of a comparison
      odd_T                what note_T collects: whether elements need the exact comparison (NaN; -0 of 16 bits)
 
-     load_T, store_T, stream_T    memory (any alignment; stream_T: aligned)
+     load_T, store_T      memory, of any alignment
+     stream_T, stream_indices8_T    non-temporal stores to whole cache lines, where SIMD_HAS_STREAM says so
      key_T, bits_T        from an element's bits, some of them inverted for minima, to a vector that compares as its
                           type does, and back
      note_T, note_pair_T, is_odd_T    collect a vector of elements, or two; whether any of those collected was odd

@@ -35,7 +35,6 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
     typedef __m256i vector_##T; \
     SIMD_INLINE vector_##T load_##T(const char *from) { return _mm256_loadu_si256((const __m256i *) from); } \
     SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm256_storeu_si256((__m256i *) to, x); } \
-    SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm256_stream_si256((__m256i *) to, x); } \
     SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { return _mm256_blendv_epi8(a, b, m); } \
     SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return _mm256_permute4x64_epi64(x, MIDDLE_EXCHANGED); } \
     SIMD_NEXT_PAIRS(T, bits / 8)
@@ -47,7 +46,6 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
     typedef vector odd_##T; \
     SIMD_INLINE vector_##T load_##T(const char *from) { return _mm256_loadu_##ps((const number *) from); } \
     SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm256_storeu_##ps((number *) to, x); } \
-    SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm256_stream_##ps((number *) to, x); } \
     SIMD_INLINE odd_##T nothing_odd_##T(void) { return _mm256_setzero_##ps(); } \
     SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { \
         return _mm256_or_##ps(odd, _mm256_cmp_##ps(x, y, _CMP_UNORD_Q)); \
@@ -82,16 +80,9 @@ SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     _mm_storel_epi64((__m128i *) to, _mm_packus_epi16(words, words));
 }
 SIMD_INLINE void store_indices4_float4(char *to, codes_float4 c) { _mm256_storeu_si256((__m256i *) to, c); }
-SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed) {
-    __m256i low = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(c));
-    __m256i high = _mm256_cvtepi32_epi64(_mm256_extracti128_si256(c, 1));
-    if (is_streamed) {
-        _mm256_stream_si256((__m256i *) to, low);  // unreached: results are streamed with AVX-512 alone
-        _mm256_stream_si256((__m256i *) (to + 32), high);  // unreached: the same
-    } else {
-        _mm256_storeu_si256((__m256i *) to, low);
-        _mm256_storeu_si256((__m256i *) (to + 32), high);
-    }
+SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c) {
+    _mm256_storeu_si256((__m256i *) to, _mm256_cvtepi32_epi64(_mm256_castsi256_si128(c)));
+    _mm256_storeu_si256((__m256i *) (to + 32), _mm256_cvtepi32_epi64(_mm256_extracti128_si256(c, 1)));
 }
 
 /* float64 */

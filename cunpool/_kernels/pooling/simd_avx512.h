@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 enum { CUNPOOL_VECTOR_BYTES = 64 };
+#define SIMD_HAS_STREAM  /* a vector is a whole cache line */
 
 /* What all types share: codes are integers of `bits` each, and a mask has a bit for each. */
 #define SIMD_CODES_AVX512(T, bits, mask) \
@@ -78,16 +79,13 @@ SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     _mm_storeu_si128((__m128i *) to, _mm512_cvtepi32_epi8(c));
 }
 SIMD_INLINE void store_indices4_float4(char *to, codes_float4 c) { _mm512_storeu_si512(to, c); }
-SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed) {
-    __m512i low = _mm512_cvtepi32_epi64(_mm512_castsi512_si256(c));
-    __m512i high = _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(c, 1));
-    if (is_streamed) {
-        _mm512_stream_si512((__m512i *) to, low);
-        _mm512_stream_si512((__m512i *) (to + 64), high);
-    } else {
-        _mm512_storeu_si512(to, low);
-        _mm512_storeu_si512(to + 64, high);
-    }
+SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c) {
+    _mm512_storeu_si512(to, _mm512_cvtepi32_epi64(_mm512_castsi512_si256(c)));
+    _mm512_storeu_si512(to + 64, _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(c, 1)));
+}
+SIMD_INLINE void stream_indices8_float4(char *to, codes_float4 c) {
+    _mm512_stream_si512((__m512i *) to, _mm512_cvtepi32_epi64(_mm512_castsi512_si256(c)));
+    _mm512_stream_si512((__m512i *) (to + 64), _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(c, 1)));
 }
 
 /* float64 */

@@ -40,7 +40,6 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
 /* float32 and float64. With SSE2 their instructions end in `ps` and `pd`. */
 #if defined(__SSE2__)
 #define SIMD_FLOATS_MAX(T, number, ps) \
-    SIMD_INLINE void stream_##T(char *to, vector_##T x) { _mm_stream_##ps((number *) to, x); } \
     SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { return _mm_max_##ps(later, best); } \
     SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { return _mm_min_##ps(limit, x); } \
     SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { \
@@ -48,7 +47,6 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
     }
 #else
 #define SIMD_FLOATS_MAX(T, number, ps) \
-    SIMD_INLINE void stream_##T(char *to, vector_##T x) { store_##T(to, x); } \
     SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { \
         return select_##T(greater_##T(later, best), best, later); \
     } \
@@ -86,24 +84,10 @@ SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
 #endif
 }
 SIMD_INLINE void store_indices4_float4(char *to, codes_float4 c) { memcpy(to, &c, 16); }
-SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c, int is_streamed) {
-#if defined(__SSE2__)
-    const codes_float4 sign = c >> 31;
-    const codes_float4 low = SIMD_SHUFFLE(float4, c, sign, 0, 4, 1, 5);
-    const codes_float4 high = SIMD_SHUFFLE(float4, c, sign, 2, 6, 3, 7);
-    if (is_streamed) {
-        _mm_stream_si128((__m128i *) to, (__m128i) low);
-        _mm_stream_si128((__m128i *) (to + 16), (__m128i) high);
-    } else {
-        memcpy(to, &low, 16);
-        memcpy(to + 16, &high, 16);
-    }
-#else
+SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c) {
     int i;
-    (void) is_streamed;
     for (i = 0; i < 4; i++)
         ((index8 *) to)[i] = c[i];
-#endif
 }
 
 /* float64 */
@@ -133,7 +117,6 @@ SIMD_INTEGERS_MAX(int8, float8)
 /* uint8 */
 SIMD_TYPE_PORTABLE(item1, uint8_t, uint8_t)
 #if defined(__SSE2__)
-SIMD_INLINE void stream_item1(char *to, vector_item1 x) { _mm_stream_si128((__m128i *) to, (__m128i) x); }
 SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
     return (vector_item1) _mm_max_epu8((__m128i) best, (__m128i) later);
 }
@@ -148,7 +131,6 @@ SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return (vector_item1) _mm_packus_epi16(_mm_srli_epi16((__m128i) x, 8), _mm_srli_epi16((__m128i) y, 8));
 }
 #else
-SIMD_INLINE void stream_item1(char *to, vector_item1 x) { store_item1(to, x); }
 SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
     return select_item1(greater_item1(later, best), best, later);
 }
@@ -174,7 +156,6 @@ SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(t
 /* int16 */
 SIMD_TYPE_PORTABLE(int2, int16_t, int16_t)
 #if defined(__SSE2__)
-SIMD_INLINE void stream_int2(char *to, vector_int2 x) { _mm_stream_si128((__m128i *) to, (__m128i) x); }
 SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
     return (vector_int2) _mm_max_epi16((__m128i) best, (__m128i) later);
 }
@@ -192,7 +173,6 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     _mm_storel_epi64((__m128i *) to, _mm_packus_epi16((__m128i) c, (__m128i) c));
 }
 #else
-SIMD_INLINE void stream_int2(char *to, vector_int2 x) { store_int2(to, x); }
 SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
     return select_int2(greater_int2(later, best), best, later);
 }
