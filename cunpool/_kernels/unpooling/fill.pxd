@@ -10,8 +10,7 @@
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
-from cunpool._kernels.common.caches cimport (
-    align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal)
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_axes
 from cunpool._kernels.common.geometry cimport element_count
@@ -19,24 +18,18 @@ from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport (
-    bhalf, element, float4, float8, half, item1, item2, item4, item8, void_noinline, void_wide)
+    bhalf, element, float4, float8, half, index4, index8, item1, item2, item4, item8, void_noinline, void_wide)
 from cunpool._kernels.unpooling.elements cimport add_to_zero
-from cunpool._kernels.unpooling.fill_codes cimport convert_codes, duplicate_codes
+from cunpool._kernels.unpooling.fill_codes cimport convert_indices, widen_codes
 from cunpool._kernels.unpooling.fill_indices cimport fill_lines_by_indices
 from cunpool._kernels.unpooling.fill_lines cimport (
     select_line_pairs, select_line_rows, select_mixed_units, select_unit, select_units)
 from cunpool._kernels.unpooling.fill_plan cimport (
-    Axis, FILL_AXES, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock,
-    FillPlan)
+    Axis, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock, FillPlan)
 from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_HAS_PAIRS, lane, VECTOR_BYTES
 
 cdef inline Py_ssize_t block_items(const FillBlock *block) noexcept nogil:
     return block.rows * block.windows * block.unit
-
-
-cdef inline int given_bytes(const Job *job, const FillPlan *plan) noexcept nogil:
-    """Bytes of an index or code as given."""
-    return job.code_size if job.code_size else plan.index_size
 
 
 cdef inline void advance_along(const Axis *axis, Py_ssize_t at, FillBlock *block) noexcept nogil:
@@ -153,29 +146,28 @@ cdef inline const char *contiguous_values(const FillPlan *plan, const FillBlock 
     return buffer
 
 
-cdef inline bint is_window_2x2(const FillPlan *plan, const lane *_) noexcept nogil:
-    """Whether windows have two single elements in each of two lines."""
-    return plan.unit == 1 and plan.item_size == sizeof(lane) and plan.line.taps == 2 and plan.row.taps == 2
-
-
-cdef inline bint contiguous_codes(const Job *job, const FillPlan *plan, const FillBlock *block,
-                                  const uint32_t *relative, char *buffer, lane *codes) noexcept nogil:
-    """Write a block's codes to `codes`. Returns whether each index names an element of its window."""
-    cdef Py_ssize_t count = block_items(block)
-    cdef int size = given_bytes(job, plan)
+cdef inline void contiguous_codes(const Job *job, const FillPlan *plan, const FillBlock *block,
+                                  const uint32_t *relative, char *buffer, lane *codes,
+                                  bint *has_outside) noexcept nogil:
+    """Write a block's codes to `codes`. Set `has_outside` if one names no element of its window."""
+    cdef Py_ssize_t count = block_items(block), i
+    cdef int size = job.index_size
     cdef const char *indices = block.indices
-    cdef bint has_outside = False
     cdef bint one_run = plan.all_indices or block.rows == 1 and (plan.rows_of_indices or block.windows == 1
                                                                  and plan.unit_index_step == size)
     assert_in_block(job.code_size <= 1)  # windows of at most 255 elements have codes of one byte
     if not one_run:
         pack_block(block, buffer, indices, size, plan.row.index_step, plan.line.index_step, plan.unit_index_step)
         indices = buffer
-    convert_codes(plan, indices, job.code_size, element_count(job.g.kernel), relative, count, block.position, codes,
-                  &has_outside)
-    if plan.item_size == 16:
-        duplicate_codes(codes, count)
-    return not has_outside
+    if job.code_size:
+        widen_codes(<const item1 *> indices, count, element_count(job.g.kernel), codes, has_outside)
+    elif size == 4:
+        convert_indices(plan, <const index4 *> indices, relative, count, block.position, codes, has_outside)
+    else:
+        convert_indices(plan, <const index8 *> indices, relative, count, block.position, codes, has_outside)
+    if plan.item_size == 16:  # each code for both lanes of an element
+        for i in range(count - 1, -1, -1):
+            codes[2 * i] = codes[2 * i + 1] = codes[i]
 
 
 cdef inline void_noinline find_relative_positions(const FillPlan *plan, uint32_t *relative) noexcept nogil:
@@ -209,7 +201,7 @@ cdef inline void_wide fill_lines(const FillPlan *plan, char *out, Py_ssize_t bel
                              else 0)
     cdef char *line_out
     cdef int line
-    if (CUNPOOL_HAS_PAIRS and is_window_2x2(plan, values)
+    if (CUNPOOL_HAS_PAIRS and single_elements and taps == 2 and plan.row.taps == 2
             and branch_counted("rows that fill a vector", windows * sizeof(lane) >= VECTOR_BYTES)):
         select_line_pairs(out, below, step, codes, values, rows, windows, <lane> plan.line_code[first],
                           <lane> plan.line_code[first + 1], tap_code)
@@ -311,7 +303,7 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
             has_outside = False
             if not plan.by_indices:
                 block_values = <const lane *> contiguous_values(plan, &block, values)
-                has_outside = not contiguous_codes(job, plan, &block, relative, indices, codes)
+                contiguous_codes(job, plan, &block, relative, indices, codes, &has_outside)
             if not has_outside:
                 fill_block(job, plan, &block, codes, block_values, <char *> align_to_cache_line(stage_buffer),
                            &has_outside)

@@ -1,7 +1,7 @@
 # Window codes of a block, as wide as a lane and contiguous, from given codes or from indices.
 from libc.stdint cimport int64_t, uint32_t
 
-from cunpool._kernels.common.types cimport index, index4, index8, item1, void_inline, void_wide
+from cunpool._kernels.common.types cimport index, item1, void_inline, void_wide
 from cunpool._kernels.unpooling.fill_plan cimport FillPlan
 from cunpool._kernels.unpooling.fill_select cimport lane
 
@@ -62,22 +62,3 @@ cdef inline void_wide convert_indices(const FillPlan *plan, const index *given, 
         codes_of_indices(3, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
     else:
         codes_of_indices(4, given, relative, count, base, plan.line_first, plan.line_taps, codes, has_outside)
-
-
-cdef inline void convert_codes(const FillPlan *plan, const char *given, int code_size, Py_ssize_t taps,
-                               const uint32_t *relative, Py_ssize_t count, uint32_t base, lane *codes,
-                               bint *has_outside) noexcept nogil:
-    """The codes of `count` windows of `taps` elements, from codes or from indices."""
-    if code_size:
-        widen_codes(<const item1 *> given, count, taps, codes, has_outside)
-    elif plan.index_size == 4:
-        convert_indices(plan, <const index4 *> given, relative, count, base, codes, has_outside)
-    else:
-        convert_indices(plan, <const index8 *> given, relative, count, base, codes, has_outside)
-
-
-cdef inline void duplicate_codes(lane *codes, Py_ssize_t count) noexcept nogil:
-    """Each code for the two parts of an entry."""
-    cdef Py_ssize_t i
-    for i in range(count - 1, -1, -1):
-        codes[2 * i] = codes[2 * i + 1] = codes[i]
