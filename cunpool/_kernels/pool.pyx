@@ -6,11 +6,11 @@ Before that, `plan_call` decides whether planes are copied to C order.
 from libc.stdint cimport int64_t, uintptr_t
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport plane_address, view_of
+from cunpool._kernels.common.arrays cimport dense_end, plane_address, view_of
 from cunpool._kernels.common.caches cimport NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
 from cunpool._kernels.common.geometry cimport element_count, geometry_of
-from cunpool._kernels.common.job cimport count_planes, HALF_KIND, is_dense, Job
+from cunpool._kernels.common.job cimport count_planes, HALF_KIND, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
@@ -30,7 +30,7 @@ from cunpool._kernels.pooling.plan cimport (
     window2_why_not)
 from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
 from cunpool._kernels.pooling.separable cimport (
-    offsets_bytes, plan_indices, pool_separable, Separable, SEPARABLE_AXES, separable_bytes)
+    offsets_bytes, plan_indices, pool_separable, Separable, separable_bytes)
 from cunpool._kernels.pooling.window2 cimport pool_window2
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
@@ -140,15 +140,6 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
         found.scratch = rest
         plan.kernel(&plan.job, 0, found, plan.job.full.data, plan.job.indices.data)
     found.scratch = scratch
-
-
-cdef bint has_no_gaps(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Whether the elements of a plane, or of all channels if these are neighbours, fill their memory without gaps."""
-    cdef bint neighbours = job.channels > 1 and job.full.channel_bytes == item_size
-    cdef Py_ssize_t *count = [job.channels if neighbours else 1, job.g.full[0], job.g.full[1], job.g.full[2]]
-    cdef Py_ssize_t *step = [job.full.channel_bytes, job.full.axis_bytes[0], job.full.axis_bytes[1],
-                             job.full.axis_bytes[2]]
-    return branch_counted("elements without gaps between them", is_dense(count, step, SEPARABLE_AXES, item_size))
 
 
 # The methods, in the order in which they are tried.
@@ -314,7 +305,10 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     if codes:
         job.index_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
     count_planes(&job, full, spatial)
-    job.gapless = has_no_gaps(&job, item_size)
+    # Of one plane, or of all channels if these are neighbours.
+    job.gapless = branch_counted("elements without gaps between them",
+                                 dense_end(&job.full, 1, job.channels if job.full.channel_bytes == item_size else 1,
+                                           job.g.full, item_size) != NULL)
     job.nontemporal = branch_counted("arrays beyond the caches",
                                      cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
                                      * (item_size + index_size) >= NONTEMPORAL_MIN_BYTES)

@@ -1,6 +1,8 @@
 # An array as the kernels receive it: a pointer and strides in bytes.
 cimport numpy as cnp
 
+from cunpool._kernels.common.geometry cimport absolute
+
 cdef struct View:
     # An array of shape (N, C, depth, height, width). All strides are in bytes and may be negative or 0.
     # An axis that the caller's array lacks, or that has one element, gets the stride of a contiguous array.
@@ -60,3 +62,26 @@ cdef inline Py_ssize_t raster_stride(const View *view, const Py_ssize_t *shape) 
             return 0
         elements *= shape[axis]
     return stride_bytes
+
+
+cdef inline char *dense_end(const View *view, Py_ssize_t batch, Py_ssize_t channels, const Py_ssize_t *shape,
+                            Py_ssize_t size) noexcept nogil:
+    """The end of the elements, of `size` bytes, of `batch` x `channels` planes, or NULL if these have gaps.
+
+    Without gaps the elements fill a stretch of memory, each once, in any order and direction of the axes. Then all bytes
+    between two elements belong to elements.
+    """
+    cdef Py_ssize_t *count = [batch, channels, shape[0], shape[1], shape[2]]
+    cdef Py_ssize_t *stride_bytes = [view.batch_bytes, view.channel_bytes, view.axis_bytes[0], view.axis_bytes[1],
+                                     view.axis_bytes[2]]
+    cdef Py_ssize_t run_bytes = size, total_bytes = size
+    cdef char *end = view.data + size
+    cdef int axis
+    for axis in range(5):
+        total_bytes *= count[axis]
+        end += max((count[axis] - 1) * stride_bytes[axis], 0)
+    for _ in range(5):
+        for axis in range(5):
+            if count[axis] > 1 and absolute(stride_bytes[axis]) == run_bytes:
+                run_bytes *= count[axis]
+    return end if run_bytes == total_bytes else NULL

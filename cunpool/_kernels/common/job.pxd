@@ -97,23 +97,6 @@ cdef inline bint has_interleaved_channels(const Job *job, const View *view, Py_s
     return view.channel_bytes == size and view.axis_bytes[2] == job.channels * size
 
 
-cdef inline bint is_dense(const Py_ssize_t *count, const Py_ssize_t *strides_bytes, int axes,
-                          Py_ssize_t size) noexcept nogil:
-    """Whether the elements fill a stretch of memory without gaps, each once, in any order and direction of the axes.
-
-    Then all bytes between two elements belong to elements.
-    """
-    cdef Py_ssize_t run_bytes = size, total_bytes = size
-    cdef int axis
-    for axis in range(axes):
-        total_bytes *= count[axis]
-    for _ in range(axes):
-        for axis in range(axes):
-            if count[axis] > 1 and absolute(strides_bytes[axis]) == run_bytes:
-                run_bytes *= count[axis]
-    return run_bytes == total_bytes
-
-
 cdef inline bint are_full_planes_adjacent(const Job *job) noexcept nogil:
     """Whether one stride leads from element to element, within a full plane and from each plane to the next."""
     return (job.raster_stride_bytes and job.full.uniform_planes

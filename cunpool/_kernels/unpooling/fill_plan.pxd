@@ -19,9 +19,10 @@
 #     its loop           fill_by_indices      select_mixed_units    select_unit
 from libc.stdint cimport uint32_t
 
+from cunpool._kernels.common.arrays cimport dense_end
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
-from cunpool._kernels.common.job cimport is_dense, Job
+from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.thresholds cimport (
     FEW_WINDOWS, FEW_WINDOWS_BEFORE_REST, FEW_WINDOWS_OF_BYTES, FILL_MIN_BLOCK_ELEMENTS, FILL_MIN_WINDOWS,
     LARGE_WINDOW_TAPS, MEDIUM_WINDOW_TAPS, SHORT_ROW_WINDOWS, SMALL_WINDOW_TAPS, WINDOW2_ROW_WINDOWS)
@@ -143,18 +144,6 @@ cdef inline Axis unit_axis() noexcept nogil:
     axis.full = axis.pooled = axis.taps = 1
     axis.rest = axis.full_step = axis.value_step = axis.index_step = axis.code = axis.position = 0
     return axis
-
-
-cdef inline const char *end_of_values(const Job *job) noexcept nogil:
-    """The end of the values, if these fill their memory without gaps: bytes before it may be read. Else NULL."""
-    cdef Py_ssize_t *count = [job.batch, job.channels, job.g.pooled[0], job.g.pooled[1], job.g.pooled[2]]
-    cdef Py_ssize_t *step = [job.pooled.batch_bytes, job.pooled.channel_bytes, job.pooled.axis_bytes[0],
-                             job.pooled.axis_bytes[1], job.pooled.axis_bytes[2]]
-    cdef const char *last = job.pooled.data
-    cdef int axis
-    for axis in range(FILL_AXES):
-        last += max((count[axis] - 1) * step[axis], 0)
-    return last + job.item_size if is_dense(count, step, FILL_AXES, job.item_size) else NULL
 
 
 cdef inline void find_lines(const Job *job, FillPlan *plan) noexcept nogil:
@@ -339,7 +328,7 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
         plan_mixed_units(plan.unit, plan.line.taps, &plan.mixed)
     find_lines(job, plan)
     size_blocks(job, plan)
-    plan.values_end = end_of_values(job)
+    plan.values_end = dense_end(&job.pooled, job.batch, job.channels, job.g.pooled, item_size)
     find_direct_indices(&job.g, plan)
     # A block of a small plane that no other follows is soon done, and scattering needs no division.
     if (branch_counted("blocks of few elements", plan.most_rows * plan.row.taps * plan.most_windows * plan.line.taps

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport raster_stride, view_of
+from cunpool._kernels.common.arrays cimport dense_end, raster_stride, view_of
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, geometry_of
 from cunpool._kernels.common.job cimport count_planes, Job
@@ -64,18 +64,10 @@ cdef inline Py_ssize_t offset_of(const Job *job, bint is_uniform, Py_ssize_t str
 
 
 cdef inline bint is_gapless(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
-    """Whether the elements of `batch` x `channels` planes fill memory without gaps, in any order of the axes."""
-    cdef Py_ssize_t *count = [batch, channels, job.g.full[0], job.g.full[1], job.g.full[2]]
-    cdef Py_ssize_t *stride_bytes = [job.full.batch_bytes, job.full.channel_bytes, job.full.axis_bytes[0],
-                                     job.full.axis_bytes[1], job.full.axis_bytes[2]]
-    cdef Py_ssize_t last = 0, elements = 1
-    cdef int axis
-    for axis in range(5):
-        if count[axis] > 1 and stride_bytes[axis] < 0:
-            return False
-        last += (count[axis] - 1) * stride_bytes[axis]
-        elements *= count[axis]
-    return last + size == elements * size
+    """Whether the elements of `batch` x `channels` planes fill the memory from the first one on, in any order of the
+    axes."""
+    return (dense_end(&job.full, batch, channels, job.g.full, size)
+            == job.full.data + batch * channels * element_count(job.g.full) * size)
 
 
 cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_t count,
