@@ -64,10 +64,8 @@ static inline NUMBER NAME(NUMBER a, NUMBER b) { \
 CUNPOOL_SUM(float_sum, float)
 CUNPOOL_SUM(double_sum, double)
 
-static inline float bhalf_value(uint16_t half) { return cunpool_float((uint32_t) half << 16); }
-
-static inline uint16_t bhalf_of(float x) {
-    uint32_t bits = cunpool_bits(x);
+static inline uint16_t bhalf_sum(uint16_t a, uint16_t b) {
+    uint32_t bits = cunpool_bits(cunpool_float((uint32_t) a << 16) + cunpool_float((uint32_t) b << 16));
     if ((bits & 0x7FFFFFFF) > 0x7F800000)
         return 0x7FC0;
     return (uint16_t) ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);

@@ -2,14 +2,14 @@
 # with AVX2 and without, for elements of 4 and 8 bytes).
 from libc.stdint cimport int64_t, uint32_t
 
-from cunpool._kernels.common.types cimport element, index, index4, index8, void_inline, void_wide
-from cunpool._kernels.unpooling.elements cimport add_to_zero, select_element
+from cunpool._kernels.common.types cimport index, index4, index8, void_inline, void_wide
+from cunpool._kernels.unpooling.elements cimport add_to_zero, select_element, wide_element
 from cunpool._kernels.unpooling.fill_plan cimport FillBlock, FillPlan, INDICES_VECTOR_WINDOWS
 
 
-cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, element *out, Py_ssize_t below,
+cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, wide_element *out, Py_ssize_t below,
                                             uint32_t first, uint32_t width, uint32_t layer,
-                                            const element *values, const index *indices, Py_ssize_t count,
+                                            const wide_element *values, const index *indices, Py_ssize_t count,
                                             uint32_t *outside_bits, index *index_bits) noexcept nogil:
     """Fill 1 or 2 lines, `below` bytes apart, of `count` windows. The index of the first element is `first`, in the
     second line `width` more. Indices may lie `layer` further on, too, if windows have two layers.
@@ -19,7 +19,7 @@ cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, element 
     filled. The last one may overlap the one before.
     """
     cdef Py_ssize_t left = count % INDICES_VECTOR_WINDOWS, some = count - left, i
-    cdef element value
+    cdef wide_element value
     cdef index all_bits = 0
     cdef uint32_t position, nearest, row_bits = 0
     cdef int line, tap
@@ -30,7 +30,7 @@ cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, element 
             for line in range(lines):
                 position = <uint32_t> indices[i] - 2 * <uint32_t> i - first - line * width
                 for tap in range(2):
-                    (<element *> (<char *> out + line * below))[2 * i + tap] = select_element(
+                    (<wide_element *> (<char *> out + line * below))[2 * i + tap] = select_element(
                         value, position == <uint32_t> tap)
                 nearest = min(nearest, min(position, position - layer) if has_layers else position)
             all_bits |= indices[i]
@@ -49,7 +49,8 @@ cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, element 
 
 
 cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *block, char *out, Py_ssize_t below,
-                                      int layer, bint *has_outside, element *full, index *index_type) noexcept nogil:
+                                      int layer, bint *has_outside, wide_element *full,
+                                      index *index_type) noexcept nogil:
     """Fill the lines, `below` bytes apart, of all rows of a block, in the first or second `layer` of windows."""
     cdef const char *values = block.values
     cdef const char *indices = block.indices
@@ -63,15 +64,16 @@ cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *blo
         layer_elements = -layer_elements
     for _ in range(block.rows):
         if lines == 1:
-            fill_row_by_indices(1, False, <element *> out, 0, first, 0, 0, <const element *> values,
+            fill_row_by_indices(1, False, <wide_element *> out, 0, first, 0, 0, <const wide_element *> values,
                                 <const index *> indices, windows, &outside_bits, &index_bits)
         elif layer_elements:
-            fill_row_by_indices(2, True, <element *> out, below, first, width,
-                                layer_elements, <const element *> values, <const index *> indices, windows,
-                                &outside_bits, &index_bits)
+            fill_row_by_indices(2, True, <wide_element *> out, below, first, width, layer_elements,
+                                <const wide_element *> values, <const index *> indices, windows, &outside_bits,
+                                &index_bits)
         else:
-            fill_row_by_indices(2, False, <element *> out, below, first, width, 0,
-                                <const element *> values, <const index *> indices, windows, &outside_bits, &index_bits)
+            fill_row_by_indices(2, False, <wide_element *> out, below, first, width, 0,
+                                <const wide_element *> values, <const index *> indices, windows, &outside_bits,
+                                &index_bits)
         out += lines * below
         values += value_row
         indices += index_row
@@ -80,8 +82,8 @@ cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *blo
 
 
 cdef inline void fill_lines_by_indices(const FillPlan *plan, const FillBlock *block, char *out, Py_ssize_t below,
-                                       int layer, bint *has_outside, element *_) noexcept nogil:
+                                       int layer, bint *has_outside, wide_element *_) noexcept nogil:
     if plan.index_size == 4:
-        fill_by_indices(plan, block, out, below, layer, has_outside, <element *> NULL, <index4 *> NULL)
+        fill_by_indices(plan, block, out, below, layer, has_outside, <wide_element *> NULL, <index4 *> NULL)
     else:
-        fill_by_indices(plan, block, out, below, layer, has_outside, <element *> NULL, <index8 *> NULL)
+        fill_by_indices(plan, block, out, below, layer, has_outside, <wide_element *> NULL, <index8 *> NULL)
