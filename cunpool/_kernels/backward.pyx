@@ -10,15 +10,15 @@ from cunpool._kernels.common.checks cimport conditions_met
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport described, Method
-from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport (
     index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_wide)
 from cunpool._kernels.unpooling.indices cimport offset_of, prepare_job
-from cunpool._kernels.unpooling.turned cimport move_turned, plan_turned, scratch_for, turn_job, Turned
+from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
 from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_row, point_to_next, Run
 from cunpool._kernels.unpooling.window_codes cimport (
-    block_count, CodeBlock, DECODE_MAX_CODES, Decoder, locate_block, next_block, plan_decoder, PLANE_AXIS)
+    block_count, CodeBlock, DECODE_MAX_CODES, Decoder, locate_block, next_block, PLANE_AXIS)
 from cunpool._kernels.memory cimport give_scratch
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
@@ -161,8 +161,7 @@ cdef dict explained(const Job *job):
         details.append("planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)")
     if job.code_size:
         details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
-    found = described(&METHOD, [], details, {}, job.tasks,
-                      shares_of(job, job.threads) * job.scratch_bytes, job.threads, shares_of(job, job.threads), False)
+    found = described(&METHOD, job, 0, [], details, {}, False)
     if job.interleaved_planes > 1:
         found["function"], found["loop"] = "gather_channels", "backward.pyx: gather_window"
     return found
@@ -173,38 +172,26 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     """Fill `pooled`. Returns 0 if an index is outside its plane, else 1."""
     cdef Job job
     cdef Found found
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
     cdef Decoder decoder
     cdef Turned turned
-    cdef Job *worker
     cdef Kernel kernel = gather_task
-    cdef void *scratch = NULL
-    prepare_job(&job, sizes, pooled, indices, full, spatial, codes)
+    cdef void *scratch
+    prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
     if cnp.PyArray_SIZE(pooled) == 0:
         return 1
-    job.threads = threads
     job.ops = &GATHER_LOOPS[kind]
-    job.wide_indices = index_size == 8
     job.plan = NULL
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
-    worker = &job
-    if plan_turned(&job, &turned):
-        turn_job(&turned, &job)
-        worker = &turned.inner
-    if codes:
-        worker.decoder = &decoder
-        plan_decoder(worker, &decoder)
-        worker.wide_indices = decoder.is_wide
+    if plan_worker(&job, &turned, &decoder):
+        kernel = gather_turned
     if explaining():
         raise Planned(explained(&job))
-    if job.plan != NULL:
-        kernel = gather_turned
-        scratch = scratch_for(&job)
-    if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * item_size <= KEEP_GIL_MAX_BYTES:
-        found = run_tasks(kernel, &job, threads)
+    scratch = scratch_for(&job, 0)
+    if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * job.item_size <= KEEP_GIL_MAX_BYTES:
+        found = run_tasks(kernel, &job)
     else:
         with nogil:
-            found = run_tasks(kernel, &job, threads)
+            found = run_tasks(kernel, &job)
     give_scratch(scratch)
     return 0 if found.out_of_plane else 1
 

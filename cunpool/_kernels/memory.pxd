@@ -1,5 +1,5 @@
 # Scratch memory for kernels: taken before a call's first task and returned after the last.
-from libc.stdint cimport uintptr_t
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 
 cdef extern from "_kernels/scratch.h":
     enum:
@@ -7,21 +7,18 @@ cdef extern from "_kernels/scratch.h":
     void poison "ASAN_POISON_MEMORY_REGION"(void *start, size_t size) noexcept nogil
     void unpoison "ASAN_UNPOISON_MEMORY_REGION"(void *start, size_t size) noexcept nogil
 
-cdef enum:
-    PART_ALIGNMENT = 64     # bytes: a cache line, and the widest vector
-
 cdef void *take_scratch(size_t size) noexcept
 cdef void give_scratch(void *data) noexcept
 
 
 cdef inline Py_ssize_t part_bytes(Py_ssize_t size) noexcept nogil:
-    """Bytes of a block for a part of `size` bytes. Parts begin at multiples of PART_ALIGNMENT."""
-    return (size + PART_ALIGNMENT - 1) // PART_ALIGNMENT * PART_ALIGNMENT + SANITIZED * PART_ALIGNMENT
+    """Bytes of a block for a part of `size` bytes. Parts begin at multiples of CACHE_LINE."""
+    return (size + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE + SANITIZED * CACHE_LINE
 
 
 cdef inline char *next_part(char **rest, Py_ssize_t size) noexcept nogil:
     """The next part, of `size` bytes, of a block whose parts before `rest` are in use."""
-    cdef char *part = rest[0] + (-<uintptr_t> rest[0] & PART_ALIGNMENT - 1)
+    cdef char *part = <char *> align_to_cache_line(rest[0])
     rest[0] = part + part_bytes(size)
     unpoison(part, size)  # a task before may have had a shorter part here
     poison(part + size, part_bytes(size) - size)

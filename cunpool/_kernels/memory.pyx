@@ -17,6 +17,7 @@ from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
+from cunpool._kernels.common.caches cimport CACHE_LINE
 from cunpool._kernels.common.thresholds cimport OFFER_MIN_BYTES, ROUNDED_SCRATCH_MAX_BYTES
 
 from numpy import empty_like
@@ -43,7 +44,6 @@ cdef extern from "_kernels/memory.h":
     void cunpool_reset_lock_after_fork(void *lock) noexcept
 
 cdef enum:
-    ALIGNMENT_BYTES = 64    # a cache line, and the widest vector
     # Arrays of one call begin at different offsets in a page (speed): a processor takes a load to depend on an earlier
     # store where the last 12 bits of both addresses are the same.
     STAGGER_BYTES = 512
@@ -76,11 +76,11 @@ cunpool_reset_lock_after_fork(&lock)
 
 
 cdef inline KeptBlock *block_of(void *data) noexcept:
-    return <KeptBlock *> (<char *> data - ALIGNMENT_BYTES)
+    return <KeptBlock *> (<char *> data - CACHE_LINE)
 
 
 cdef inline void *data_of(KeptBlock *block) noexcept:
-    return <char *> block + ALIGNMENT_BYTES
+    return <char *> block + CACHE_LINE
 
 
 cdef KeptBlock *unlink_block(int position) noexcept:
@@ -145,9 +145,9 @@ cdef void *allocate_unpadded(size_t size) noexcept:
     # New memory that ends after `size` bytes, so that a sanitizer reports an access behind them.
     global misses
     cdef KeptBlock *block
-    if size > <size_t> -1 - ALIGNMENT_BYTES:  # unreached: sanitized builds alone
+    if size > <size_t> -1 - CACHE_LINE:  # unreached: sanitized builds alone
         return NULL  # unreached: NumPy has refused such sizes before
-    block = <KeptBlock *> PyMem_RawMalloc(ALIGNMENT_BYTES + size)  # unreached: sanitized builds alone
+    block = <KeptBlock *> PyMem_RawMalloc(CACHE_LINE + size)  # unreached: sanitized builds alone
     if block == NULL:  # unreached: sanitized builds alone
         return NULL  # unreached: sanitized builds alone
     with lock:  # unreached: sanitized builds alone
@@ -181,7 +181,7 @@ cdef void *allocate(void *_, size_t size) noexcept:
         start = PyMem_RawMalloc(padded_bytes)
         if start == NULL:
             return NULL
-    block = <KeptBlock *> (<char *> start - <uintptr_t> start % ALIGNMENT_BYTES + shift)
+    block = <KeptBlock *> (<char *> start - <uintptr_t> start % CACHE_LINE + shift)
     block.start = start
     block.capacity = size
     cunpool_request_huge_pages(<char *> data_of(block), size)

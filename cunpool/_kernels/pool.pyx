@@ -3,19 +3,19 @@
 `METHODS` is the table of methods, in the order in which they are tried, with their conditions in `pooling/plan.pxd`.
 Before that, `plan_call` decides whether planes are copied to C order.
 """
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport dense_end, plane_address, view_of
+from cunpool._kernels.common.arrays cimport dense_end, make_contiguous, plane_address
 from cunpool._kernels.common.caches cimport NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
-from cunpool._kernels.common.geometry cimport element_count, geometry_of
-from cunpool._kernels.common.job cimport count_planes, HALF_KIND, Job
+from cunpool._kernels.common.geometry cimport element_count
+from cunpool._kernels.common.job cimport begin_job, HALF_KIND, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
-from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport float4, float8, half, item1
-from cunpool._kernels.memory cimport give_scratch, next_part, PART_ALIGNMENT, part_bytes, take_scratch
+from cunpool._kernels.memory cimport give_scratch, next_part, part_bytes
 from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport int2, int4, int8
@@ -67,30 +67,27 @@ STACKED, ACROSS, STREAMED, LARGE, WINDOW2, FILTERED, COPIED, WIDTH_SWAPPED, ROLL
 
 
 cdef Py_ssize_t table_bytes(const Plan *plan) noexcept nogil:
-    """Bytes of the table by which codes become indices, if the method takes one, else 0."""
-    return offsets_bytes(&plan.job) if plan.ways & SEPARATED_TAKEN else 0
+    """Bytes of a part for the table by which codes become indices, if the method takes one, else 0."""
+    cdef Py_ssize_t size = offsets_bytes(&plan.job) if plan.ways & SEPARATED_TAKEN else 0
+    return part_bytes(size) if size else 0
 
 
 cdef void plan_table(Plan *plan, char **rest) noexcept nogil:
     """Plan how codes become indices, if the method leaves that to the end. A table takes scratch memory at `rest`."""
-    cdef Py_ssize_t size = table_bytes(plan)
+    cdef Py_ssize_t size
     if plan.ways & SEPARATED_TAKEN and not plan.ways & FILTERED_TAKEN:
+        size = offsets_bytes(&plan.job)
         plan_indices(&plan.job, &plan.separable, <int64_t *> next_part(rest, size) if size else NULL)
 
 
 cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *planes_copy, Plan *plan) noexcept nogil:
     """The plan of some planes, from number `first` on, that are in C order in `planes_copy`."""
     cdef Job copy = job[0]
-    cdef Py_ssize_t step = job.item_size
-    cdef int axis
     copy.tasks = copy.batch = copy.threads = 1
     copy.channels = planes
     copy.full.data = planes_copy
-    for axis in range(2, -1, -1):
-        copy.full.axis_bytes[axis] = step
-        step *= job.g.full[axis]
-    copy.full.channel_bytes = step
-    copy.full.uniform_planes = copy.gapless = True
+    make_contiguous(&copy.full, job.g.full, job.item_size)
+    copy.gapless = True
     copy.pooled.data = plane_address(&job.pooled, job.channels, first)
     if job.indices.data != NULL:
         copy.indices.data = plane_address(&job.indices, job.channels, first)
@@ -110,8 +107,7 @@ cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
 
 cdef Py_ssize_t lot_bytes(const Plan *plan) noexcept nogil:
     """Bytes of scratch memory that pooling a lot takes beside the copy."""
-    cdef Py_ssize_t table = table_bytes(plan)
-    return share_bytes(plan) + (part_bytes(table) if table else 0)
+    return share_bytes(plan) + table_bytes(plan)
 
 
 cdef Py_ssize_t copied_bytes(const Job *job, Py_ssize_t planes) noexcept nogil:
@@ -239,7 +235,7 @@ cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
         plan.job.scratch_bytes = share_bytes(plan)
 
 
-cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
+cdef dict explained(const Job *job, const Plan *plan):
     """The plan for `cunpool.explain`."""
     cdef Plan other
     cdef const Separable *blocks_of = &plan.filter.blocks if plan.ways & FILTERED_TAKEN else &plan.separable
@@ -251,9 +247,7 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
         rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
     ways = plan.ways | (WIDTH_SWAPPED_TAKEN if plan.job.raster_axes[2] != 2 else 0)
-    for way, detail in WAYS.items():
-        if ways & way:
-            details.append(detail)
+    details += [detail for way, detail in WAYS.items() if ways & way]
     if (plan.ways & ACROSS_TAKEN and can_share(&plan.job)
             or plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows):
         details.append("rows of windows are compared together (pooling/across_shared.h: shared_loop)")
@@ -266,8 +260,7 @@ cdef dict explained(const Job *job, const Plan *plan, Py_ssize_t scratch_bytes):
     elif plan.ways & SEPARATED_TAKEN:
         for axis, name in enumerate(("layers", "rows", "columns", "channels")):
             blocks[name + " of windows" * (axis < 3)] = blocks_of.axis[axis].most
-    return described(plan.method, rejected, details, blocks, plan.job.tasks, scratch_bytes,
-                     job.threads, shares_of(&plan.job, job.threads), job.kind >= HALF_KIND)
+    return described(plan.method, &plan.job, table_bytes(plan), rejected, details, blocks, job.kind >= HALF_KIND)
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
@@ -276,26 +269,17 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     cdef Job job
     cdef Plan plan
     cdef Found found
-    cdef Py_ssize_t index_size = 0 if indices is None else cnp.PyArray_ITEMSIZE(indices)
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), width, size, window_elements
-    cdef void *scratch = NULL
+    cdef Py_ssize_t width, window_elements
+    cdef void *scratch
     cdef char *rest
     cdef int axis
-    job.g = geometry_of(sizes)
+    begin_job(&job, sizes, full, pooled, indices, spatial, codes, threads)
     # Adaptive windows have few elements of their own: with their neighbours they share at most 2 on an axis.
     window_elements = 8 if is_adaptive(&job.g) else element_count(job.g.kernel)
-    job.full = view_of(full, spatial)
-    job.pooled = view_of(pooled, spatial)
-    job.indices.data = NULL
-    if indices is not None:
-        job.indices = view_of(indices, spatial)
-    job.code_size = index_size if codes else 0
     job.kind = kind
     set_order(&job, is_minimum)
     job.omits_nan = omits_nan and kind >= HALF_KIND
-    job.threads = threads
     job.rows_per_plane = 0
-    job.index_size = index_size
     width = job.g.full[2]
     job.raster_axes = [0, 1, 2]
     job.raster_steps = [job.g.full[1] * width, width, 1]
@@ -304,35 +288,27 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         job.index_steps[axis] = <Py_ssize_t> (<size_t> job.g.dilation[axis] * <size_t> job.raster_steps[axis])
     if codes:
         job.index_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
-    count_planes(&job, full, spatial)
-    # Of one plane, or of all channels if these are neighbours.
+    # The elements of one plane, or of all channels if these are neighbours.
     job.gapless = branch_counted("elements without gaps between them",
-                                 dense_end(&job.full, 1, job.channels if job.full.channel_bytes == item_size else 1,
-                                           job.g.full, item_size) != NULL)
+                                 dense_end(&job.full, 1, job.channels if job.full.channel_bytes == job.item_size else 1,
+                                           job.g.full, job.item_size) != NULL)
     job.nontemporal = branch_counted("arrays beyond the caches",
-                                     cnp.PyArray_SIZE(full) * item_size + cnp.PyArray_SIZE(pooled)
-                                     * (item_size + index_size) >= NONTEMPORAL_MIN_BYTES)
+                                     cnp.PyArray_SIZE(full) * job.item_size + cnp.PyArray_SIZE(pooled)
+                                     * (job.item_size + job.index_size) >= NONTEMPORAL_MIN_BYTES)
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))  # fault: a shift out of range
     plan_call(&job, &plan)
-    # One block for the table of indices and all threads' shares: no task has to wait for a lock, or to fail.
-    size = table_bytes(&plan)
-    size = (part_bytes(size) if size else 0) + shares_of(&plan.job, threads) * plan.job.scratch_bytes
     if explaining():
-        raise Planned(explained(&job, &plan, size))
-    if size:
-        scratch = take_scratch(size + PART_ALIGNMENT)
-        if scratch == NULL:
-            raise MemoryError(f"no memory for {size} bytes to work in")
+        raise Planned(explained(&job, &plan))
+    scratch = scratch_for(&plan.job, table_bytes(&plan))
     rest = <char *> scratch
     plan_table(&plan, &rest)
-    plan.job.scratch = rest + (-<uintptr_t> rest & PART_ALIGNMENT - 1)
     if (cnp.PyArray_SIZE(full)
             + cnp.PyArray_SIZE(pooled) * min(window_elements, <Py_ssize_t> KEEP_GIL_MAX_BYTES)
-            <= KEEP_GIL_MAX_BYTES // item_size):
-        found = run_tasks(plan.kernel, &plan.job, threads)
+            <= KEEP_GIL_MAX_BYTES // job.item_size):
+        found = run_tasks(plan.kernel, &plan.job)
     else:
         with nogil:
-            found = run_tasks(plan.kernel, &plan.job, threads)
+            found = run_tasks(plan.kernel, &plan.job)
     give_scratch(scratch)
     return plan.ways
 

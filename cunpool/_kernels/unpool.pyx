@@ -15,7 +15,7 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, con
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
-from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, shares_of
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
 from cunpool._kernels.common.thresholds cimport (
     BAND_MAX_WINDOWS, CACHED_RESULT_BYTES, KEEP_GIL_MAX_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES,
     ZERO_ADDED_BYTES, ZERO_BYTES)
@@ -27,10 +27,9 @@ from cunpool._kernels.unpooling.fill_select cimport VECTOR_BYTES
 from cunpool._kernels.unpooling.indices cimport (
     expected_range, is_gapless, lay_background, part_start, prepare_job, set_background, split_planes)
 from cunpool._kernels.unpooling.scatter cimport scatter_loops_for
-from cunpool._kernels.unpooling.turned cimport move_turned, plan_turned, scratch_for, turn_job, Turned
+from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
 from cunpool._kernels.unpooling.walk cimport Loops, move_block, move_row, point_to, Run
-from cunpool._kernels.unpooling.window_codes cimport (
-    CodeBlock, Decoder, first_block, next_block, plan_decoder, PLANE_AXIS)
+from cunpool._kernels.unpooling.window_codes cimport CodeBlock, Decoder, first_block, next_block, PLANE_AXIS
 from cunpool._kernels.memory cimport give_scratch
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
@@ -201,14 +200,15 @@ SCATTER_LOOPS = [
     scatter_loops_for(<bhalf *> NULL), scatter_loops_for(<float4 *> NULL), scatter_loops_for(<float8 *> NULL)]
 
 
-cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs, int threads) noexcept nogil:
+cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs) noexcept nogil:
     """Plan how many first bytes of the result are cached. The bytes behind them are written by non-temporal stores: all
     that exceed L3, and the same number again, which would displace others."""
     # CACHED_RESULT_BYTES are not for one thread, which would wait for them, nor for indices, which fill the caches.
     job.cached_bytes = max(2 * UNPOOL_NONTEMPORAL_MIN_BYTES - results - inputs,
-                           CACHED_RESULT_BYTES if job.code_size and threads > 1 else 0)
-    job.nontemporal = branch_counted("arrays beyond the caches", results + inputs >= UNPOOL_NONTEMPORAL_MIN_BYTES)
-    job.nontemporal = job.nontemporal and branch_counted("results beyond what is kept", job.cached_bytes < results)
+                           CACHED_RESULT_BYTES if job.code_size and job.threads > 1 else 0)
+    job.nontemporal = (
+        branch_counted("arrays beyond the caches", results + inputs >= UNPOOL_NONTEMPORAL_MIN_BYTES)
+        and branch_counted("results beyond what is kept", job.cached_bytes < results))
 
 
 cdef struct Plan:
@@ -238,18 +238,12 @@ cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
 
 cdef const char *scatter_condition(const Job *job, Plan *plan) noexcept nogil:
     """Scatter serves all calls."""
-    cdef Job *worker = &plan.job
+    cdef bint is_turned
     plan.job = job[0]
-    if plan_turned(job, &plan.turned):
-        turn_job(&plan.turned, &plan.job)
-        worker = &plan.turned.inner
+    is_turned = plan_worker(&plan.job, &plan.turned, &plan.decoder)
     plan.ways = (SCATTERED_TAKEN + SPLIT_TAKEN * (plan.job.parts_per_plane > 1)
-                 + INTERLEAVED_TAKEN * (job.interleaved_planes > 1) + TURNED_TAKEN * (worker != &plan.job)
+                 + INTERLEAVED_TAKEN * (job.interleaved_planes > 1) + TURNED_TAKEN * is_turned
                  + ONTO_TAKEN * (job.in_place or job.background != NULL))
-    if job.code_size:
-        worker.decoder = &plan.decoder  # unreached: compiled together with the next line
-        plan_decoder(worker, &plan.decoder)
-        worker.wide_indices = plan.decoder.is_wide
     return NULL
 
 
@@ -293,17 +287,13 @@ cdef dict explained(const Job *job, const Plan *plan):
     cdef Plan other
     cdef dict found
     details, blocks = [], {}
-    for way, detail in WAYS.items():
-        if plan.ways & way:
-            details.append(detail)
+    details += [detail for way, detail in WAYS.items() if plan.ways & way]
     if plan.ways & SCATTERED_TAKEN and job.code_size:
         details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
     if plan.ways & FILLED_TAKEN:
         blocks = {"rows of windows": plan.fill_plan.most_rows, "windows of a row": plan.fill_plan.most_windows,
                   "neighbouring channels": plan.fill_plan.most_unit}
-    found = described(plan.method, rejected_methods(METHODS, plan.method, job, &other), details, blocks, plan.job.tasks,
-                      shares_of(&plan.job, job.threads) * plan.job.scratch_bytes, job.threads,
-                      shares_of(&plan.job, job.threads),
+    found = described(plan.method, &plan.job, 0, rejected_methods(METHODS, plan.method, job, &other), details, blocks,
                       not plan.ways & SCATTERED_TAKEN or plan.job.banded)
     name_loop(plan, found)
     return found
@@ -319,27 +309,24 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     cdef Job job  # unreached: a declaration
     cdef Plan plan  # unreached: a declaration
     cdef Found found  # unreached: a declaration
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
-    cdef Py_ssize_t results = cnp.PyArray_SIZE(full) * item_size
+    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), results = cnp.PyArray_SIZE(full) * item_size
+    cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + cnp.PyArray_ITEMSIZE(indices))
     cdef void *scratch
-    cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + index_size)
-    prepare_job(&job, sizes, pooled, indices, full, spatial, codes)
+    prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
     if results == 0:
         return SCATTERED_TAKEN
     job.kind = kind
-    job.threads = threads
     job.ops = &SCATTER_LOOPS[kind]
-    job.wide_indices = index_size == 8
     if background is not None:
         set_background(&job, full, background)
-    plan_caching(&job, results, inputs, threads)
-    split_planes(&job, threads)  # for scatter, the fallback of all methods
+    plan_caching(&job, results, inputs)
+    split_planes(&job)  # for scatter, the fallback of all methods
     plan.method = choose_method(METHODS, &job, &plan)
     if explaining():
         raise Planned(explained(&job, &plan))
     if job.in_place:
         cnp.PyArray_CopyInto(full, background)
-    scratch = scratch_for(&plan.job)
+    scratch = scratch_for(&plan.job, 0)
     if max(results, cnp.PyArray_SIZE(pooled) * item_size) <= KEEP_GIL_MAX_BYTES:
         found = unpool_job(&plan.job, plan.ways)
     else:
@@ -358,16 +345,16 @@ cdef Found run_scatter(Job *job) noexcept nogil:
     if job.zeroed:
         memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * job.item_size)
     job.zeroed |= job.in_place
-    return run_tasks(scatter_task, job, job.threads)
+    return run_tasks(scatter_task, job)
 
 
 cdef Found unpool_job(Job *job, int ways) noexcept nogil:
     """Run the method. If fill, or a split plane, meets an index outside its window, scatter the whole call."""
     cdef Found found
     if ways & FILLED_TAKEN:
-        found = run_tasks(<Kernel> fill_task, job, job.threads)
+        found = run_tasks(<Kernel> fill_task, job)
     elif ways & TURNED_TAKEN:
-        found = run_tasks(scatter_turned, job, job.threads)
+        found = run_tasks(scatter_turned, job)
     else:
         found = run_scatter(job)
     if not found.out_of_window:
@@ -376,7 +363,7 @@ cdef Found unpool_job(Job *job, int ways) noexcept nogil:
         # Such a code names no element at all.
         found.out_of_plane += found.out_of_window  # unreached: gcov counts it with the next line
         return found
-    split_planes(job, job.threads)
+    split_planes(job)
     job.banded = False
     found.out_of_plane = run_scatter(job).out_of_plane
     return found

@@ -35,6 +35,13 @@ cdef inline View view_of(cnp.ndarray array, int spatial):
     return view
 
 
+cdef inline void make_contiguous(View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
+    """Give a view the strides of planes in C order."""
+    view.axis_bytes = [shape[1] * shape[2] * size, shape[2] * size, size]
+    view.channel_bytes = view.batch_bytes = shape[0] * shape[1] * shape[2] * size
+    view.uniform_planes = True
+
+
 cdef inline char *plane_address(const View *view, Py_ssize_t channels, Py_ssize_t plane) noexcept nogil:
     """First element of a plane, counted over all N x C."""
     if view.uniform_planes:
@@ -68,8 +75,8 @@ cdef inline char *dense_end(const View *view, Py_ssize_t batch, Py_ssize_t chann
                             Py_ssize_t size) noexcept nogil:
     """The end of the elements, of `size` bytes, of `batch` x `channels` planes, or NULL if these have gaps.
 
-    Without gaps the elements fill a stretch of memory, each once, in any order and direction of the axes. Then all bytes
-    between two elements belong to elements.
+    Without gaps the elements fill a stretch of memory, each once, in any order and direction of the axes. All bytes
+    between two elements then belong to elements.
     """
     cdef Py_ssize_t *count = [batch, channels, shape[0], shape[1], shape[2]]
     cdef Py_ssize_t *stride_bytes = [view.batch_bytes, view.channel_bytes, view.axis_bytes[0], view.axis_bytes[1],

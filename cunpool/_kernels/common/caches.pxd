@@ -7,7 +7,7 @@ cdef extern from "_kernels/common/caches.h":
     void cunpool_fence() noexcept nogil
 
 cdef enum:
-    CACHE_LINE = 64
+    CACHE_LINE = 64         # bytes; the widest vector has as many
     NONTEMPORAL_MIN_BYTES = 3 << 23     # from this size of all arrays on, pooled results bypass the caches (speed)
 
 

@@ -2,9 +2,9 @@
 from libc.stdint cimport uint64_t
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport raster_stride, View
+from cunpool._kernels.common.arrays cimport raster_stride, View, view_of
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
+from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry, geometry_of
 
 cdef enum:  # element types of pooling, in the order of KINDS in pool.pyx; those with NaN begin with HALF_KIND
     INT1_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, ITEM2_KIND, ITEM4_KIND, ITEM8_KIND
@@ -58,13 +58,26 @@ cdef struct Job:
     const void *decoder             # how window codes become indices
 
 
-cdef inline void count_planes(Job *job, cnp.ndarray full, int spatial):
-    """Set `batch` and `channels`. N and C change places if the elements of N are neighbours in memory, as in Fortran
-    order. Planes have no order, so the results are the same."""
+cdef inline void begin_job(Job *job, tuple sizes, cnp.ndarray full, cnp.ndarray pooled, cnp.ndarray indices,
+                           int spatial, bint codes, int threads):
+    """Fill the geometry, arrays, sizes and threads of a job. `indices` is an array or None.
+
+    N and C change places if the elements of N are neighbours in memory, as in Fortran order. Planes have no order, so
+    the results are the same.
+    """
     cdef View **views = [&job.full, &job.pooled, &job.indices]
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
-    cdef int count = 3 if job.indices.data != NULL else 2, lead = cnp.PyArray_NDIM(full) - spatial, k
+    cdef int count = 2 if indices is None else 3, lead = cnp.PyArray_NDIM(full) - spatial, k
     cdef bint uniform = True, neighbours
+    job.g = geometry_of(sizes)
+    job.full, job.pooled = view_of(full, spatial), view_of(pooled, spatial)
+    job.indices.data = NULL
+    job.index_size = 0
+    if indices is not None:
+        job.indices = view_of(indices, spatial)
+        job.index_size = <int> cnp.PyArray_ITEMSIZE(indices)
+    job.code_size = job.index_size if codes else 0
+    job.threads = threads
     job.scratch = NULL
     job.scratch_bytes = 0
     job.item_size = item_size

@@ -1,5 +1,6 @@
 # The methods of a module: a table in the order in which they are tried. The first whose condition holds runs.
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.tasks cimport shares_of
 
 # Why a method does not serve a call, in plain English and with the limit that was missed, or NULL if it does. The last
 # argument is the module's plan. If the method serves the call, the condition fills the plan for it. The job stays as it
@@ -31,8 +32,8 @@ cdef inline list rejected_methods(const Method *methods, const Method *chosen, c
     return rejected
 
 
-cdef inline dict described(const Method *chosen, list rejected, list details, dict blocks, Py_ssize_t tasks,
-                           Py_ssize_t scratch_bytes, int allowed, int threads, bint any_data):
+cdef inline dict described(const Method *chosen, const Job *job, Py_ssize_t table_bytes, list rejected, list details,
+                           dict blocks, bint any_data):
     """A plan for `cunpool.explain`; the fallback is left out where it needs data that this call cannot have."""
     return {
         "method": chosen.name.decode(),
@@ -43,8 +44,8 @@ cdef inline dict described(const Method *chosen, list rejected, list details, di
         "fallback": chosen.fallback.decode() if any_data and chosen.fallback != NULL else None,
         "details": details,
         "blocks": blocks,
-        "tasks": tasks,
-        "scratch_bytes": scratch_bytes,
-        "allowed": allowed,
-        "threads": threads,
+        "tasks": job.tasks,
+        "scratch_bytes": table_bytes + shares_of(job) * job.scratch_bytes,
+        "allowed": job.threads,
+        "threads": shares_of(job),
     }

@@ -1,9 +1,10 @@
 # The package's only parallel region: threads take the tasks of a job.
 from cython.parallel cimport prange, threadid
 
-from cunpool._kernels.common.caches cimport cunpool_fence
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cunpool_fence
 from cunpool._kernels.common.geometry cimport clamp
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.memory cimport take_scratch
 from cunpool._kernels.runtime cimport begin_call, current_processor, end_call, end_region, leave_processor, seconds_now
 
 cdef extern from "_kernels/common/tasks.h":
@@ -35,9 +36,25 @@ cdef struct Share:
 ctypedef void (*Kernel)(const Job *, Py_ssize_t, Found *, void *, void *) noexcept nogil
 
 
-cdef inline int shares_of(const Job *job, int threads) noexcept nogil:
+cdef inline int shares_of(const Job *job) noexcept nogil:
     """The number of shares, one for each thread, that the tasks are divided into."""
-    return <int> max(min(min(threads, MAX_THREADS), job.tasks), 1)
+    return <int> max(min(min(job.threads, MAX_THREADS), job.tasks), 1)
+
+
+cdef inline void *scratch_for(Job *job, Py_ssize_t table_bytes) except? NULL:
+    """Take scratch memory for a job that needs some: a part of `table_bytes` for all shares, and one for each.
+
+    It is one block, so that no task has to wait for a lock, or to fail.
+    """
+    cdef Py_ssize_t size = table_bytes + shares_of(job) * job.scratch_bytes
+    cdef void *scratch
+    if size == 0:
+        return NULL
+    scratch = take_scratch(size + CACHE_LINE)
+    if scratch == NULL:
+        raise MemoryError(f"no memory for {size} bytes to work in")
+    job.scratch = <char *> align_to_cache_line(scratch) + table_bytes
+    return scratch
 
 
 cdef inline Py_ssize_t planes_of_lot(const Job *job, Py_ssize_t most) noexcept nogil:
@@ -47,11 +64,11 @@ cdef inline Py_ssize_t planes_of_lot(const Job *job, Py_ssize_t most) noexcept n
     return most if job.threads == 1 else clamp(planes // (4 * job.threads), 1, most)
 
 
-cdef inline Found run_tasks(Kernel kernel, const Job *job, int threads) noexcept nogil:
+cdef inline Found run_tasks(Kernel kernel, const Job *job) noexcept nogil:
     """Run all tasks of a job and return the sums of their counts."""
     cdef Next[MAX_THREADS] next
     cdef Found found
-    cdef int share, shares = shares_of(job, threads)
+    cdef int share, shares = shares_of(job)
     for share in range(shares):
         next[share].task = job.tasks * share // shares
     begin_call()

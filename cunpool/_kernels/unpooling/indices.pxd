@@ -3,10 +3,10 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport dense_end, raster_stride, view_of
+from cunpool._kernels.common.arrays cimport dense_end, raster_stride
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, geometry_of
-from cunpool._kernels.common.job cimport count_planes, Job
+from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
+from cunpool._kernels.common.job cimport begin_job, Job
 from cunpool._kernels.common.thresholds cimport ACROSS_MIN_CHANNELS, BAND_MIN_ROWS
 from cunpool._kernels.common.types cimport item16, item2, item4, item8, void_wide
 
@@ -16,28 +16,23 @@ cdef enum:
 
 
 cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full,
-                             int spatial, bint codes):
+                             int spatial, bint codes, int threads):
     """Fill the job of a call that moves elements between a pooled and a full array by indices."""
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), index_size = cnp.PyArray_ITEMSIZE(indices)
-    job.g = geometry_of(sizes)
-    job.pooled = view_of(pooled, spatial)
-    job.indices = view_of(indices, spatial)
-    job.full = view_of(full, spatial)
+    begin_job(job, sizes, full, pooled, indices, spatial, codes, threads)
     job.raster_stride_bytes = raster_stride(&job.full, job.g.full)
     job.inv_width = 0 if <int64_t> element_count(job.g.full) >> EXACT_QUOTIENT_BITS else 1.0 / job.g.full[2]
     job.inv_height = 1.0 / job.g.full[1]
-    count_planes(job, full, spatial)
     job.interleaved_planes = 1
     if (branch_counted("channels enough to go together", job.channels >= ACROSS_MIN_CHANNELS)
             and branch_counted("channels that are neighbours", job.raster_stride_bytes
-                               and job.full.channel_bytes == item_size and job.pooled.channel_bytes == item_size
-                               and job.indices.channel_bytes == index_size)):
+                               and job.full.channel_bytes == job.item_size
+                               and job.pooled.channel_bytes == job.item_size
+                               and job.indices.channel_bytes == job.index_size)):
         job.interleaved_planes = job.channels
     job.banded = job.nontemporal = job.zeroed = job.in_place = False
     job.background = NULL
     job.parts_per_plane = 1
-    job.index_size = <int> index_size
-    job.code_size = job.index_size if codes else 0
+    job.wide_indices = job.index_size == 8
 
 
 cdef inline Py_ssize_t offset_of(const Job *job, bint is_uniform, Py_ssize_t stride_bytes,
@@ -197,14 +192,14 @@ cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogi
     return expected[0]
 
 
-cdef inline void split_planes(Job *job, int threads) noexcept nogil:
+cdef inline void split_planes(Job *job) noexcept nogil:
     """Divide the job into several tasks for each thread, so that a delayed thread does not delay the others (speed)."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes
-    cdef Py_ssize_t wanted = 1 if threads == 1 else 4 * threads
+    cdef Py_ssize_t threads = job.threads, wanted = 1 if threads == 1 else 4 * threads
     cdef Py_ssize_t size = element_count(job.g.full), rows = job.g.pooled[0] * job.g.pooled[1]
     # Two tasks read the pooled rows between their bands.
     if rows >= threads and job.g.kernel[1] > job.g.stride[1]:
-        wanted = min(wanted, max(groups * rows // BAND_MIN_ROWS, <Py_ssize_t> threads))
+        wanted = min(wanted, max(groups * rows // BAND_MIN_ROWS, threads))
     job.parts_per_plane = clamp((wanted + groups - 1) // groups, 1, size)
     job.tasks = groups * job.parts_per_plane if job.parts_per_plane > 1 else min(groups, wanted)
     job.banded = job.parts_per_plane > 1

@@ -1,41 +1,21 @@
 # Planes turned to C order: some planes at a time are copied to scratch memory, scattered or gathered there, and copied
 # back.
-from libc.stdint cimport uintptr_t
-
-from cunpool._kernels.common.arrays cimport plane_address, View
+from cunpool._kernels.common.arrays cimport make_contiguous, plane_address
 from cunpool._kernels.common.caches cimport CACHE_LINE
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_planes_of
 from cunpool._kernels.common.geometry cimport absolute, element_count
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
-from cunpool._kernels.common.tasks cimport Found, Kernel, planes_of_lot, shares_of
+from cunpool._kernels.common.tasks cimport Found, Kernel, planes_of_lot
 from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
-from cunpool._kernels.memory cimport next_part, PART_ALIGNMENT, part_bytes, take_scratch
+from cunpool._kernels.unpooling.window_codes cimport Decoder, plan_decoder
+from cunpool._kernels.memory cimport next_part, part_bytes
 
 cdef struct Turned:
     Job inner               # the call in C order, in scratch memory
     Py_ssize_t channels     # planes at equal distances in each array: all planes, or one batch's
     Py_ssize_t planes       # planes of a lot, which are turned together
     Py_ssize_t lots         # lots of these `channels`
-
-
-cdef inline void make_contiguous(View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
-    """Give a view the strides of planes in C order."""
-    view.axis_bytes = [shape[1] * shape[2] * size, shape[2] * size, size]
-    view.channel_bytes = view.batch_bytes = shape[0] * shape[1] * shape[2] * size
-    view.uniform_planes = True
-
-
-cdef inline Py_ssize_t full_bytes(const Turned *turned) noexcept nogil:
-    return turned.planes * turned.inner.full.channel_bytes
-
-
-cdef inline Py_ssize_t values_bytes(const Turned *turned) noexcept nogil:
-    return turned.planes * turned.inner.pooled.channel_bytes
-
-
-cdef inline Py_ssize_t indices_bytes(const Turned *turned) noexcept nogil:
-    return turned.planes * turned.inner.indices.channel_bytes
 
 
 cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
@@ -68,27 +48,21 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     return turned.planes <= TURNED_MAX_BYTES // plane_bytes  # else a lot is large
 
 
-cdef inline void turn_job(const Turned *turned, Job *job) noexcept nogil:
-    """Make each lot of turned planes a task of the job."""
-    job.plan = turned
-    job.tasks = job.batch * job.channels // turned.channels * turned.lots
-    job.parts_per_plane = 1
-    job.banded = False
-    job.scratch_bytes = part_bytes(full_bytes(turned)) + part_bytes(values_bytes(turned)) + part_bytes(
-        indices_bytes(turned))
-
-
-cdef inline void *scratch_for(Job *job) except? NULL:
-    """Take scratch memory for all shares of a job that needs some."""
-    cdef Py_ssize_t size = shares_of(job, job.threads) * job.scratch_bytes
-    cdef void *scratch
-    if size == 0:
-        return NULL
-    scratch = take_scratch(size + PART_ALIGNMENT)
-    if scratch == NULL:
-        raise MemoryError(f"no memory for {size} bytes to work in")  # unreached: memory that is refused
-    job.scratch = <char *> scratch + (-<uintptr_t> scratch & PART_ALIGNMENT - 1)
-    return scratch
+cdef inline bint plan_worker(Job *job, Turned *turned, Decoder *decoder) noexcept nogil:
+    """Plan the job whose planes are scattered or gathered: the call's own, or that of turned planes. Returns whether
+    planes are turned: then each lot of them is a task."""
+    cdef bint is_turned = plan_turned(job, turned)
+    if is_turned:
+        job.plan = turned
+        job.tasks = job.batch * job.channels // turned.channels * turned.lots
+        job.parts_per_plane = 1
+        job.banded = False
+        job.scratch_bytes = (part_bytes(turned.planes * turned.inner.full.channel_bytes)
+                             + part_bytes(turned.planes * turned.inner.pooled.channel_bytes)
+                             + part_bytes(turned.planes * turned.inner.indices.channel_bytes))
+    if job.code_size:
+        plan_decoder(&turned.inner if is_turned else job, decoder)
+    return is_turned
 
 
 cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, Kernel kernel, bint gathers) noexcept nogil:
@@ -104,9 +78,9 @@ cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, Kerne
     cdef char *rest = found.scratch
     cdef Job inner = turned.inner
     inner.channels = min(turned.planes, turned.channels - first)
-    inner.full.data = next_part(&rest, full_bytes(turned))
-    inner.pooled.data = next_part(&rest, values_bytes(turned))
-    inner.indices.data = next_part(&rest, indices_bytes(turned))
+    inner.full.data = next_part(&rest, turned.planes * inner.full.channel_bytes)
+    inner.pooled.data = next_part(&rest, turned.planes * inner.pooled.channel_bytes)
+    inner.indices.data = next_part(&rest, turned.planes * inner.indices.channel_bytes)
     copy_planes_of(job.index_size, inner.indices.data, &inner.indices,
                    plane_address(&job.indices, job.channels, plane), &job.indices, inner.channels, job.g.pooled)
     if gathers or job.in_place:

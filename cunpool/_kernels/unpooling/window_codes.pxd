@@ -82,7 +82,7 @@ cdef inline Py_ssize_t windows_along(const Job *job, int axis) noexcept nogil:
     return job.batch * job.channels // job.interleaved_planes if axis == PLANE_AXIS else job.g.pooled[axis - 1]
 
 
-cdef inline void plan_decoder(const Job *job, Decoder *codes) noexcept nogil:
+cdef inline void plan_decoder(Job *job, Decoder *codes) noexcept nogil:
     """Plan how a call's window codes are decoded."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t size = element_count(g.full)
@@ -99,6 +99,7 @@ cdef inline void plan_decoder(const Job *job, Decoder *codes) noexcept nogil:
         left = left // windows if 0 < windows <= left and job.interleaved_planes == 1 else 1
     codes.has_layers = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
     codes.is_wide = branch_counted("windows that reach far", needs_64_bits(g))
+    job.decoder, job.wide_indices = codes, codes.is_wide
     if codes.is_wide or not can_join_planes(job) or size * codes.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
         codes.block_windows[PLANE_AXIS] = 1
     codes.row_reciprocal, codes.layer_reciprocal = reciprocal_of(g.kernel[2]), reciprocal_of(g.kernel[1])
