@@ -24,9 +24,12 @@ typedef uint64_t cunpool_bytes8 __attribute__((vector_size(16)));
 #define CUNPOOL_LOW8(a, b) CUNPOOL_SHUFFLE(cunpool_bytes8, a, b, 0, 2)
 #define CUNPOOL_HIGH8(a, b) CUNPOOL_SHUFFLE(cunpool_bytes8, a, b, 1, 3)
 
-/* Transpose a square of `side` x `side` elements of `size` bytes, in `count` vectors of one row each, or of two. Each
-   pass puts the elements of both halves alternately. After log2(side) passes rows are columns. */
-#define CUNPOOL_SQUARE(size, side, count, passes) \
+/* cunpool_square: transpose a square of `side` x `side` elements of `size` bytes, in `count` vectors of one row each, or of
+   two. Each pass puts the elements of both halves alternately. After log2(side) passes rows are columns.
+
+   cunpool_transpose: copy a matrix whose rows are contiguous in `from`, and whose columns are contiguous in `to`. It has a
+   square's rows and columns at least: the last squares repeat some elements. */
+#define CUNPOOL_TRANSPOSE(size, side, count, passes) \
     static CUNPOOL_INLINE void cunpool_square##size(char *to, ptrdiff_t to_pitch, const char *from, \
                                                     ptrdiff_t from_pitch) { \
         cunpool_bytes##size x[count], y[count]; \
@@ -44,38 +47,28 @@ typedef uint64_t cunpool_bytes8 __attribute__((vector_size(16)));
         } \
         for (i = 0; i < side; i++) \
             memcpy(to + i * to_pitch, (const char *) x + i * row, row); \
-    }
-CUNPOOL_SQUARE(1, 8, 4, 3)
-CUNPOOL_SQUARE(2, 8, 8, 3)
-CUNPOOL_SQUARE(4, 4, 4, 2)
-CUNPOOL_SQUARE(8, 2, 2, 1)
-enum { CUNPOOL_SIDE1 = 8, CUNPOOL_SIDE2 = 8, CUNPOOL_SIDE4 = 4, CUNPOOL_SIDE8 = 2 };
-
-/* Copy a matrix whose rows are contiguous in `from`, and whose columns are contiguous in `to`. It has a square's rows and
-   columns at least: the last squares repeat some elements. */
-#define CUNPOOL_TRANSPOSE(size) \
+    } \
     static CUNPOOL_NOINLINE void cunpool_transpose##size(char *to, ptrdiff_t to_pitch, const char *from, \
                                                          ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t columns) { \
-        const ptrdiff_t last_row = rows - CUNPOOL_SIDE##size, last_column = columns - CUNPOOL_SIDE##size; \
+        const ptrdiff_t last_row = rows - side, last_column = columns - side; \
         ptrdiff_t y, x, row, column; \
-        for (y = 0; y < rows; y += CUNPOOL_SIDE##size) \
-            for (x = 0; x < columns; x += CUNPOOL_SIDE##size) { \
+        for (y = 0; y < rows; y += side) \
+            for (x = 0; x < columns; x += side) { \
                 row = y < last_row ? y : last_row; \
                 column = x < last_column ? x : last_column; \
                 cunpool_square##size(to + column * to_pitch + row * size, to_pitch, \
                                      from + row * from_pitch + column * size, from_pitch); \
             } \
     }
-CUNPOOL_TRANSPOSE(1)
-CUNPOOL_TRANSPOSE(2)
-CUNPOOL_TRANSPOSE(4)
-CUNPOOL_TRANSPOSE(8)
+CUNPOOL_TRANSPOSE(1, 8, 4, 3)
+CUNPOOL_TRANSPOSE(2, 8, 8, 3)
+CUNPOOL_TRANSPOSE(4, 4, 4, 2)
+CUNPOOL_TRANSPOSE(8, 2, 2, 1)
 
 /* Whether a matrix of elements of `size` bytes was transposed: it is not if it has less than a square. */
 static inline int cunpool_transpose(ptrdiff_t size, char *to, ptrdiff_t to_pitch, const char *from,
                                     ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t columns) {
-    const ptrdiff_t side = size == 1 ? CUNPOOL_SIDE1 : size == 2 ? CUNPOOL_SIDE2 : size == 4 ? CUNPOOL_SIDE4
-                           : CUNPOOL_SIDE8;
+    const ptrdiff_t side = size == 1 ? 8 : 16 / size;
     if (size > 8 || rows < side || columns < side)
         return 0;
     (size == 1 ? cunpool_transpose1 : size == 2 ? cunpool_transpose2 : size == 4 ? cunpool_transpose4
