@@ -7,24 +7,22 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
-/* Request huge pages: one page fault for 2 MiB instead of 4 KiB (speed). */
-static void cunpool_request_huge_pages(char *start, size_t size) {
-    size_t page = (size_t) 1 << 21;
+/* Advise the system about the pages of `page` bytes that lie between two addresses. */
+static void cunpool_advise(char *start, size_t size, size_t page, int advice) {
     char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
     if (first + page <= start + size)
-        madvise(first, (start + size - first) / page * page, MADV_HUGEPAGE);
+        madvise(first, (start + size - first) / page * page, advice);
 }
-/* Allow the system to take these pages when it is short of memory, until they are written again. */
-static void cunpool_offer_pages(char *start, size_t size) {
-#ifdef MADV_FREE
-    size_t page = (size_t) sysconf(_SC_PAGESIZE);
-    char *first = (char *) (((uintptr_t) start + page - 1) / page * page);
-    madvise(first, (start + size - first) / page * page, MADV_FREE);
-#endif
-}
+/* Request huge pages: one page fault for 2 MiB instead of 4 KiB (speed). */
+#define cunpool_request_huge_pages(start, size) cunpool_advise(start, size, (size_t) 1 << 21, MADV_HUGEPAGE)
 #else
-static void cunpool_request_huge_pages(char *start, size_t size) { (void) start; (void) size; }
-static void cunpool_offer_pages(char *start, size_t size) { (void) start; (void) size; }
+#define cunpool_request_huge_pages(start, size) ((void) (start), (void) (size))
+#endif
+/* Allow the system to take these pages when it is short of memory, until they are written again. */
+#if defined(__linux__) && defined(MADV_FREE)
+#define cunpool_offer_pages(start, size) cunpool_advise(start, size, (size_t) sysconf(_SC_PAGESIZE), MADV_FREE)
+#else
+#define cunpool_offer_pages(start, size) ((void) (start), (void) (size))
 #endif
 /* With a GIL no thread ever waits for the lock, because the holder keeps the GIL. Without one, a fork can happen while
    the lock is handed to a sleeping thread. That thread does not exist in the child, so the child resets the lock. */
