@@ -8,7 +8,6 @@
 #endif
 #endif
 #if defined(CUNPOOL_SANITIZED) || defined(__SANITIZE_ADDRESS__)
-#undef CUNPOOL_SANITIZED
 #define CUNPOOL_SANITIZED 1
 #include <sanitizer/asan_interface.h>
 #else

@@ -5,10 +5,10 @@
 
 /* A checked build ends the process where a block does not fit its buffer. It counts how often each condition that
    chooses a method or sizes a block was false and true. A section of the module holds all, even those never reached. */
+struct cunpool_condition { const char *name; long long times[2]; char rest[40]; };
 #if defined(CUNPOOL_CHECKED)
 #include <stdio.h>
 #include <stdlib.h>
-struct cunpool_condition { const char *name; long long times[2]; char rest[40]; };
 extern struct cunpool_condition __start_cunpool_met[], __stop_cunpool_met[];
 #pragma weak __start_cunpool_met
 #pragma weak __stop_cunpool_met
@@ -40,7 +40,6 @@ __attribute__((noreturn, unused)) static void cunpool_fail(const char *file, int
     abort();  // unreached: the process ends
 }
 #else
-struct cunpool_condition { const char *name; long long times[2]; };
 static struct cunpool_condition cunpool_none;
 #define cunpool_conditions() 0L
 #define cunpool_condition(i) cunpool_none
