@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdint.h>
 
+#include "_kernels/common/tasks.h"
+
 #ifdef _OPENMP
 #include <omp.h>
 #define CUNPOOL_OPENMP _OPENMP
@@ -49,17 +51,11 @@ static int cunpool_has_avx512(void) {
 
 /* The calls under way in the process, and each thread's record of its last parallel region. */
 #if defined(_MSC_VER)
-#include <intrin.h>
-static volatile long cunpool_under_way;
 #define CUNPOOL_OWN static __declspec(thread)
-#define cunpool_add(n) ((void) _InterlockedExchangeAdd(&cunpool_under_way, n))
-#define cunpool_calls() _InterlockedExchangeAdd(&cunpool_under_way, 0)
 #else
-static long cunpool_under_way;
 #define CUNPOOL_OWN static __thread
-#define cunpool_add(n) ((void) __atomic_fetch_add(&cunpool_under_way, n, __ATOMIC_RELAXED))
-#define cunpool_calls() __atomic_load_n(&cunpool_under_way, __ATOMIC_RELAXED)
 #endif
+static long cunpool_under_way;
 CUNPOOL_OWN double cunpool_region_ended = -1e9;
 CUNPOOL_OWN double cunpool_debt;
 CUNPOOL_OWN double cunpool_call_ended = -1e9;

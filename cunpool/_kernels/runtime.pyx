@@ -8,8 +8,8 @@ cdef extern from "_kernels/runtime.h":
     int omp_get_max_threads() noexcept nogil
     int omp_get_num_procs() noexcept nogil
     double omp_get_wtime() noexcept nogil
-    void cunpool_add(int n) noexcept nogil
-    long cunpool_calls() noexcept nogil
+    long cunpool_fetch_add(long *counter, long n) noexcept nogil
+    long cunpool_under_way
     double cunpool_region_ended
     double cunpool_debt
     double cunpool_call_ended
@@ -43,13 +43,13 @@ cdef void leave_processor(int processor) noexcept nogil:
 
 cdef void begin_call() noexcept nogil:
     """Count a call that begins."""
-    cunpool_add(1)
+    cunpool_fetch_add(&cunpool_under_way, 1)
 
 
 cdef void end_call() noexcept nogil:
     """Count a call that ends."""
     global cunpool_asked, cunpool_call_ended
-    cunpool_add(-1)
+    cunpool_fetch_add(&cunpool_under_way, -1)
     if cunpool_asked:
         cunpool_asked = False
         cunpool_call_ended = seconds_now()
@@ -94,7 +94,7 @@ def surroundings(double pause, double tolerated, double remembered):
     cunpool_debt = 0 if lost > 0 else max(cunpool_debt, -remembered)
     cunpool_in_a_row = min(cunpool_in_a_row + 1, 1 << 20) if time - cunpool_call_ended < pause else 0
     cunpool_asked = True
-    return cunpool_calls(), cunpool_in_a_row, time - cunpool_region_ended, lost, time
+    return cunpool_fetch_add(&cunpool_under_way, 0), cunpool_in_a_row, time - cunpool_region_ended, lost, time
 
 
 def openmp_version():

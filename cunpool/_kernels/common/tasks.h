@@ -3,12 +3,12 @@
 
 #include <stdint.h>
 
-/* Increment atomically and return the number before. */
+/* Add atomically and return the number before. */
 #if defined(_MSC_VER)
 #include <intrin.h>
-#define cunpool_fetch_add(counter) _InterlockedExchangeAdd(counter, 1)
+#define cunpool_fetch_add(counter, n) _InterlockedExchangeAdd(counter, n)
 #else
-#define cunpool_fetch_add(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)  // fault: a count that races
+#define cunpool_fetch_add(counter, n) __atomic_fetch_add(counter, n, __ATOMIC_RELAXED)  // fault: a count that races
 #endif
 
 /* The caller may have set the processor to treat subnormal numbers as zeros, or to another rounding. Then they would

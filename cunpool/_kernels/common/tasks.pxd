@@ -8,7 +8,7 @@ from cunpool._kernels.memory cimport take_scratch
 from cunpool._kernels.runtime cimport begin_call, current_processor, end_call, end_region, leave_processor, seconds_now
 
 cdef extern from "_kernels/common/tasks.h":
-    long cunpool_fetch_add(long *counter) noexcept nogil
+    long cunpool_fetch_add(long *counter, long n) noexcept nogil
     unsigned cunpool_exact() noexcept nogil
     void cunpool_control(unsigned before) noexcept nogil
 
@@ -118,11 +118,11 @@ cdef inline Found run_share(Kernel kernel, const Job *job, int share, int shares
     for i in range(shares):
         owner = (share + i) % shares
         end = job.tasks * (owner + 1) // shares  # fault: a share that takes all later tasks
-        task = cunpool_fetch_add(&next[owner].task)
+        task = cunpool_fetch_add(&next[owner].task, 1)
         while task < end:
             kernel(job, task, &found, job.full.data, job.indices.data)
             done += 1
-            task = cunpool_fetch_add(&next[owner].task)
+            task = cunpool_fetch_add(&next[owner].task, 1)
     cunpool_fence()
     cunpool_control(control)
     if own:
