@@ -39,16 +39,13 @@ static CUNPOOL_INLINE cunpool_pair cunpool_equal_8(cunpool_pair a, cunpool_pair 
         chosen &= CUNPOOL_EQUAL(given, (vector) {0} + code); \
         memcpy(out, &chosen, size); \
     }
+#else
+#define CUNPOOL_SELECT CUNPOOL_SELECT_LOOP
+#endif
 CUNPOOL_SELECT(cunpool_select_1, uint8_t, 16)
 CUNPOOL_SELECT(cunpool_select_2, uint16_t, 16)
 CUNPOOL_SELECT(cunpool_select_4, uint32_t, 16)
 CUNPOOL_SELECT(cunpool_select_8, uint64_t, 16)
-#else
-CUNPOOL_SELECT_LOOP(cunpool_select_1, item1, 16)
-CUNPOOL_SELECT_LOOP(cunpool_select_2, item2, 16)
-CUNPOOL_SELECT_LOOP(cunpool_select_4, item4, 16)
-CUNPOOL_SELECT_LOOP(cunpool_select_8, item8, 16)
-#endif
 CUNPOOL_SELECT_LOOP(cunpool_select_long_1, item1, 64)
 CUNPOOL_SELECT_LOOP(cunpool_select_long_2, item2, 64)
 CUNPOOL_SELECT_LOOP(cunpool_select_long_4, item4, 64)

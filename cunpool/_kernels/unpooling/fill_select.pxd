@@ -40,10 +40,9 @@ cdef struct MixedUnits:
 
 
 cdef inline void_noinline plan_mixed_units(Py_ssize_t unit, Py_ssize_t taps, MixedUnits *mixed) noexcept nogil:
-    """Plan how units of `unit` bytes are selected together."""
+    """Plan how units of `unit` bytes are selected together, if they are: else `mixed.vectors` remains 0."""
     cdef Py_ssize_t window = unit * taps, vectors = 1, vector, i, behind
     cdef Py_ssize_t begin = 0, tap = 0, byte = 0  # bytes to the window's values, its tap, and the byte of the unit
-    mixed.vectors = 0
     while vectors <= MIXED_MAX_VECTORS and vectors * VECTOR_BYTES % window:
         vectors += 1
     if not CUNPOOL_HAS_SHUFFLE or not branch_counted("units of few bytes, few vectors of which are whole windows",
