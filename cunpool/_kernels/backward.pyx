@@ -96,7 +96,6 @@ cdef Loops gather_loops_for(item *_) noexcept nogil:
     loops.row = [<Loop> gather_row[item, index4], <Loop> gather_row[item, index8]]
     loops.across = [<Loop> gather_channels[item, index4], <Loop> gather_channels[item, index8]]
     loops.unchecked = NULL
-    loops.item_size = sizeof(item)
     return loops
 
 

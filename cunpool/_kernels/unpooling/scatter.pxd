@@ -128,6 +128,5 @@ cdef inline Loops scatter_loops_for(element *_) noexcept nogil:
     loops.across = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
     loops.planes = [<Loop> scatter_planes[element, index4], <Loop> scatter_planes[element, index8]]
     loops.unchecked = <Unchecked> scatter_unchecked[element]
-    loops.item_size = sizeof(element)
     loops.adds = element is half or element is bhalf or element is float4 or element is float8
     return loops

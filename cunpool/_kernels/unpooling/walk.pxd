@@ -3,8 +3,8 @@ from cunpool._kernels.common.arrays cimport element_address, plane_address
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport index8, void_inline
 from cunpool._kernels.unpooling.window_codes cimport (
-    block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, PLANE_AXIS, row_block, row_count,
-    row_offset, WIDTH_AXIS)
+    block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, PLANE_AXIS, row_count, row_offset,
+    WIDTH_AXIS)
 
 
 cdef struct Run:
@@ -30,7 +30,6 @@ cdef struct Loops:
     Loop across[2]              # interleaved channels
     Loop planes[2]              # all windows of `count` contiguous planes; scatter's alone
     Unchecked unchecked         # contiguous arrays, where all indices are known to lie in the plane; scatter's alone
-    Py_ssize_t item_size
     bint adds
 
 
@@ -107,7 +106,8 @@ cdef inline Py_ssize_t move_row(const Job *job, Run run, Py_ssize_t plane, Py_ss
     if job.code_size:
         most = max((<const Decoder *> job.decoder).block_windows[WIDTH_AXIS], 1)
         for part in range((count + most - 1) // most):
-            row_block(job, plane, d, h, w + part * most, min(count - part * most, most), &block)
+            block.at = [plane // job.interleaved_planes, d, h, w + part * most]
+            block.count = [1, 1, 1, min(count - part * most, most)]
             outside += move_block(job, &run, &block)
         return outside
     point_to(job, &run, plane, d, h, w)

@@ -7,7 +7,7 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
-from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_noinline, void_wide
+from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_wide
 
 cdef enum:
     DECODE_MAX_CODES = 512  # codes of a block: its buffers stay in L1 (speed)
@@ -37,7 +37,7 @@ cdef struct CodeBlock:
     # Windows whose codes are decoded together: the first one, and the number along each axis.
     Py_ssize_t at[4]
     Py_ssize_t count[4]
-    Py_ssize_t interleaved        # channels of each window that are neighbours
+    Py_ssize_t interleaved        # channels of each window that are neighbours; `move_block` sets it
 
 
 cdef inline Py_ssize_t code_count(const CodeBlock *block) noexcept nogil:
@@ -130,7 +130,6 @@ cdef inline Py_ssize_t block_count(const Job *job) noexcept nogil:
 cdef inline void locate_block(const Job *job, Py_ssize_t number, CodeBlock *block) noexcept nogil:
     cdef const Decoder *codes = <const Decoder *> job.decoder
     cdef int axis
-    block.interleaved = job.interleaved_planes
     for axis in range(WIDTH_AXIS, PLANE_AXIS - 1, -1):
         block.at[axis] = number % blocks_along(job, axis) * codes.block_windows[axis]
         block.count[axis] = min(codes.block_windows[axis], windows_along(job, axis) - block.at[axis])
@@ -139,18 +138,9 @@ cdef inline void locate_block(const Job *job, Py_ssize_t number, CodeBlock *bloc
 
 cdef inline void first_block(const Job *job, Py_ssize_t plane, CodeBlock *block) noexcept nogil:
     """The first block of one plane, or of all interleaved planes."""
-    block.interleaved = job.interleaved_planes
     block.at = [plane // job.interleaved_planes, 0, 0, 0]
     block.count = (<const Decoder *> job.decoder).block_windows
     block.count[PLANE_AXIS] = 1
-
-
-cdef inline void row_block(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t count,
-                           CodeBlock *block) noexcept nogil:
-    """Some windows of a row."""
-    block.interleaved = job.interleaved_planes
-    block.at = [plane // job.interleaved_planes, d, h, w]
-    block.count = [1, 1, 1, count]
 
 
 cdef inline void next_block(const Job *job, CodeBlock *block) noexcept nogil:
@@ -257,7 +247,8 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Deco
 cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const Decoder *codes, const uint16_t *code,
                                        const Py_ssize_t *start, Py_ssize_t count, index4 *positions,
                                        bint *all_inside) noexcept nogil:
-    """`decode_32_bits` for calls that are `has_layers`, or not.
+    """The indices of some codes, and of as many more as fill a vector: -1 for a code that names no element. Compiled
+    apart for windows of several layers.
 
     `rows`, `layers` and `outside` are allocated for DECODE_MAX_CODES. Entries before round_up_codes(count) are written
     and read: those of `layers` only for windows of several layers."""
@@ -283,24 +274,6 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
     all_inside[0] = not any_outside
 
 
-cdef inline void_wide decode_32_bits(const Geometry *g, const Decoder *codes, const char *packed, int code_size,
-                                     const Py_ssize_t *start, Py_ssize_t count, index4 *positions,
-                                     bint *all_inside) noexcept nogil:
-    """The indices of some codes, and of as many more as fill a vector. -1 for a code that names no element."""
-    cdef uint16_t code[DECODE_MAX_CODES]
-    cdef Py_ssize_t i
-    if code_size == 1:
-        for i in range(round_up_codes(count)):
-            code[i] = (<const item1 *> packed)[i]
-    else:
-        for i in range(round_up_codes(count)):  # a larger code would wrap to one of the window (correctness)
-            code[i] = min((<const item2 *> packed)[i], <item2> BLOCK_REACH)
-    if codes.has_layers:
-        decode_vectors(True, g, codes, code, start, count, positions, all_inside)
-    else:
-        decode_vectors(False, g, codes, code, start, count, positions, all_inside)
-
-
 cdef inline void decode_64_bits(const Job *job, const char *packed, const CodeBlock *block,
                                 index8 *positions) noexcept nogil:
     """Do the same as `decode`, one code at a time, where 16 bits are not enough in a block, which is rare."""
@@ -320,19 +293,20 @@ cdef inline void decode_64_bits(const Job *job, const char *packed, const CodeBl
             positions[i] = (d * g.full[1] + h) * g.full[2] + w
 
 
-cdef inline void_noinline decode(const Job *job, const char *indices, const CodeBlock *block, char *positions,
-                                 bint *all_inside) noexcept nogil:
+cdef inline void_wide decode(const Job *job, const char *indices, const CodeBlock *block, char *positions,
+                             bint *all_inside) noexcept nogil:
     """The indices that the window codes of a block name, counted from the block's first plane on.
 
     A code that names no element of the plane gets an index outside any plane. If `all_inside` is set, there is none.
-    `packed` and `positions` are allocated for DECODE_MAX_CODES. The highest entry written is before
-    round_up_codes(count), the highest entry read before count in `positions` and round_up_codes(count) in `packed`.
+    `packed`, `code` and `positions` are allocated for DECODE_MAX_CODES. The highest entry written is before
+    round_up_codes(count), the highest entry read before count in `positions` and round_up_codes(count) in the others.
     """
     cdef const Decoder *codes = <const Decoder *> job.decoder
     cdef item2 packed[DECODE_MAX_CODES]
+    cdef uint16_t code[DECODE_MAX_CODES]
     cdef Py_ssize_t start[3]
+    cdef Py_ssize_t count = code_count(block), i
     cdef int axis
-    cdef Py_ssize_t count = code_count(block)
     assert_in_block(round_up_codes(count) <= DECODE_MAX_CODES)
     memset(<char *> packed + count * job.code_size, 0, (round_up_codes(count) - count) * job.code_size)
     pack_codes(job, indices, block, <char *> packed)
@@ -342,5 +316,13 @@ cdef inline void_noinline decode(const Job *job, const char *indices, const Code
         return
     for axis in range(3):
         start[axis] = block.at[axis + 1] * job.g.stride[axis] - job.g.padding[axis]
-    decode_32_bits(&job.g, codes, <const char *> packed, job.code_size, start, count, <index4 *> positions,
-                   all_inside)
+    if job.code_size == 1:
+        for i in range(round_up_codes(count)):
+            code[i] = (<const item1 *> packed)[i]
+    else:
+        for i in range(round_up_codes(count)):  # a larger code would wrap to one of the window (correctness)
+            code[i] = min(packed[i], <item2> BLOCK_REACH)
+    if codes.has_layers:
+        decode_vectors(True, &job.g, codes, code, start, count, <index4 *> positions, all_inside)
+    else:
+        decode_vectors(False, &job.g, codes, code, start, count, <index4 *> positions, all_inside)
