@@ -8,7 +8,6 @@
 # A unit is one element, or all channels of an element where channels are neighbours in memory. The line is along the
 # innermost axis of the output, in any order of the axes. Indices become codes first, a block of windows at a time.
 from libc.stdint cimport uint32_t
-from libc.string cimport memset
 
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
@@ -27,6 +26,7 @@ from cunpool._kernels.unpooling.fill_lines cimport (
 from cunpool._kernels.unpooling.fill_plan cimport (
     Axis, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock, FillPlan)
 from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_HAS_PAIRS, lane, VECTOR_BYTES
+from cunpool._kernels.unpooling.indices cimport zero_strided
 
 cdef inline Py_ssize_t block_items(const FillBlock *block) noexcept nogil:
     return block.rows * block.windows * block.unit
@@ -73,15 +73,6 @@ cdef inline void_noinline locate_block(const Job *job, const FillPlan *plan, Py_
         advance_along(outer, at, block)
 
 
-cdef inline void zero_line(char *out, Py_ssize_t units, Py_ssize_t size, Py_ssize_t pitch) noexcept nogil:
-    cdef Py_ssize_t i
-    if size == pitch:
-        memset(out, 0, units * size)
-        return
-    for i in range(units):
-        memset(out + i * pitch, 0, size)
-
-
 cdef inline void_noinline zero_uncovered(const FillPlan *plan, const FillBlock *block) noexcept nogil:
     """Zero the lines behind the last windows."""
     cdef Py_ssize_t begin = 0 if block.empty else block.rows * plan.row.taps, size = block.unit * plan.item_size
@@ -99,7 +90,7 @@ cdef inline void_noinline zero_uncovered(const FillPlan *plan, const FillBlock *
             out += rest % block.taps[axis] * plan.outer[axis].full_step
             rest //= block.taps[axis]
         for row in range(begin, block.rows * plan.row.taps + block.rest_rows):
-            zero_line(out + row * plan.row.full_step, units, size, plan.pitch)
+            zero_strided(out + row * plan.row.full_step, plan.pitch, units, size)
 
 
 cdef inline void_wide canonicalize(const char *values, Py_ssize_t count, element *quiet) noexcept nogil:
@@ -272,7 +263,7 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
             assert_in_block(lines * size <= 2 * FILL_STAGE_BYTES)
         fill_lines_from(plan, block, into, below, codes, values, first, has_outside)
         for line in range(lines if block.rest_units else 0):
-            zero_line(into + line * below + units * plan.pitch, block.rest_units, unit, plan.pitch)
+            zero_strided(into + line * below + units * plan.pitch, plan.pitch, block.rest_units, unit)
         for line in range(runs if staged else 0):
             cunpool_copy_nontemporal(out + line * plan.row.full_step, into + line * size, lines // runs * size)
 

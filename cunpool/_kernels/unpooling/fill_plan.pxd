@@ -29,7 +29,6 @@ from cunpool._kernels.common.thresholds cimport (
 from cunpool._kernels.common.types cimport item4
 from cunpool._kernels.unpooling.fill_select cimport (
     LONG_BYTES, MAX_LINE_TAPS, MixedUnits, plan_mixed_units, VECTOR_BYTES)
-from cunpool._kernels.unpooling.indices cimport has_tiled_rows, is_window2, tiled_windows_why_not
 
 cdef enum:
     SPATIAL_AXES = 3
@@ -213,6 +212,11 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     plan.blocks = blocks * plan.row_parts * plan.window_parts * plan.unit_parts
 
 
+cdef inline bint is_window2(const Geometry *g) noexcept nogil:
+    """Whether windows are 2 wide, and no larger in any other direction."""
+    return g.kernel[2] == 2 and g.kernel[1] <= 2 and g.kernel[0] <= 2
+
+
 cdef inline void find_direct_indices(const Geometry *g, FillPlan *plan) noexcept nogil:
     """Find whether indices are compared as they are (`fill_indices.pxd`)."""
     cdef bint has_layers = plan.lines == 2 * plan.row.taps
@@ -246,22 +250,39 @@ cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
     """Why scatter is faster, or NULL: windows are large and rows of them short, so that most of a line is zero."""
     cdef Py_ssize_t taps = element_count(job.g.kernel), width = job.g.pooled[2]
     cdef const char *why = NULL
+    cdef bint has_contiguous_rows = branch_counted("contiguous rows", job.pooled.axis_bytes[2] == job.item_size
+                                                   and job.indices.axis_bytes[2] == job.index_size)
     if job.code_size:
         if branch_counted("rows of few codes", has_few_windows_in_row(&job.g, job.item_size)):
             why = "rows have a single window, up to 3 of bytes, or up to 4 before elements of no window"
         elif (branch_counted("short rows of codes", width < SHORT_ROW_WINDOWS) and taps >= MEDIUM_WINDOW_TAPS
-                and (branch_counted("of large windows", taps >= LARGE_WINDOW_TAPS) or has_tiled_rows(job))):
+                and (branch_counted("of large windows", taps >= LARGE_WINDOW_TAPS) or has_contiguous_rows)):
             why = "rows have fewer than 40 windows of 9 elements or more (27 where rows are not contiguous)"
     elif (branch_counted("short rows of indices", is_short_row2(&job.g) if is_window2(&job.g) else
                          width * SMALL_WINDOW_TAPS < SHORT_ROW_WINDOWS * max(taps, <Py_ssize_t> SMALL_WINDOW_TAPS))
             and (branch_counted("of planes of many windows", element_count(job.g.pooled) >= FILL_MIN_WINDOWS)
-                 or has_tiled_rows(job))):
+                 or has_contiguous_rows)):
         why = "rows have fewer than 40 windows, or fewer than 10 for each element of a window"
     if (why != NULL and branch_counted("of planes one by one", job.interleaved_planes == 1
                                        and job.raster_stride_bytes == job.item_size)
             and branch_counted("of arrays not far beyond the caches", not job.nontemporal or job.cached_bytes
                                and job.parts_per_plane == 1)):
         return why
+    return NULL
+
+
+cdef inline const char *tiled_windows_why_not(const Geometry *g) noexcept nogil:
+    """Why windows do not lie next to each other inside a plane whose indices have 31 bits, or NULL."""
+    cdef int axis
+    for axis in range(3):
+        if g.kernel[axis] != g.stride[axis]:
+            return "windows overlap or lie apart: kernel and stride differ"
+        if g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1:
+            return "windows are padded or dilated"
+        if g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]:
+            return "there are no windows, or the last ones reach over the edge"
+    if element_count(g.full) > 0x7FFFFFFF:
+        return "a plane has 2**31 elements or more"
     return NULL
 
 

@@ -69,7 +69,9 @@ cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_
                                    Py_ssize_t size) noexcept nogil:
     """Zero elements of `size` bytes at a constant stride. `memset` for each takes longer (speed)."""
     cdef Py_ssize_t i
-    if size == 1:
+    if size == stride_bytes:
+        memset(out, 0, count * size)
+    elif size == 1:
         for i in range(count):
             out[i * stride_bytes] = 0
     elif size == 2:
@@ -203,32 +205,3 @@ cdef inline void split_planes(Job *job) noexcept nogil:
     job.parts_per_plane = clamp((wanted + groups - 1) // groups, 1, size)
     job.tasks = groups * job.parts_per_plane if job.parts_per_plane > 1 else min(groups, wanted)
     job.banded = job.parts_per_plane > 1
-
-
-cdef inline const char *tiled_windows_why_not(const Geometry *g) noexcept nogil:
-    """Why windows do not lie next to each other inside a plane whose indices have 31 bits, or NULL."""
-    cdef int axis
-    for axis in range(3):
-        if g.kernel[axis] != g.stride[axis]:
-            return "windows overlap or lie apart: kernel and stride differ"
-        if g.padding[axis] or g.dilation[axis] > 1 and g.kernel[axis] > 1:
-            return "windows are padded or dilated"
-        if g.pooled[axis] == 0 or g.kernel[axis] * g.pooled[axis] > g.full[axis]:
-            return "there are no windows, or the last ones reach over the edge"
-    if element_count(g.full) > 0x7FFFFFFF:
-        return "a plane has 2**31 elements or more"
-    return NULL
-
-
-cdef inline bint has_tiled_rows(const Job *job) noexcept nogil:
-    """Whether windows lie next to each other, in contiguous rows."""
-    return (tiled_windows_why_not(&job.g) == NULL
-            and branch_counted("planes one by one", job.interleaved_planes == 1)
-            and branch_counted("contiguous planes", job.raster_stride_bytes == job.item_size)
-            and branch_counted("contiguous rows", job.pooled.axis_bytes[2] == job.item_size
-                               and job.indices.axis_bytes[2] == job.index_size))
-
-
-cdef inline bint is_window2(const Geometry *g) noexcept nogil:
-    """Whether windows are 2 wide, and no larger in any other direction."""
-    return g.kernel[2] == 2 and g.kernel[1] <= 2 and g.kernel[0] <= 2
