@@ -3,12 +3,7 @@
 
 /* Windows compared across channels that are neighbours in memory: a vector of channels at a time, tap by tap. A tap is
    an element of a window. The loops are in across_taps.h. */
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "_kernels/common/checks.h"
-#include "_kernels/common/types.h"
 #include "_kernels/pooling/simd.h"
 
 enum {
@@ -44,8 +39,8 @@ typedef struct {
 
 /* Some lines, which are rows of windows here: of `kernel` x `kernel`, 2, 3 or 5, and `stride` apart along both axes, 1
    or 2 (1 for 2 x 2, which have no offsets). Each row of elements is reduced along the width once, and stays in
-   registers for all lines that share it. A tap outside the array stands for the nearest element of its window, with the offset of
-   that element: comparing an element twice changes neither the maximum nor its offset. */
+   registers for all lines that share it. A tap outside the array stands for the nearest element of its window, with the
+   offset of that element: comparing an element twice changes neither the maximum nor its offset. */
 typedef struct {
     cunpool_across_windows first_line;
     ptrdiff_t lines;
@@ -61,13 +56,6 @@ typedef struct {
 } cunpool_shared_rows;
 
 #if CUNPOOL_HAS_VECTORS
-/* The loops over shared rows are not in the portable set of a build for x86-64, which only old processors use. (size) */
-#if defined(__x86_64__) && !defined(__AVX2__)
-#define CUNPOOL_HAS_SHARED_ROWS 0
-#else
-#define CUNPOOL_HAS_SHARED_ROWS 1
-#endif
-
 typedef int (*cunpool_across_function)(const cunpool_taps *, const cunpool_across_windows *, int careful);
 
 #define SIMD_LOOPS "_kernels/pooling/across_taps.h"
@@ -75,7 +63,7 @@ typedef int (*cunpool_across_function)(const cunpool_taps *, const cunpool_acros
 
 /* The highest element of each window of some lines, and its offset. Returns whether there were odd elements: then the
    results are worth nothing. */
-#if CUNPOOL_HAS_SHARED_ROWS
+#if CUNPOOL_HAS_LARGE_LOOPS
 #define SIMD_LOOPS "_kernels/pooling/across_shared.h"
 #include "_kernels/pooling/simd_types.h"
 static inline int cunpool_compare_shared(const cunpool_shared_rows *rows, int item_size, int is_float) {
@@ -155,10 +143,9 @@ static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool
     return cunpool_across_vectors(taps, windows, item_size, is_float, careful);
 }
 #else
-#define CUNPOOL_HAS_SHARED_ROWS 0
 #define cunpool_compare_across(taps, windows, item_size, is_float, careful) 0
 #endif
-#if !CUNPOOL_HAS_SHARED_ROWS
+#if !CUNPOOL_HAS_LARGE_LOOPS
 #define cunpool_compare_shared(rows, item_size, is_float) 0
 #endif
 

@@ -1,7 +1,7 @@
 /* Square windows that share rows, across channels of one element type, SIMD_TYPE: see across.h and simd_types.h. */
 
-/* The highest of the taps of a row, and its offset. Elements are noted once: a window notes the columns that the next one
-   does not have, and the last one (`is_last`) all of its own. */
+/* The highest of the taps of a row, and its offset. Elements are noted once: a window notes the columns that the next
+   one does not have, and the last one (`is_last`) all of its own. */
 static CUNPOOL_INLINE void OF(reduce_taps)(const char *row, const ptrdiff_t *tap_bytes, const codes *tap_offset,
                                            int kernel, int stride, int is_last, int with_offsets, codes flip,
                                            vector *best, codes *offset, OF(odd) *odd) {

@@ -15,7 +15,7 @@ from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, wr
 
 cdef extern from "_kernels/pooling/across.h":
     enum:
-        HAS_SHARED_ROWS "CUNPOOL_HAS_SHARED_ROWS"
+        HAS_SHARED_ROWS "CUNPOOL_HAS_LARGE_LOOPS"
         SHARED_MAX_KERNEL, SHARED_MAX_LINES, SHARED_MAX_ROWS
     ctypedef struct SharedRows "cunpool_shared_rows":
         AcrossWindows first_line
@@ -112,7 +112,6 @@ cdef inline void set_rows(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssi
     rows.flip, rows.infinity = job.flip, infinity_of(job)
     rows.first_line.window_bytes = g.stride[2] * job.full.axis_bytes[2]
     rows.first_line.window_offset = 0 if job.code_size else g.stride[2] * job.raster_steps[2]
-    rows.first_line.first_offset = 0
 
 
 cdef inline void set_taps(const Job *job, Py_ssize_t w, SharedRows *rows) noexcept nogil:

@@ -1,7 +1,7 @@
 #ifndef CUNPOOL_POOLING_ROLLING_H
 #define CUNPOOL_POOLING_ROLLING_H
 
-/* Max pooling by rolling stripes. A stripe of columns, one vector of windows wide, goes down the pooled rows of a block:
+/* Max pooling by rolling stripes. A stripe of columns, a vector of windows wide, goes down the pooled rows of a block:
 
        columns of the stripe
       |<- 8 windows ->|           row 0   reduced along the width to (maximum, code), kept in registers
@@ -9,15 +9,11 @@
                                   row 2   the same; now the windows of the first pooled row are complete
                                   ...     rows that the next pooled row shares stay in registers
 
-   Each row of the array is loaded and reduced once for each stripe. The rows that a block shares with the next block are
+   Each row of the array is loaded and reduced once for each stripe. The rows that a block shares with the next one are
    kept in scratch memory. A row above or below the plane is replaced by the nearest row of the plane: its elements are
    equal to ones that are compared anyway, and of equals the first stays. Columns beside the plane are limited to the
    lowest number of the type in the first and the last stripe. */
-#include <stddef.h>
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "_kernels/common/caches.h"
 #include "_kernels/pooling/simd.h"
 
@@ -25,7 +21,6 @@ enum {
     ROLLING_MAX_KERNEL = 7,
     ROLLING_MAX_BLOCK = 16,     /* pooled rows of a block */
     ROLLING_MAX_ROWS = (ROLLING_MAX_BLOCK - 1) * 2 + ROLLING_MAX_KERNEL,
-    ROLLING_MAX_LANES = 64,
     ROLLING_MARGIN = 64,        /* elements before a copied row; correctness: at least the padding */
     ROLLING_BYTES = 64,         /* of the widest vector */
     ROLLING_DECODED = 16        /* codes that become indices together */
@@ -50,12 +45,12 @@ typedef struct {
     int kernel, stride;             /* along both axes */
     int form, index_bytes;
     int item_bytes, lanes;
-    int is_wide;                    /* lanes of 32 bits and more hold indices; narrower ones window codes */
+    int is_index;                   /* codes are indices at once: results are, and lanes have 32 bits */
     int infinity;                   /* of 16-bit floats, as bits */
     int64_t flip;                   /* bits that are inverted while elements are compared: for minima and int8 */
     int omits_nan;
-    int full_is_contiguous;         /* all planes follow each other: what lies behind one may be read */
-    int pooled_is_contiguous;       /* the same of both results: what lies behind a row may be overwritten */
+    int is_contiguous;              /* all planes follow each other: what lies behind one may be read, and of results
+                                       what lies behind a row may be overwritten */
     int is_streamed;                /* by non-temporal stores */
     ptrdiff_t block_rows;           /* pooled rows of the highest block */
     ptrdiff_t reach;                /* elements from a row's first on that stripes read */
@@ -79,18 +74,6 @@ typedef struct {
     int has_kept, keeps;                    /* whether the block before filled that, and whether this one does */
 } cunpool_rolling_block;
 
-/* What follows from the sizes: lanes, elements that stripes read, and the tile. */
-static inline void cunpool_rolling_finish(cunpool_rolling *plan) {
-    ptrdiff_t last;
-    plan->lanes = CUNPOOL_VECTOR_BYTES / plan->item_bytes;
-    last = plan->windows > plan->lanes ? (plan->windows - plan->lanes) * plan->stride : 0;
-    plan->reach = last - plan->padding[1]
-                  + (plan->stride == 1 ? plan->lanes + plan->kernel - 1 : 2 * plan->lanes + 2);
-    plan->tile_pitch = 0;
-    if (plan->form >= ROLLING_INDICES4 && !plan->is_wide)
-        plan->tile_pitch = (plan->windows > plan->lanes ? plan->windows : plan->lanes) + ROLLING_BYTES;
-}
-
 /* The last and first rows of an array are copied where stripes read elements beside them. */
 static inline cunpool_rolling_scratch cunpool_rolling_layout(const cunpool_rolling *plan) {
     cunpool_rolling_scratch at = {0};
@@ -106,6 +89,7 @@ static inline cunpool_rolling_scratch cunpool_rolling_layout(const cunpool_rolli
     at.tile = cunpool_part(&at.bytes, plan->tile_pitch * plan->block_rows);
     return at;
 }
+#define cunpool_rolling_bytes(plan) (cunpool_rolling_layout(plan).bytes)
 
 static inline char *cunpool_rolling_plane(const cunpool_rolling *plan, const cunpool_planes *array, ptrdiff_t plane) {
     return array->data + plane / plan->channels * array->batch_bytes + plane % plan->channels * array->channel_bytes;
@@ -123,16 +107,17 @@ static inline const char *cunpool_rolling_copy(const cunpool_rolling *plan, cons
 }
 
 /* Find the rows of a block, from pooled row `line` of a plane on. */
-static CUNPOOL_NOINLINE void cunpool_rolling_rows(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
-                                 ptrdiff_t plane, ptrdiff_t line, int is_index, cunpool_rolling_block *block) {
+static CUNPOOL_NOINLINE void cunpool_rolling_rows(const cunpool_rolling *plan, const cunpool_rolling_scratch *at,
+                                                  char *scratch, ptrdiff_t plane, ptrdiff_t line,
+                                                  cunpool_rolling_block *block) {
     const char *begin = cunpool_rolling_plane(plan, &plan->full, plane), *base;
-    const ptrdiff_t row_bytes = plan->width * plan->item_bytes, per_row = is_index ? plan->width : plan->kernel;
+    const ptrdiff_t row_bytes = plan->width * plan->item_bytes, per_row = plan->is_index ? plan->width : plan->kernel;
     const ptrdiff_t top = line * plan->stride - plan->padding[0];
     const ptrdiff_t end = top + (block->count - 1) * plan->stride + plan->kernel;
     ptrdiff_t first = top < 0 ? 0 : top, last = end > plan->height ? plan->height : end, i, row;
     /* Rows before `low` and from `high` on: reads beside these leave the array, or the plane in one with gaps. */
-    ptrdiff_t before = plan->full_is_contiguous ? plane * plan->height * plan->width : 0;
-    ptrdiff_t behind = plan->full_is_contiguous ? (plan->planes - 1 - plane) * plan->height * plan->width : 0;
+    ptrdiff_t before = plan->is_contiguous ? plane * plan->height * plan->width : 0;
+    ptrdiff_t behind = plan->is_contiguous ? (plan->planes - 1 - plane) * plan->height * plan->width : 0;
     ptrdiff_t low = before >= plan->padding[1] ? 0 : (plan->padding[1] - before + plan->width - 1) / plan->width;
     ptrdiff_t missing = plan->reach - plan->width - behind;
     ptrdiff_t high = missing <= 0 ? plan->height : plan->height - (missing + plan->width - 1) / plan->width;
@@ -148,7 +133,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_rows(const cunpool_rolling *plan, c
         block->row_code[i] = row * per_row;
     }
     for (i = 0; i < block->count; i++)
-        block->line_code[i] = is_index ? 0 : (top + i * plan->stride) * plan->kernel;
+        block->line_code[i] = plan->is_index ? 0 : (top + i * plan->stride) * plan->kernel;
 }
 
 /* Which pooled rows of a plane a block has, and where its results go: into scratch memory where whole vectors behind a
@@ -174,13 +159,6 @@ static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunp
     }
 }
 
-/* Windows of 5 x 5 and 7 x 7: not in the portable set of a build for x86-64, which only old processors use. (size) */
-#if defined(__x86_64__) && !defined(__AVX2__)
-#define CUNPOOL_ROLLS_LARGE 0
-#else
-#define CUNPOOL_ROLLS_LARGE 1
-#endif
-
 #if CUNPOOL_HAS_VECTORS
 typedef uint16_t cunpool_chunk2 __attribute__((vector_size(2 * ROLLING_DECODED)));
 
@@ -194,8 +172,8 @@ typedef struct {
 
 /* Indices of a chunk of windows, where `first` is the index of code 0 of the first one; and of a row of windows. */
 #define ROLLING_DECODE(name, size, index, integer) \
-    static CUNPOOL_INLINE void name##_chunk(const cunpool_rolling_decoder *decoder, const uint8_t *code, int64_t first, \
-                                            char *to) { \
+    static CUNPOOL_INLINE void name##_chunk(const cunpool_rolling_decoder *decoder, const uint8_t *code, \
+                                            int64_t first, char *to) { \
         uint16_t stored[ROLLING_DECODED]; \
         cunpool_chunk2 offset; \
         int i; \
@@ -232,12 +210,13 @@ static void cunpool_rolling_plan_decoder(const cunpool_rolling *plan, cunpool_ro
         decoder->ramp[i] = (uint16_t) (i * plan->stride);
     decoder->per_row = (uint16_t) (1024 / plan->kernel + 1);
     decoder->skip = plan->width - plan->kernel;
-    decoder->is_wide = (plan->kernel - 1) * plan->width + plan->kernel - 1 + ROLLING_DECODED * plan->stride > UINT16_MAX;
+    decoder->is_wide = (plan->kernel - 1) * (plan->width + 1) + ROLLING_DECODED * plan->stride > UINT16_MAX;
 }
 
 /* Bring the results of a block from scratch memory to where they belong. */
-static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
-                                    ptrdiff_t plane, ptrdiff_t line, const cunpool_rolling_block *block) {
+static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at,
+                                                     char *scratch, ptrdiff_t plane, ptrdiff_t line,
+                                                     const cunpool_rolling_block *block) {
     const ptrdiff_t values_bytes = plan->windows * plan->item_bytes, index_row = plan->windows * plan->index_bytes;
     cunpool_rolling_decoder decoder;
     char *to;
@@ -266,39 +245,27 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
 
 #define ROLLING_CAREFUL_BLOCKS 16   /* compared exactly at once, behind one that had odd elements; speed */
 
-#define ROLLING_TYPE float4
-#define ROLLING_ELEMENT float
-#define ROLLING_CODE int32_t
-#define ROLLING_HIGHEST INFINITY
-#define ROLLING_LOWEST(plan) (-INFINITY)
-#define ROLLING_WIDE 1
-#define ROLLING_HAS_ODD 1
-#define ROLLING_HAS_LARGE CUNPOOL_ROLLS_LARGE
-#include "_kernels/pooling/rolling_stripes.h"
-
-#define ROLLING_TYPE item1
-#define ROLLING_ELEMENT uint8_t
-#define ROLLING_CODE uint8_t
-#define ROLLING_HIGHEST UINT8_MAX
-#define ROLLING_LOWEST(plan) 0
-#define ROLLING_WIDE 0
-#define ROLLING_HAS_ODD 0
-#define ROLLING_HAS_LARGE CUNPOOL_ROLLS_LARGE
-#include "_kernels/pooling/rolling_stripes.h"
-
-#define ROLLING_TYPE half   /* or bhalf: plan->infinity says which */
-#define ROLLING_ELEMENT int16_t
-#define ROLLING_CODE int16_t
-#define ROLLING_HIGHEST INT16_MAX
-#define ROLLING_LOWEST(plan) (~(plan)->infinity)
-#define ROLLING_WIDE 0
-#define ROLLING_HAS_ODD 1
-#define ROLLING_HAS_LARGE 0  /* size */
-#include "_kernels/pooling/rolling_stripes.h"
+/* The types of elements and codes, and the numbers that limit columns beside the plane. half is bhalf, too:
+   plan->infinity says which. */
+#define ROLLING_ELEMENT_float4 float
+#define ROLLING_ELEMENT_item1 uint8_t
+#define ROLLING_ELEMENT_half int16_t
+#define ROLLING_CODE_float4 int32_t
+#define ROLLING_CODE_item1 uint8_t
+#define ROLLING_CODE_half int16_t
+#define ROLLING_HIGHEST_float4 INFINITY
+#define ROLLING_HIGHEST_item1 UINT8_MAX
+#define ROLLING_HIGHEST_half INT16_MAX
+#define ROLLING_LOWEST_float4(plan) (-INFINITY)
+#define ROLLING_LOWEST_item1(plan) 0
+#define ROLLING_LOWEST_half(plan) (~(plan)->infinity)
+#define SIMD_LOOPS "_kernels/pooling/rolling_stripes.h"
+#include "_kernels/pooling/simd_types.h"
+#define cunpool_roll(plan, first, end, scratch) \
+    ((plan)->item_bytes == 1 ? cunpool_roll_item1 : (plan)->item_bytes == 2 ? cunpool_roll_half \
+     : cunpool_roll_float4)(plan, first, end, scratch)
 #else
-#define cunpool_roll_float4(plan, first, end, scratch) ((void) (plan), (void) (first), (void) (end), (void) (scratch))
-#define cunpool_roll_item1 cunpool_roll_float4
-#define cunpool_roll_half cunpool_roll_float4
+#define cunpool_roll(plan, first, end, scratch) ((void) (plan), (void) (first), (void) (end), (void) (scratch))
 #endif
 
 #endif

@@ -14,29 +14,22 @@ cdef extern from "_kernels/pooling/rolling.h":
     enum:
         HAS_VECTORS "CUNPOOL_HAS_VECTORS"
         VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
-        ROLLS_LARGE "CUNPOOL_ROLLS_LARGE"
+        HAS_LARGE_LOOPS "CUNPOOL_HAS_LARGE_LOOPS"
         ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
         ROLLING_MAX_BLOCK
+        WIDEST_VECTOR_BYTES "ROLLING_BYTES"
     ctypedef struct cunpool_planes:
         char *data
         Py_ssize_t batch_bytes, channel_bytes
     ctypedef struct Rolling "cunpool_rolling":
         cunpool_planes full, pooled, indices
-        Py_ssize_t planes, channels, height, width, rows, windows, block_rows
+        Py_ssize_t planes, channels, height, width, rows, windows, block_rows, reach, tile_pitch
         Py_ssize_t padding[2]
-        int kernel, stride, form, index_bytes, item_bytes, infinity, lanes, is_wide
+        int kernel, stride, form, index_bytes, item_bytes, infinity, lanes, is_index
         int64_t flip
-        bint full_is_contiguous, pooled_is_contiguous, is_streamed, omits_nan
-    ctypedef struct cunpool_rolling_scratch:
-        Py_ssize_t bytes
-    void finish_rolling "cunpool_rolling_finish"(Rolling *plan) noexcept nogil
-    cunpool_rolling_scratch rolling_layout "cunpool_rolling_layout"(const Rolling *plan) noexcept nogil
-    void roll_float4 "cunpool_roll_float4"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end,
-                                           char *scratch) noexcept nogil
-    void roll_item1 "cunpool_roll_item1"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end,
-                                         char *scratch) noexcept nogil
-    void roll_half "cunpool_roll_half"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end,
-                                       char *scratch) noexcept nogil
+        bint is_contiguous, is_streamed, omits_nan
+    Py_ssize_t rolling_bytes "cunpool_rolling_bytes"(const Rolling *plan) noexcept nogil
+    void roll "cunpool_roll"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end, char *scratch) noexcept nogil
 
 cdef enum:
     # Pooled rows that a stripe goes down: fewer where rows are long, so that the block stays in L1. (speed)
@@ -84,7 +77,7 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
     if g.kernel[1] != g.kernel[2] or g.kernel[2] != 3 and (job.indices.data != NULL
                                                            or g.kernel[2] != 5 and g.kernel[2] != 7):
         return "a window that is not 3 x 3, or without indices 5 x 5 or 7 x 7"
-    if g.kernel[2] > 3 and (item_size == 2 or not ROLLS_LARGE):
+    if g.kernel[2] > 3 and (item_size == 2 or not HAS_LARGE_LOOPS):
         return "a window that is not 3 x 3, of 16-bit floats or in portable vectors"
     if stride != 1 and (stride != 2 or g.kernel[2] > 3):
         return "strides other than 1, or 2 where windows are 3 x 3, or that differ"
@@ -103,10 +96,8 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
     return NULL
 
 
-cdef inline void set_planes(const View *view, cunpool_planes *planes) noexcept nogil:
-    planes.data = view.data
-    planes.batch_bytes = view.batch_bytes
-    planes.channel_bytes = view.channel_bytes
+cdef inline cunpool_planes planes_of(const View *view) noexcept nogil:
+    return cunpool_planes(view.data, view.batch_bytes, view.channel_bytes)
 
 
 cdef inline bint is_vector_aligned(const cunpool_planes *planes, Py_ssize_t row_bytes) noexcept nogil:
@@ -119,9 +110,7 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     """The plan of a call that rolling stripes serve."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t item_size = job.item_size, row_bytes = g.full[2] * item_size
-    set_planes(&job.full, &plan.full)
-    set_planes(&job.pooled, &plan.pooled)
-    set_planes(&job.indices, &plan.indices)
+    plan.full, plan.pooled, plan.indices = planes_of(&job.full), planes_of(&job.pooled), planes_of(&job.indices)
     plan.planes, plan.channels = job.batch * job.channels, job.channels
     plan.height, plan.width = g.full[1], g.full[2]
     plan.rows, plan.windows = g.pooled[1], g.pooled[2]
@@ -131,23 +120,23 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     plan.item_bytes, plan.index_bytes = <int> item_size, job.index_size
     plan.form = (ROLLING_VALUES if job.indices.data == NULL else ROLLING_CODES if job.code_size
                  else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
-    plan.is_wide = item_size >= 4
+    plan.is_index = item_size >= 4 and plan.form >= ROLLING_INDICES4
     plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
     plan.infinity = infinity_of(job)
-    plan.full_is_contiguous = plan.pooled_is_contiguous = are_all_contiguous(job, item_size, job.index_size)
+    plan.is_contiguous = are_all_contiguous(job, item_size, job.index_size)
     plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)
-    finish_rolling(plan)
+    plan.lanes = VECTOR_BYTES // <int> item_size
+    plan.reach = (max(plan.windows - plan.lanes, 0) * plan.stride - plan.padding[1]
+                  + (plan.lanes + plan.kernel - 1 if plan.stride == 1 else 2 * plan.lanes + 2))
+    plan.tile_pitch = 0
+    if plan.form >= ROLLING_INDICES4 and not plan.is_index:
+        plan.tile_pitch = max(plan.windows, <Py_ssize_t> plan.lanes) + WIDEST_VECTOR_BYTES
     # Vectors of less than a cache line would leave lines half written as a stripe goes down. (speed)
     plan.is_streamed = (job.nontemporal and VECTOR_BYTES == CACHE_LINE and plan.windows % plan.lanes == 0
                         and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)
-                        and (plan.form != ROLLING_INDICES8 or not plan.is_wide
+                        and (plan.form != ROLLING_INDICES8 or not plan.is_index
                              or is_vector_aligned(&plan.indices, g.pooled[2] * job.index_size)))
-
-
-cdef inline Py_ssize_t rolling_bytes(const Rolling *plan) noexcept nogil:
-    """Bytes of scratch memory that a share takes."""
-    return rolling_layout(plan).bytes
 
 
 cdef inline void roll_rows(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
@@ -157,9 +146,4 @@ cdef inline void roll_rows(const Job *job, Py_ssize_t task, Found *found, void *
     cdef Py_ssize_t end = rows * (task + 1) // job.tasks
     cdef char *rest = found.scratch
     cdef char *scratch = next_part(&rest, rolling_bytes(plan))
-    if plan.item_bytes == 1:
-        roll_item1(plan, first, end, scratch)
-    elif plan.item_bytes == 2:
-        roll_half(plan, first, end, scratch)
-    else:
-        roll_float4(plan, first, end, scratch)
+    roll(plan, first, end, scratch)

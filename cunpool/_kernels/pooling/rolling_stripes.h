@@ -1,11 +1,6 @@
-/* Rolling stripes of one element type, ROLLING_TYPE: see rolling.h. Included once for each type. ROLLING_WIDE is 1 where
-   a lane has 32 bits or more: then codes may be indices at once. */
-#define ROLLING_JOIN_(name, type) name##_##type
-#define ROLLING_JOIN(name, type) ROLLING_JOIN_(name, type)
-#define OF(name) ROLLING_JOIN(name, ROLLING_TYPE)
-#define LANES OF(LANES)
-#define vector OF(vector)
-#define codes OF(codes)
+/* Rolling stripes of one element type, SIMD_TYPE: see rolling.h and simd_types.h. Lanes of 32 bits may hold indices in
+   place of codes. */
+#if SIMD_BYTES == 1 || (SIMD_HAS_ODD && SIMD_BYTES < 8)
 
 /* What depends on a stripe's columns. */
 typedef struct {
@@ -16,19 +11,19 @@ typedef struct {
 } OF(Stripe);
 
 /* The first, a middle and the last stripe, in memory order of lanes. */
-static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width, int is_index,
-                            OF(Stripe) *stripe) {
+static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width, OF(Stripe) *stripe) {
     int tap, lane;
     stripe->flip = OF(broadcast_codes)(plan->flip);
     for (tap = 0; tap < plan->kernel; tap++) {
-        ROLLING_CODE code[LANES];
-        ROLLING_ELEMENT limit[LANES];
+        OF(ROLLING_CODE) code[LANES];
+        OF(ROLLING_ELEMENT) limit[LANES];
         for (lane = 0; lane < LANES; lane++) {
             const int window = plan->stride == 1 ? lane : OF(deinterleaved_lane)(lane);
             const ptrdiff_t at = column + window * plan->stride + tap;
             const ptrdiff_t real = at < 0 ? tap - at : tap;     /* of equals in padding the first element stays */
-            code[lane] = (ROLLING_CODE) (real + (is_index ? window * plan->stride : 0));
-            limit[lane] = (ROLLING_ELEMENT) (at >= 0 && at < width ? ROLLING_HIGHEST : ROLLING_LOWEST(plan));
+            code[lane] = (OF(ROLLING_CODE)) (real + (plan->is_index ? window * plan->stride : 0));
+            limit[lane] = (OF(ROLLING_ELEMENT)) (at >= 0 && at < width ? OF(ROLLING_HIGHEST)
+                                                 : OF(ROLLING_LOWEST)(plan));
         }
         memcpy(&stripe->code[tap], code, sizeof code);
         memcpy(&stripe->limit[tap], limit, sizeof limit);
@@ -37,11 +32,11 @@ static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdi
     }
 }
 
-/* The taps of a row for all windows of a stripe. Elements are noted once: a middle stripe leaves those behind its own to
-   the next one. */
-static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char *row, int kernel, int stride,
-                                         int at_edge, int careful, codes flip, vector *x, OF(odd) *odd) {
-    const int size = (int) sizeof(ROLLING_ELEMENT);
+/* The taps of a row for all windows of a stripe. Elements are noted once: a middle stripe leaves those behind its own
+   to the next one. */
+static CUNPOOL_INLINE void OF(load_taps)(const char *row, int kernel, int stride, int at_edge, int careful,
+                                         codes flip, vector *x, OF(odd) *odd) {
+    const int size = SIMD_BYTES;
     vector u, v;
     int tap;
     if (stride == 1) {
@@ -70,6 +65,11 @@ static CUNPOOL_INLINE void OF(load_taps)(const cunpool_rolling *plan, const char
         x[tap] = OF(key)(x[tap], flip);
 }
 
+/* x, or `outside` where the limit is the lowest number. */
+static CUNPOOL_INLINE vector OF(limit_exactly)(vector limit, vector x, vector outside) {
+    return OF(select)(OF(greater)(limit, (vector) OF(broadcast_codes)(0)), outside, x);
+}
+
 /* Reduce a row along the width. */
 static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const char *row, const OF(Stripe) *stripe,
                                           const codes *code_of_tap, int kernel, int stride, int with_codes, int rule,
@@ -77,8 +77,8 @@ static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const cha
     const codes zero = OF(broadcast_codes)(0);
     vector x[ROLLING_MAX_KERNEL];
     int tap;
-    OF(load_taps)(plan, row, kernel, stride, at_edge, careful, rule == ROLLING_FLIPPED ? stripe->flip : zero, x, odd);
-#if ROLLING_HAS_ODD
+    OF(load_taps)(row, kernel, stride, at_edge, careful, rule == ROLLING_FLIPPED ? stripe->flip : zero, x, odd);
+#if SIMD_HAS_ODD
     if (careful && plan->omits_nan) {
         /* Elements beside the plane are replaced by the nearest one of the window: the padding would beat a NaN. */
         SIMD_UNROLL for (tap = kernel - 2; tap >= 0; tap--)
@@ -119,7 +119,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
     OF(store)(values, best);
     if (!with_codes || plan->form == ROLLING_VALUES)
         return;
-#if ROLLING_WIDE
+#if SIMD_BYTES >= 4
 #ifdef SIMD_HAS_STREAM
     if (plan->form == ROLLING_INDICES8 && plan->is_streamed)
         OF(stream_indices8)(indices, code);
@@ -140,10 +140,10 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
                                           int kernel, int stride, int with_codes, int rule, int at_edge,
                                           int careful) {
     const int shared = kernel > stride ? kernel - stride : 0;
-    const ptrdiff_t offset = column * (ptrdiff_t) sizeof(ROLLING_ELEMENT);
+    const ptrdiff_t offset = column * SIMD_BYTES;
     const char *const *row = block->row;
     const int64_t *row_code = block->row_code;
-    char *values = block->values + window * (ptrdiff_t) sizeof(ROLLING_ELEMENT);
+    char *values = block->values + window * SIMD_BYTES;
     char *indices = block->indices + window * (plan->tile_pitch ? 1 : plan->index_bytes);
     vector b[ROLLING_MAX_KERNEL], best;
     codes c[ROLLING_MAX_KERNEL], code, code_of_tap[ROLLING_MAX_KERNEL];
@@ -151,7 +151,7 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     ptrdiff_t line;
     int r;
     SIMD_UNROLL for (r = 0; r < kernel; r++)
-        code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->form >= ROLLING_INDICES4 && ROLLING_WIDE ? column : 0));
+        code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->is_index ? column : 0));
 #define ROLLING_REDUCE(r, best, code) do { \
         OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, rule, at_edge, \
                        careful, &(best), &(code), &odd); \
@@ -174,8 +174,8 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
         best = b[0];
         code = c[0];
         SIMD_UNROLL for (r = 1; r < kernel; r++)
-            OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, rule == ROLLING_MINIMA, &best, &code, b[r],
-                        c[r]);
+            OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, rule == ROLLING_MINIMA, &best, &code,
+                        b[r], c[r]);
         code = OF(subtract_codes)(code, OF(broadcast_codes)(block->line_code[line]));
         OF(store_line)(plan, stride, with_codes, rule, best, code, values, indices);
         values += block->values_pitch;
@@ -209,7 +209,8 @@ static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cu
             odd |= OF(roll_stripe)(plan, block, &stripes[window + LANES < plan->windows ? window > 0 : window ? 2 : 0],
                                    column, window, kept, kernel, stride, with_codes, rule, 1, careful);
         else
-            odd |= OF(roll_stripe)(plan, block, &stripes[1], column, window, kept, kernel, stride, with_codes, rule, 0, 0);
+            odd |= OF(roll_stripe)(plan, block, &stripes[1], column, window, kept, kernel, stride, with_codes, rule, 0,
+                                   0);
         if (window + LANES >= plan->windows)
             return odd;
         window = window + 2 * LANES <= plan->windows ? window + LANES : plan->windows - LANES;
@@ -223,15 +224,16 @@ static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cu
 #define ROLLING_FOR(kernel_, stride_, with_codes) do { \
         if (!plan->flip) \
             return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_MAXIMA, 0); \
-        if (!with_codes && (ROLLING_HAS_ODD || plan->flip == -1))   /* a flip reverses floats; int8 is not reversed */ \
+        if (!with_codes && (SIMD_HAS_ODD || plan->flip == -1))   /* a flip reverses floats; int8 is not reversed */ \
             return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_MINIMA, 0); \
         return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_FLIPPED, 0); \
     } while (0)
-#if ROLLING_HAS_ODD
-    if (careful && plan->kernel == 3)   /* with codes in any case; they are not stored where no one asks for them (size) */
+#if SIMD_HAS_ODD
+    /* With codes in any case, which are not stored where no one asks for them. (size) */
+    if (careful && plan->kernel == 3)
         return plan->stride == 2 ? OF(roll_stripes)(plan, block, stripes, 3, 2, 1, ROLLING_FLIPPED, 1)
                : OF(roll_stripes)(plan, block, stripes, 3, 1, 1, ROLLING_FLIPPED, 1);
-#if ROLLING_HAS_LARGE
+#if CUNPOOL_HAS_LARGE_LOOPS && SIMD_BYTES != 2     /* (size) */
     if (careful)
         return plan->kernel == 7 ? OF(roll_stripes)(plan, block, stripes, 7, 1, 0, ROLLING_FLIPPED, 1)
                : OF(roll_stripes)(plan, block, stripes, 5, 1, 0, ROLLING_FLIPPED, 1);
@@ -242,7 +244,7 @@ static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cu
             ROLLING_FOR(3, 2, 1);
         ROLLING_FOR(3, 1, 1);
     }
-#if ROLLING_HAS_LARGE
+#if CUNPOOL_HAS_LARGE_LOOPS && SIMD_BYTES != 2     /* (size) */
     if (plan->kernel == 7)
         ROLLING_FOR(7, 1, 0);
     if (plan->kernel == 5)
@@ -258,7 +260,6 @@ static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cu
 static void OF(roll_plane)(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
                            const OF(Stripe) *stripes, ptrdiff_t plane, ptrdiff_t line, ptrdiff_t end, ptrdiff_t limit,
                            int *careful_left) {
-    const int is_index = ROLLING_WIDE && plan->form >= ROLLING_INDICES4;
     const ptrdiff_t blocks = (end - line + plan->block_rows - 1) / plan->block_rows, first = line, rows = end - line;
     ptrdiff_t i;
     cunpool_rolling_block block;
@@ -269,7 +270,7 @@ static void OF(roll_plane)(const cunpool_rolling *plan, const cunpool_rolling_sc
         block.count = first + rows * (i + 1) / blocks - line;
         block.keeps = plan->kernel > plan->stride && i + 1 < blocks;
         cunpool_rolling_place(plan, at, scratch, plane, line, limit, &block);
-        cunpool_rolling_rows(plan, at, scratch, plane, line, is_index, &block);
+        cunpool_rolling_rows(plan, at, scratch, plane, line, &block);
         if (*careful_left > 0)
             --*careful_left;
         if (*careful_left || OF(roll_block)(plan, &block, stripes, 0)) {
@@ -285,33 +286,20 @@ static void OF(roll_plane)(const cunpool_rolling *plan, const cunpool_rolling_sc
 
 /* One task: pooled rows `first` to before `end`, counted over all planes. */
 static void OF(cunpool_roll)(const cunpool_rolling *plan, ptrdiff_t first, ptrdiff_t end, char *scratch) {
-    const int is_index = ROLLING_WIDE && plan->form >= ROLLING_INDICES4;
     const cunpool_rolling_scratch at = cunpool_rolling_layout(plan);
     OF(Stripe) stripes[3];
     ptrdiff_t plane, line, last;
     int careful_left = 0;
-    OF(plan_stripe)(plan, -plan->padding[1], plan->width, is_index, &stripes[0]);
-    OF(plan_stripe)(plan, 0, PTRDIFF_MAX, is_index, &stripes[1]);
-    OF(plan_stripe)(plan, (plan->windows - LANES) * plan->stride - plan->padding[1], plan->width, is_index,
-                    &stripes[2]);
+    OF(plan_stripe)(plan, -plan->padding[1], plan->width, &stripes[0]);
+    OF(plan_stripe)(plan, 0, PTRDIFF_MAX, &stripes[1]);
+    OF(plan_stripe)(plan, (plan->windows - LANES) * plan->stride - plan->padding[1], plan->width, &stripes[2]);
     for (; first < end; first += last - line) {
         plane = first / plan->rows;
         line = first - plane * plan->rows;
         last = end - plane * plan->rows < plan->rows ? end - plane * plan->rows : plan->rows;
         OF(roll_plane)(plan, &at, scratch, stripes, plane, line, last,
-                       plan->pooled_is_contiguous ? end - plane * plan->rows : last, &careful_left);
+                       plan->is_contiguous ? end - plane * plan->rows : last, &careful_left);
     }
 }
 
-#undef OF
-#undef LANES
-#undef vector
-#undef codes
-#undef ROLLING_TYPE
-#undef ROLLING_ELEMENT
-#undef ROLLING_CODE
-#undef ROLLING_HIGHEST
-#undef ROLLING_LOWEST
-#undef ROLLING_WIDE
-#undef ROLLING_HAS_ODD
-#undef ROLLING_HAS_LARGE
+#endif

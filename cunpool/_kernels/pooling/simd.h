@@ -21,7 +21,6 @@
      greater_T, beats_T   later > best; the same exactly, where a NaN beats everything
      beats_omitting_T     the same, where every number beats a NaN
      select_T(m, a, b), select_codes_T    b where the mask is set, else a
-     limit_exactly_T      x, or `outside` where the limit is the lowest number
      first_of_pairs_T, second_of_pairs_T    the first, or the second, of each pair of elements in two vectors; in an
                           order that in_order_T and in_order_codes_T make that of memory
      next_first_of_pairs_T    the same one pair further than `first`, which begins at `row`; `last` is the vector that
@@ -29,7 +28,7 @@
      deinterleaved_lane_T(i)    which pair lane i of first_of_pairs_T belongs to
      add_codes_T, subtract_codes_T, broadcast_codes_T
      store_code_bytes_T, store_indices4_T, store_indices8_T    codes as bytes, or as indices
-     take_T, compare_T    compare the best so far, and its code, with a later element
+     compare_T            compare the best so far, and its code, with a later element (take_item1: one way of it)
 
    and, whatever the type,
 
@@ -38,8 +37,25 @@
      add_to_offsets4, add_to_offsets8    indices of a vector from one index and 16-bit offsets */
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "_kernels/common/types.h"
 #define SIMD_INLINE static CUNPOOL_INLINE
+
+/* The bytes of an element, and whether elements may be odd. */
+#define SIMD_BYTES_float4 4
+#define SIMD_BYTES_float8 8
+#define SIMD_BYTES_half 2
+#define SIMD_BYTES_item1 1
+#define SIMD_BYTES_int2 2
+#define SIMD_BYTES_int4 4
+#define SIMD_BYTES_int8 8
+#define SIMD_HAS_ODD_float4 1
+#define SIMD_HAS_ODD_float8 1
+#define SIMD_HAS_ODD_half 1
+#define SIMD_HAS_ODD_item1 0
+#define SIMD_HAS_ODD_int2 0
+#define SIMD_HAS_ODD_int4 0
+#define SIMD_HAS_ODD_int8 0
 
 /* The function of an element type, of those that simd_types.h compiled. */
 #define SIMD_OF_TYPE(name, item_size, is_float) \
@@ -49,12 +65,32 @@
 
 #if defined(__GNUC__) && !defined(CUNPOOL_PLAIN)
 #define CUNPOOL_HAS_VECTORS 1
+/* Loops that the portable set of a build for x86-64 does not have, which only old processors use: over rows that
+   windows share across channels, and over stripes of 5 x 5 and 7 x 7. (size) */
+#if defined(__AVX2__) || !defined(__x86_64__)
+#define CUNPOOL_HAS_LARGE_LOOPS 1
+#else
+#define CUNPOOL_HAS_LARGE_LOOPS 0
+#endif
 /* next_first_of_pairs_T, for elements of `size` bytes, where nothing is faster than to load them again. */
 #define SIMD_NEXT_PAIRS(T, size) \
     SIMD_INLINE vector_##T next_first_of_pairs_##T(vector_##T first, const char *row, vector_##T *last) { \
         (void) first; \
         *last = load_##T(row + CUNPOOL_VECTOR_BYTES + 2 * size); \
         return first_of_pairs_##T(load_##T(row + 2 * size), *last); \
+    }
+/* in_order_T and others of types whose first_of_pairs_T keeps the order of memory. */
+#define SIMD_IN_ORDER(T) \
+    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return x; } \
+    SIMD_INLINE codes_##T in_order_codes_##T(codes_##T c) { return c; } \
+    SIMD_INLINE int deinterleaved_lane_##T(int i) { return i; }
+/* max_T and min_T of types for which a set has no such instruction. */
+#define SIMD_SELECTED_MAX(T) \
+    SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { \
+        return select_##T(greater_##T(later, best), best, later); \
+    } \
+    SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { \
+        return select_##T(greater_##T(x, limit), x, limit); \
     }
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #include "_kernels/pooling/simd_avx512.h"
@@ -88,21 +124,8 @@ SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
 #define SIMD_AS_TYPED(T) \
     SIMD_INLINE vector_##T key_##T(vector_##T x, codes_##T flip) { return (vector_##T) ((codes_##T) x ^ flip); } \
     SIMD_INLINE vector_##T bits_##T(vector_##T x, codes_##T flip) { return key_##T(x, flip); }
-#define SIMD_TAKE(T) \
-    SIMD_INLINE void take_##T(vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
-        const mask_##T beaten = greater_##T(later, *best); \
-        *best = max_##T(*best, later); \
-        *code = select_codes_##T(beaten, *code, later_code); \
-    }
-#define SIMD_LIMIT_EXACTLY(T) \
-    SIMD_INLINE vector_##T limit_exactly_##T(vector_##T limit, vector_##T x, vector_##T outside) { \
-        return select_##T(greater_##T(limit, (vector_##T) broadcast_codes_##T(0)), outside, x); \
-    }
-
 #define SIMD_FLOATS(T) \
     SIMD_AS_TYPED(T) \
-    SIMD_TAKE(T) \
-    SIMD_LIMIT_EXACTLY(T) \
     SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
     SIMD_INLINE mask_##T beats_##T(vector_##T later, vector_##T best, int infinity) { \
         (void) infinity; \
@@ -115,33 +138,10 @@ SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
 SIMD_FLOATS(float4)
 SIMD_FLOATS(float8)
 
-/* int32 */
-typedef codes_float4 vector_int4, codes_int4;
-typedef mask_float4 mask_int4;
-enum { LANES_int4 = LANES_float4 };
-#define broadcast_codes_int4 broadcast_codes_float4
-#define add_codes_int4 add_codes_float4
-#define subtract_codes_int4 subtract_codes_float4
-#define select_codes_int4 select_codes_float4
-#define in_order_int4 in_order_codes_float4
-#define in_order_codes_int4 in_order_codes_float4
-#define store_code_bytes_int4 store_code_bytes_float4
-#define store_indices4_int4 store_indices4_float4
-/* int64 */
-typedef codes_float8 vector_int8, codes_int8;
-typedef mask_float8 mask_int8;
-enum { LANES_int8 = LANES_float8 };
-#define broadcast_codes_int8 broadcast_codes_float8
-#define add_codes_int8 add_codes_float8
-#define subtract_codes_int8 subtract_codes_float8
-#define select_codes_int8 select_codes_float8
-#define in_order_int8 in_order_codes_float8
-#define in_order_codes_int8 in_order_codes_float8
-#define store_code_bytes_int8 store_code_bytes_float8
-#define store_indices4_int8 store_indices4_float8
+/* int32 and int64 have the width of float32 and float64, and share the operations that move lanes. */
 #define SIMD_INTEGERS_OF_FLOATS(T, F) \
-    SIMD_INLINE vector_##T load_##T(const char *from) { return (vector_##T) load_##F(from); } \
-    SIMD_INLINE void store_##T(char *to, vector_##T x) { store_##F(to, (vector_##F) x); } \
+    SIMD_INLINE void store_code_bytes_##T(char *to, codes_##T c) { store_code_bytes_##F(to, c); } \
+    SIMD_INLINE void store_indices4_##T(char *to, codes_##T c) { store_indices4_##F(to, c); } \
     SIMD_INLINE vector_##T first_of_pairs_##T(vector_##T x, vector_##T y) { \
         return (vector_##T) first_of_pairs_##F((vector_##F) x, (vector_##F) y); \
     } \
@@ -159,37 +159,19 @@ SIMD_INTEGERS_OF_FLOATS(int8, float8)
     SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { (void) x; return odd; } \
     SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { (void) x, (void) y; return odd; } \
     SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return odd; }
+SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
 SIMD_INTEGERS(item1)
 SIMD_INTEGERS(int2)
 SIMD_INTEGERS(int4)
 SIMD_INTEGERS(int8)
-SIMD_TAKE(int2)
-SIMD_TAKE(int4)
-SIMD_TAKE(int8)
 
 /* float16 and bfloat16: as int16 in the order of the numbers, negative zero below positive zero. */
-typedef vector_int2 vector_half;
-typedef codes_int2 codes_half;
-typedef mask_int2 mask_half;
-enum { LANES_half = LANES_int2 };
-#define load_half load_int2
-#define store_half store_int2
-#define stream_half stream_int2
 #define max_half max_int2
 #define min_half min_int2
 #define greater_half greater_int2
-#define select_half select_int2
-#define take_half take_int2
 #define first_of_pairs_half first_of_pairs_int2
 #define second_of_pairs_half second_of_pairs_int2
 #define next_first_of_pairs_half next_first_of_pairs_int2
-#define in_order_half in_order_int2
-#define deinterleaved_lane_half deinterleaved_lane_int2
-#define broadcast_codes_half broadcast_codes_int2
-#define add_codes_half add_codes_int2
-#define subtract_codes_half subtract_codes_int2
-#define select_codes_half select_codes_int2
-#define in_order_codes_half in_order_codes_int2
 #define store_code_bytes_half store_code_bytes_int2
 SIMD_INLINE vector_half ordered_half(vector_half x) { return x ^ (sign_int2(x) & broadcast_codes_half(0x7FFF)); }
 SIMD_INLINE vector_half key_half(vector_half x, codes_half flip) { return ordered_half(x ^ flip); }
@@ -221,23 +203,19 @@ SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infini
 SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, int infinity) {
     return (is_greater_half(later, best) | is_nan_half(best, infinity)) & ~is_nan_half(later, infinity);
 }
-SIMD_LIMIT_EXACTLY(half)
 
 /* Compare the best so far, and its code, with something later in raster order: the first of equals stays. `careful`
    comparisons are exact for NaN and zeros. With `is_minimum`, no bits are flipped. These two are constants of each
    loop, and `with_codes` is one in most. */
-#define SIMD_COMPARE(T, IF_CAREFUL) \
+#define SIMD_COMPARE(T, FIRST) \
     SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, int is_minimum, \
                                  vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
-        IF_CAREFUL(T) \
+        FIRST(T) \
         (void) careful, (void) omits_nan, (void) infinity; \
-        if (with_codes && !is_minimum) \
-            take_##T(best, code, later, later_code); \
-        else { \
-            if (with_codes) \
-                *code = select_codes_##T(greater_##T(*best, later), *code, later_code); \
-            *best = is_minimum ? min_##T(later, *best) : max_##T(*best, later); \
-        } \
+        if (with_codes) \
+            *code = select_codes_##T(is_minimum ? greater_##T(*best, later) : greater_##T(later, *best), *code, \
+                                     later_code); \
+        *best = is_minimum ? min_##T(later, *best) : max_##T(*best, later); \
     }
 #define SIMD_EXACTLY(T) \
         if (careful) { \
@@ -249,15 +227,21 @@ SIMD_LIMIT_EXACTLY(half)
             return; \
         }
 #define SIMD_ALIKE(T)   /* integers have nothing to be careful about */
+#define SIMD_TAKEN(T) \
+        if (with_codes && !is_minimum) { \
+            take_##T(best, code, later, later_code); \
+            return; \
+        }
 SIMD_COMPARE(float4, SIMD_EXACTLY)
 SIMD_COMPARE(float8, SIMD_EXACTLY)
 SIMD_COMPARE(half, SIMD_EXACTLY)
-SIMD_COMPARE(item1, SIMD_ALIKE)
+SIMD_COMPARE(item1, SIMD_TAKEN)
 SIMD_COMPARE(int2, SIMD_ALIKE)
 SIMD_COMPARE(int4, SIMD_ALIKE)
 SIMD_COMPARE(int8, SIMD_ALIKE)
 #else
 #define CUNPOOL_HAS_VECTORS 0
+#define CUNPOOL_HAS_LARGE_LOOPS 0
 #include "_kernels/pooling/simd_plain.h"
 #endif
 

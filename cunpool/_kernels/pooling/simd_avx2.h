@@ -1,11 +1,6 @@
-#ifndef CUNPOOL_POOLING_SIMD_AVX2_H
-#define CUNPOOL_POOLING_SIMD_AVX2_H
-
 /* The operations of simd.h in vectors of 32 bytes. first_of_pairs_T and second_of_pairs_T work in halves of a vector:
    the middle quarters of their results are exchanged. */
 #include <immintrin.h>
-#include <stdint.h>
-#include <string.h>
 
 enum { CUNPOOL_VECTOR_BYTES = 32 };
 #define MIDDLE_EXCHANGED 0xD8
@@ -15,19 +10,18 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
     typedef __m256i codes_##T; \
     typedef __m256i mask_##T; \
     enum { LANES_##T = 256 / bits }; \
-    SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return _mm256_set1_##bits(x); } \
+    SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return _mm256_set1_epi##bits((int##bits##_t) x); } \
     SIMD_INLINE codes_##T add_codes_##T(codes_##T a, codes_##T b) { return _mm256_add_epi##bits(a, b); } \
     SIMD_INLINE codes_##T subtract_codes_##T(codes_##T a, codes_##T b) { return _mm256_sub_epi##bits(a, b); } \
-    SIMD_INLINE codes_##T select_codes_##T(mask_##T m, codes_##T a, codes_##T b) { return _mm256_blendv_epi8(a, b, m); } \
+    SIMD_INLINE codes_##T select_codes_##T(mask_##T m, codes_##T a, codes_##T b) { \
+        return _mm256_blendv_epi8(a, b, m); \
+    } \
     SIMD_INLINE codes_##T in_order_codes_##T(codes_##T c) { return _mm256_permute4x64_epi64(c, MIDDLE_EXCHANGED); } \
     SIMD_INLINE int deinterleaved_lane_##T(int i) { \
         const int quarter = LANES_##T / 4; \
         return i / quarter == 1 ? i + quarter : i / quarter == 2 ? i - quarter : i; \
     }
-#define _mm256_set1_8(x) _mm256_set1_epi8((char) (x))
-#define _mm256_set1_16(x) _mm256_set1_epi16((short) (x))
-#define _mm256_set1_32(x) _mm256_set1_epi32((int32_t) (x))
-#define _mm256_set1_64(x) _mm256_set1_epi64x(x)
+#define _mm256_set1_epi64 _mm256_set1_epi64x
 
 /* Integers of `bits`, in vectors of the type of their codes. */
 #define SIMD_INTEGERS_AVX2(T, bits) \
@@ -36,8 +30,7 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
     SIMD_INLINE vector_##T load_##T(const char *from) { return _mm256_loadu_si256((const __m256i *) from); } \
     SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm256_storeu_si256((__m256i *) to, x); } \
     SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { return _mm256_blendv_epi8(a, b, m); } \
-    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return _mm256_permute4x64_epi64(x, MIDDLE_EXCHANGED); } \
-    SIMD_NEXT_PAIRS(T, bits / 8)
+    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return _mm256_permute4x64_epi64(x, MIDDLE_EXCHANGED); }
 
 /* float32 and float64, whose instructions end in `ps` and `pd`. */
 #define SIMD_FLOATS_AVX2(T, number, ps, vector, bits) \
@@ -102,27 +95,27 @@ SIMD_INLINE void store_code_bytes_float8(char *to, codes_float8 c) {
     memcpy(to, &bytes, sizeof bytes);
 }
 
-/* int32 and int64: see simd.h */
-SIMD_INLINE codes_float4 max_int4(codes_float4 best, codes_float4 later) { return _mm256_max_epi32(best, later); }
-SIMD_INLINE codes_float4 min_int4(codes_float4 limit, codes_float4 x) { return _mm256_min_epi32(limit, x); }
-SIMD_INLINE mask_float4 greater_int4(codes_float4 later, codes_float4 best) { return _mm256_cmpgt_epi32(later, best); }
-SIMD_INLINE mask_float8 greater_int8(codes_float8 later, codes_float8 best) { return _mm256_cmpgt_epi64(later, best); }
-SIMD_INLINE codes_float8 max_int8(codes_float8 best, codes_float8 later) {
-    return select_codes_float8(greater_int8(later, best), best, later);
-}
-SIMD_INLINE codes_float8 min_int8(codes_float8 limit, codes_float8 x) {
-    return select_codes_float8(greater_int8(limit, x), limit, x);
-}
+/* int32 */
+SIMD_INTEGERS_AVX2(int4, 32)
+SIMD_INLINE vector_int4 max_int4(vector_int4 best, vector_int4 later) { return _mm256_max_epi32(best, later); }
+SIMD_INLINE vector_int4 min_int4(vector_int4 limit, vector_int4 x) { return _mm256_min_epi32(limit, x); }
+SIMD_INLINE mask_int4 greater_int4(vector_int4 later, vector_int4 best) { return _mm256_cmpgt_epi32(later, best); }
+
+/* int64 */
+SIMD_INTEGERS_AVX2(int8, 64)
+SIMD_INLINE mask_int8 greater_int8(vector_int8 later, vector_int8 best) { return _mm256_cmpgt_epi64(later, best); }
+SIMD_SELECTED_MAX(int8)
 
 /* uint8 */
-SIMD_INLINE __m256i first_of_pairs_item1(__m256i x, __m256i y) {
+SIMD_INTEGERS_AVX2(item1, 8)
+SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) {
     const __m256i low = _mm256_set1_epi16(0xFF);
     return _mm256_packus_epi16(_mm256_and_si256(x, low), _mm256_and_si256(y, low));
 }
-SIMD_INLINE __m256i second_of_pairs_item1(__m256i x, __m256i y) {
+SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return _mm256_packus_epi16(_mm256_srli_epi16(x, 8), _mm256_srli_epi16(y, 8));
 }
-SIMD_INTEGERS_AVX2(item1, 8)
+SIMD_NEXT_PAIRS(item1, 1)
 SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm256_max_epu8(best, later); }
 SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm256_min_epu8(limit, x); }
 /* AVX2 compares unsigned bytes for equality alone. */
@@ -134,17 +127,18 @@ SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 
     *code = select_codes_item1(_mm256_cmpeq_epi8(highest, *best), later_code, *code);
     *best = highest;
 }
-SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
 
-/* int16 */
-SIMD_INLINE __m256i first_of_pairs_int2(__m256i x, __m256i y) {
+/* int16, and half in its order */
+SIMD_INTEGERS_AVX2(half, 16)
+SIMD_INTEGERS_AVX2(int2, 16)
+SIMD_INLINE vector_int2 first_of_pairs_int2(vector_int2 x, vector_int2 y) {
     const __m256i low = _mm256_set1_epi32(0xFFFF);
     return _mm256_packus_epi32(_mm256_and_si256(x, low), _mm256_and_si256(y, low));
 }
-SIMD_INLINE __m256i second_of_pairs_int2(__m256i x, __m256i y) {
+SIMD_INLINE vector_int2 second_of_pairs_int2(vector_int2 x, vector_int2 y) {
     return _mm256_packus_epi32(_mm256_srli_epi32(x, 16), _mm256_srli_epi32(y, 16));
 }
-SIMD_INTEGERS_AVX2(int2, 16)
+SIMD_NEXT_PAIRS(int2, 2)
 SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return _mm256_srai_epi16(x, 15); }
 SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) { return _mm256_max_epi16(best, later); }
 SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) { return _mm256_min_epi16(limit, x); }
@@ -178,5 +172,3 @@ SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first
     const __m256i further = _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *) offset));
     _mm256_storeu_si256((__m256i *) to, _mm256_add_epi64(further, _mm256_set1_epi64x(first)));
 }
-
-#endif

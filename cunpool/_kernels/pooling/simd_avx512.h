@@ -1,9 +1,5 @@
-#ifndef CUNPOOL_POOLING_SIMD_AVX512_H
-#define CUNPOOL_POOLING_SIMD_AVX512_H
-
 /* The operations of simd.h in vectors of 64 bytes, with the instructions of x86-64-v4. */
 #include <immintrin.h>
-#include <stdint.h>
 
 enum { CUNPOOL_VECTOR_BYTES = 64 };
 #define SIMD_HAS_STREAM  /* a vector is a whole cache line */
@@ -13,16 +9,12 @@ enum { CUNPOOL_VECTOR_BYTES = 64 };
     typedef __m512i codes_##T; \
     typedef mask mask_##T; \
     enum { LANES_##T = 512 / bits }; \
-    SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return _mm512_set1_##bits(x); } \
+    SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return _mm512_set1_epi##bits((int##bits##_t) x); } \
     SIMD_INLINE codes_##T add_codes_##T(codes_##T a, codes_##T b) { return _mm512_add_epi##bits(a, b); } \
     SIMD_INLINE codes_##T subtract_codes_##T(codes_##T a, codes_##T b) { return _mm512_sub_epi##bits(a, b); } \
     SIMD_INLINE codes_##T select_codes_##T(mask_##T m, codes_##T a, codes_##T b) { \
         return _mm512_mask_mov_epi##bits(a, m, b); \
     }
-#define _mm512_set1_8(x) _mm512_set1_epi8((char) (x))
-#define _mm512_set1_16(x) _mm512_set1_epi16((short) (x))
-#define _mm512_set1_32(x) _mm512_set1_epi32((int32_t) (x))
-#define _mm512_set1_64(x) _mm512_set1_epi64(x)
 
 /* Integers of `bits`, in vectors of the type of their codes. */
 #define SIMD_INTEGERS_AVX512(T, bits, mask) \
@@ -57,13 +49,10 @@ enum { CUNPOOL_VECTOR_BYTES = 64 };
     SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
         return _mm512_mask_mov_##ps(a, m, b); \
     } \
-    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return x; } \
-    SIMD_INLINE codes_##T in_order_codes_##T(codes_##T c) { return c; } \
-    SIMD_INLINE int deinterleaved_lane_##T(int i) { return i; }
+    SIMD_IN_ORDER(T)
 
 /* float32 */
 SIMD_FLOATS_AVX512(float4, float, ps, __m512, 32, 16)
-SIMD_INLINE vector_float4 broadcast_float4(const char *from) { return _mm512_set1_ps(*(const float4 *) from); }
 SIMD_INLINE vector_float4 first_of_pairs_float4(vector_float4 x, vector_float4 y) {
     return _mm512_permutex2var_ps(x, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), y);
 }
@@ -72,7 +61,7 @@ SIMD_INLINE vector_float4 second_of_pairs_float4(vector_float4 x, vector_float4 
 }
 /* `last` is a broadcast: a load at an odd multiple of 8 bytes would cross a cache line. */
 SIMD_INLINE vector_float4 next_first_of_pairs_float4(vector_float4 first, const char *row, vector_float4 *last) {
-    *last = broadcast_float4(row + 8 * LANES_float4);
+    *last = _mm512_set1_ps(*(const float4 *) (row + 8 * LANES_float4));
     return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(*last), _mm512_castps_si512(first), 1));
 }
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
@@ -103,17 +92,19 @@ SIMD_INLINE void store_indices4_float8(char *to, codes_float8 c) {
     _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi64_epi32(c));
 }
 
-/* int32 and int64: see simd.h */
-SIMD_INLINE codes_float4 max_int4(codes_float4 best, codes_float4 later) { return _mm512_max_epi32(best, later); }
-SIMD_INLINE codes_float4 min_int4(codes_float4 limit, codes_float4 x) { return _mm512_min_epi32(limit, x); }
-SIMD_INLINE mask_float4 greater_int4(codes_float4 later, codes_float4 best) {
-    return _mm512_cmpgt_epi32_mask(later, best);
-}
-SIMD_INLINE codes_float8 max_int8(codes_float8 best, codes_float8 later) { return _mm512_max_epi64(best, later); }
-SIMD_INLINE codes_float8 min_int8(codes_float8 limit, codes_float8 x) { return _mm512_min_epi64(limit, x); }
-SIMD_INLINE mask_float8 greater_int8(codes_float8 later, codes_float8 best) {
-    return _mm512_cmpgt_epi64_mask(later, best);
-}
+/* int32 */
+SIMD_INTEGERS_AVX512(int4, 32, __mmask16)
+SIMD_IN_ORDER(int4)
+SIMD_INLINE vector_int4 max_int4(vector_int4 best, vector_int4 later) { return _mm512_max_epi32(best, later); }
+SIMD_INLINE vector_int4 min_int4(vector_int4 limit, vector_int4 x) { return _mm512_min_epi32(limit, x); }
+SIMD_INLINE mask_int4 greater_int4(vector_int4 later, vector_int4 best) { return _mm512_cmpgt_epi32_mask(later, best); }
+
+/* int64 */
+SIMD_INTEGERS_AVX512(int8, 64, __mmask8)
+SIMD_IN_ORDER(int8)
+SIMD_INLINE vector_int8 max_int8(vector_int8 best, vector_int8 later) { return _mm512_max_epi64(best, later); }
+SIMD_INLINE vector_int8 min_int8(vector_int8 limit, vector_int8 x) { return _mm512_min_epi64(limit, x); }
+SIMD_INLINE mask_int8 greater_int8(vector_int8 later, vector_int8 best) { return _mm512_cmpgt_epi64_mask(later, best); }
 
 /* uint8: first_of_pairs_item1 works in quarters of a vector, because without VBMI no instruction takes bytes from two
    vectors. */
@@ -140,10 +131,12 @@ SIMD_INLINE vector_item1 in_order_item1(vector_item1 x) {
 }
 SIMD_INLINE codes_item1 in_order_codes_item1(codes_item1 c) { return in_order_item1(c); }
 SIMD_INLINE int deinterleaved_lane_item1(int i) { return i / 16 * 8 + i / 8 % 2 * 32 + i % 8; }
-SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
 
-/* int16 */
+/* int16, and half in its order */
 SIMD_INTEGERS_AVX512(int2, 16, __mmask32)
+SIMD_IN_ORDER(int2)
+SIMD_INTEGERS_AVX512(half, 16, __mmask32)
+SIMD_IN_ORDER(half)
 SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return _mm512_srai_epi16(x, 15); }
 SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) { return _mm512_max_epi16(best, later); }
 SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) { return _mm512_min_epi16(limit, x); }
@@ -161,9 +154,6 @@ SIMD_INLINE vector_int2 next_first_of_pairs_int2(vector_int2 first, const char *
     *last = _mm512_set1_epi16((short) *(const item2 *) (row + 128));
     return lanes_from_int2(first, *last, 1, 1);
 }
-SIMD_INLINE vector_int2 in_order_int2(vector_int2 x) { return x; }
-SIMD_INLINE codes_int2 in_order_codes_int2(codes_int2 c) { return c; }
-SIMD_INLINE int deinterleaved_lane_int2(int i) { return i; }
 SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi16_epi8(c));
 }
@@ -187,5 +177,3 @@ SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first
     const __m512i further = _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *) offset));
     _mm512_storeu_si512(to, _mm512_add_epi64(further, _mm512_set1_epi64(first)));
 }
-
-#endif

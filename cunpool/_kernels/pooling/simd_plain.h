@@ -1,12 +1,5 @@
-#ifndef CUNPOOL_POOLING_SIMD_PLAIN_H
-#define CUNPOOL_POOLING_SIMD_PLAIN_H
-
 /* Those operations of simd.h that filter and separable use, in vectors of one element: for compilers that have no
    vector types, such as MSVC. CUNPOOL_PLAIN selects it in other compilers too. */
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 enum { CUNPOOL_VECTOR_BYTES = 1 };
 
 /* magnitude_T: more than the infinity of 16-bit floats for what is odd. */
@@ -23,7 +16,9 @@ enum { ODD_MAGNITUDE = 0x8000 };
     SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return (codes_##T) x; } \
     SIMD_INLINE codes_##T add_codes_##T(codes_##T a, codes_##T b) { return (codes_##T) (a + b); } \
     SIMD_INLINE odd_##T nothing_odd_##T(void) { return 0; } \
-    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return magnitude_##T(x) > odd ? magnitude_##T(x) : odd; } \
+    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { \
+        return magnitude_##T(x) > odd ? magnitude_##T(x) : odd; \
+    } \
     SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { return odd > infinity; } \
     SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, int is_minimum, \
                                  vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
@@ -78,5 +73,3 @@ SIMD_INLINE int beats_half(int16_t later, int16_t best, int omits_nan, int infin
     const int is_greater = later + (later < 0) > best + (best < 0);     /* both zeros are 0 */
     return omits_nan ? !later_nan && (is_greater || best_nan) : later_nan || (is_greater && !best_nan);
 }
-
-#endif

@@ -1,10 +1,5 @@
-#ifndef CUNPOOL_POOLING_SIMD_PORTABLE_H
-#define CUNPOOL_POOLING_SIMD_PORTABLE_H
-
 /* The operations of simd.h in vectors of 16 bytes, as GCC and Clang compile them for any processor. With SSE2 a few
    instructions are named that compilers do not find by themselves. */
-#include <stdint.h>
-#include <string.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -28,9 +23,7 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
     SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
         return (vector_##T) select_codes_##T(m, (codes_##T) a, (codes_##T) b); \
     } \
-    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return x; } \
-    SIMD_INLINE codes_##T in_order_codes_##T(codes_##T c) { return c; } \
-    SIMD_INLINE int deinterleaved_lane_##T(int i) { return i; } \
+    SIMD_IN_ORDER(T) \
     SIMD_INLINE int is_any_##T(mask_##T m) { \
         uint64_t half[2]; \
         memcpy(half, &m, sizeof half); \
@@ -39,26 +32,21 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
 
 /* float32 and float64. With SSE2 their instructions end in `ps` and `pd`. */
 #if defined(__SSE2__)
-#define SIMD_FLOATS_MAX(T, number, ps) \
+#define SIMD_FLOATS_MAX(T, ps) \
     SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { return _mm_max_##ps(later, best); } \
     SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { return _mm_min_##ps(limit, x); } \
     SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { \
         return odd | (codes_##T) _mm_cmpunord_##ps(x, y); \
     }
 #else
-#define SIMD_FLOATS_MAX(T, number, ps) \
-    SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { \
-        return select_##T(greater_##T(later, best), best, later); \
-    } \
-    SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { \
-        return select_##T(greater_##T(x, limit), x, limit); \
-    } \
+#define SIMD_FLOATS_MAX(T, ps) \
+    SIMD_SELECTED_MAX(T) \
     SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { return odd | (x != x) | (y != y); }
 #endif
 #define SIMD_FLOATS_PORTABLE(T, number, integer, ps) \
     SIMD_TYPE_PORTABLE(T, number, integer) \
     typedef codes_##T odd_##T; \
-    SIMD_FLOATS_MAX(T, number, ps) \
+    SIMD_FLOATS_MAX(T, ps) \
     SIMD_INLINE odd_##T nothing_odd_##T(void) { return (odd_##T) {0}; } \
     SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return is_any_##T(odd); } \
     SIMD_INLINE mask_##T is_nan_##T(vector_##T x) { return x != x; }
@@ -104,15 +92,11 @@ SIMD_INLINE void store_indices4_float8(char *to, codes_float8 c) {
 }
 SIMD_INLINE void store_code_bytes_float8(char *to, codes_float8 c) { to[0] = (char) c[0], to[1] = (char) c[1]; }
 
-/* int32 and int64: see simd.h. SSE2 has no maximum of these. */
-#define SIMD_INTEGERS_MAX(T, F) \
-    SIMD_INLINE mask_##F greater_##T(codes_##F later, codes_##F best) { return later > best; } \
-    SIMD_INLINE codes_##F max_##T(codes_##F best, codes_##F later) { \
-        return select_codes_##F(later > best, best, later); \
-    } \
-    SIMD_INLINE codes_##F min_##T(codes_##F limit, codes_##F x) { return select_codes_##F(limit > x, limit, x); }
-SIMD_INTEGERS_MAX(int4, float4)
-SIMD_INTEGERS_MAX(int8, float8)
+/* int32 and int64, of which SSE2 has no maximum */
+SIMD_TYPE_PORTABLE(int4, int32_t, int32_t)
+SIMD_TYPE_PORTABLE(int8, int64_t, int64_t)
+SIMD_SELECTED_MAX(int4)
+SIMD_SELECTED_MAX(int8)
 
 /* uint8 */
 SIMD_TYPE_PORTABLE(item1, uint8_t, uint8_t)
@@ -131,12 +115,7 @@ SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return (vector_item1) _mm_packus_epi16(_mm_srli_epi16((__m128i) x, 8), _mm_srli_epi16((__m128i) y, 8));
 }
 #else
-SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
-    return select_item1(greater_item1(later, best), best, later);
-}
-SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) {
-    return select_item1(greater_item1(x, limit), x, limit);
-}
+SIMD_SELECTED_MAX(item1)
 SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return SIMD_SHUFFLE(item1, x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 }
@@ -151,10 +130,10 @@ SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 
     *best = highest;
 }
 SIMD_NEXT_PAIRS(item1, 1)
-SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
 
-/* int16 */
+/* int16, and half in its order */
 SIMD_TYPE_PORTABLE(int2, int16_t, int16_t)
+SIMD_TYPE_PORTABLE(half, int16_t, int16_t)
 #if defined(__SSE2__)
 SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
     return (vector_int2) _mm_max_epi16((__m128i) best, (__m128i) later);
@@ -173,12 +152,7 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     _mm_storel_epi64((__m128i *) to, _mm_packus_epi16((__m128i) c, (__m128i) c));
 }
 #else
-SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
-    return select_int2(greater_int2(later, best), best, later);
-}
-SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) {
-    return select_int2(greater_int2(x, limit), x, limit);
-}
+SIMD_SELECTED_MAX(int2)
 SIMD_INLINE vector_int2 first_of_pairs_int2(vector_int2 x, vector_int2 y) {
     return SIMD_SHUFFLE(int2, x, y, 0, 2, 4, 6, 8, 10, 12, 14);
 }
@@ -229,6 +203,4 @@ SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first
     ((index8 *) to)[0] = first + offset[0];
     ((index8 *) to)[1] = first + offset[1];
 }
-#endif
-
 #endif
