@@ -18,11 +18,10 @@ from cunpool._kernels.common.types cimport float4, float8, half, item1
 from cunpool._kernels.memory cimport give_scratch, next_part, part_bytes
 from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
-from cunpool._kernels.pooling.compare cimport int2, int4, int8
+from cunpool._kernels.pooling.compare cimport int2, int4, int8, set_order
 from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
 from cunpool._kernels.pooling.interleaved cimport interleaved_bytes, pool_interleaved
 from cunpool._kernels.pooling.large cimport pool_elements
-from cunpool._kernels.pooling.order cimport set_order
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,

@@ -1,7 +1,7 @@
 #ifndef CUNPOOL_COMMON_PACK_H
 #define CUNPOOL_COMMON_PACK_H
 
-/* Rows of elements are packed: copied to rows without gaps. */
+/* Rows of elements are packed, that is copied to rows without gaps, or scattered, which is the reverse, or filled. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,9 +22,9 @@ typedef struct {
         CUNPOOL_INDEPENDENT \
         for (i = 0; i < count; i++) \
             to[i] = ((const item *) from)[(stride) * i];
-#define PACK_TYPED(item) \
-    static CUNPOOL_WIDE void cunpool_pack_##item(char *to_bytes, ptrdiff_t pitch, const char *from, \
-                                                 const cunpool_rows *size) { \
+#define PACK_TYPED(width, item) \
+    static CUNPOOL_WIDE void cunpool_pack_##width(char *to_bytes, ptrdiff_t pitch, const char *from, \
+                                                   const cunpool_rows *size) { \
         const ptrdiff_t count = size->units, unit = size->unit, stride = size->unit_bytes / (ptrdiff_t) sizeof(item); \
         /* Units that are followed by 16 bytes of later ones. */ \
         const ptrdiff_t bytes = unit * (ptrdiff_t) sizeof(item), last = count - 16 / bytes - 1; \
@@ -55,21 +55,45 @@ typedef struct {
             PACK_EACH_ROW for (i = 0; i < count; i++) \
                 to[i] = *(const item *) (from + i * size->unit_bytes); \
     }
-PACK_TYPED(item1)
-PACK_TYPED(item2)
-PACK_TYPED(item4)
-PACK_TYPED(item8)
+#define PACK_OF_SIZE(width, item) \
+    PACK_TYPED(width, item) \
+    static inline void cunpool_scatter_##width(char *to, ptrdiff_t to_bytes, const char *from, ptrdiff_t count) { \
+        ptrdiff_t i; \
+        for (i = 0; i < count; i++) \
+            *(item *) (to + i * to_bytes) = ((const item *) from)[i]; \
+    } \
+    static inline CUNPOOL_WIDE void cunpool_fill_##width(char *to, ptrdiff_t count, uint64_t bits) { \
+        ptrdiff_t i; \
+        for (i = 0; i < count; i++) \
+            ((item *) to)[i] = (item) bits; \
+    }
+PACK_OF_SIZE(1, item1)
+PACK_OF_SIZE(2, item2)
+PACK_OF_SIZE(4, item4)
+PACK_OF_SIZE(8, item8)
 
 /* Pack rows of items of `size` bytes, `pitch` items apart in `to`. */
 static void cunpool_pack_rows(int size, char *to, ptrdiff_t pitch, const char *from, const cunpool_rows *rows) {
-    (size == 1 ? cunpool_pack_item1 : size == 2 ? cunpool_pack_item2 : size == 4 ? cunpool_pack_item4
-     : cunpool_pack_item8)(to, pitch, from, rows);
+    CUNPOOL_OF_SIZE(cunpool_pack, size)(to, pitch, from, rows);
 }
 
 /* Pack one row: `count` units of `unit` items, `bytes` from unit to unit. */
 static void cunpool_pack_row(int size, char *to, const char *from, ptrdiff_t bytes, ptrdiff_t count, ptrdiff_t unit) {
     const cunpool_rows row = {bytes, 0, count, 1, unit};
     cunpool_pack_rows(size, to, 0, from, &row);
+}
+
+/* Store neighbours `to_bytes` apart. */
+static inline void cunpool_scatter(int size, char *to, ptrdiff_t to_bytes, const char *from, ptrdiff_t count) {
+    if (to_bytes == size)
+        cunpool_copy(to, from, (size_t) (count * size));  // fault: a write one past the end
+    else
+        CUNPOOL_OF_SIZE(cunpool_scatter, size)(to, to_bytes, from, count);
+}
+
+/* Store the same bits `count` times. */
+static inline void cunpool_fill(int size, char *to, ptrdiff_t count, uint64_t bits) {
+    CUNPOOL_OF_SIZE(cunpool_fill, size)(to, count, bits);
 }
 
 #endif

@@ -19,8 +19,13 @@ typedef double float8 CUNPOOL_ANY;
 /* float16 and bfloat16, for which not every compiler has a type. */
 typedef struct { item2 bits; } half;
 typedef struct { item2 bits; } bhalf;
+typedef int16_t int2 CUNPOOL_ANY;
 typedef int32_t index4 CUNPOOL_ANY;
 typedef int64_t index8 CUNPOOL_ANY;
+
+/* The function of items of this size, name_1 to name_8. */
+#define CUNPOOL_OF_SIZE(name, size) \
+    ((size) == 1 ? name##_1 : (size) == 2 ? name##_2 : (size) == 4 ? name##_4 : name##_8)
 
 /* The elements of two vectors that some numbers name. T is a vector of integers as wide as the elements. */
 #if defined(__clang__)
@@ -44,8 +49,8 @@ typedef int64_t index8 CUNPOOL_ANY;
 #define CUNPOOL_INLINE inline __attribute__((always_inline))
 #define CUNPOOL_NOINLINE __attribute__((noinline))
 #define CUNPOOL_COLD __attribute__((noinline, cold))
-/* For loops that are worth vectors as wide as the instruction set has. Others have narrow ones (setup.py): most rows are
-   short, and what is left of a wide vector is handled one by one. (speed) */
+/* For loops that are worth vectors as wide as the instruction set has. Others have narrow ones (setup.py): most rows
+   are short, and what is left of a wide vector is handled one by one. (speed) */
 #if defined(__AVX512F__) && !defined(__clang__)
 #define CUNPOOL_WIDE __attribute__((noinline, target("prefer-vector-width=512")))
 #elif defined(__AVX2__) && !defined(__clang__)

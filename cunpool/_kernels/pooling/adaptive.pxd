@@ -184,4 +184,4 @@ cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, nu
             if target.index_step == sizeof(index8) == target.index_size:
                 memcpy(target.indices, best_index, count * sizeof(index8))
             elif target.indices != NULL:
-                write_each(&target, 0, 0, count, best_index)
+                write_each(&target, 0, count, best_index)

@@ -9,17 +9,16 @@ from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.pack cimport fill
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport end_of, whole_vectors
-from cunpool._kernels.pooling.filter_columns cimport combine_columns, is_direct_along
+from cunpool._kernels.pooling.filter_columns cimport combine_columns, DIRECT_TAPS
 from cunpool._kernels.pooling.filter_rows cimport (
-    combine_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
-from cunpool._kernels.pooling.filter_runs cimport copy_rows
+    combine_rows, copy_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
 from cunpool._kernels.pooling.separable cimport (
-    fill, find_block, MAX_SPARSE, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock,
-    separate)
+    find_block, MAX_SPARSE, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock, separate)
 
 cdef enum:
     STAGE_BYTES = 1 << 13       # The stage stays in L1, unless a single row is longer. (speed)
@@ -57,7 +56,7 @@ cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Filter *filter)
     cdef int item_size = filter.blocks.item_bytes
     filter.unit = unit
     filter.stride = g.stride[2] if windows > 1 else 1
-    filter.is_direct = is_direct_along(g, filter.stride)
+    filter.is_direct = filter.stride == 1 and branch_counted("few taps along a row", g.kernel[2] <= DIRECT_TAPS)
     # The padding behind a row may be longer than the row.
     filter.row_elements = whole_vectors(stage_pitch(filter, columns), min(item_size, 2))
     filter.running_rows = 0 if is_direct_down(g) else g.kernel[1] + 1

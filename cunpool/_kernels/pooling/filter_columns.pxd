@@ -1,29 +1,12 @@
 # Filter, along the rows of the stage: neighbours are combined, of all rows at once.
-from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.pack cimport pack_row
-from cunpool._kernels.pooling.filter_runs cimport best_of_runs
+from cunpool._kernels.pooling.filter_rows cimport best_of_runs
 from cunpool._kernels.pooling.separable cimport passes, Separable
 
 cdef enum:
     DIRECT_TAPS = 5     # Up to as many taps are combined at once, without a stride. (speed: 512 x 512, 5 x 5, 7 x 7)
-
-
-cdef inline bint is_direct_along(const Geometry *g, Py_ssize_t stride) noexcept nogil:
-    """Whether the taps along a row are combined at once, not by doubling."""
-    return stride == 1 and branch_counted("few taps along a row", g.kernel[2] <= DIRECT_TAPS)
-
-
-cdef inline void combine_direct(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t elements,
-                                char **stage, char **other) noexcept nogil:
-    """All taps at once."""
-    cdef const char *runs[DIRECT_TAPS]
-    cdef int taps = <int> g.kernel[2], tap
-    assert_in_block(taps <= DIRECT_TAPS)
-    for tap in range(taps):
-        runs[tap] = stage[0] + tap * g.dilation[2] * unit * blocks.item_bytes
-    best_of_runs(blocks, runs, taps, other[0], elements - (taps - 1) * g.dilation[2] * unit, True)
-    stage[0], other[0] = other[0], stage[0]
 
 
 cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
@@ -34,12 +17,16 @@ cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
     return runs
 
 
-cdef inline void combine_doubling(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t stride,
-                                  Py_ssize_t elements, char **stage, char **other) noexcept nogil:
-    """Running maxima of up to four times as many neighbours in each pass. Then every `stride`-th unit stays."""
-    cdef Py_ssize_t size = blocks.item_bytes, taps = g.kernel[2], most = runs_of_pass(taps), reached = 1, next
-    cdef const char *runs[4]
+cdef inline void combine_columns(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t stride,
+                                 bint is_direct, Py_ssize_t elements, char **stage, char **other) noexcept nogil:
+    """Combine the taps along all rows of the stage, `elements` together: all at once, or running maxima of up to four
+    times as many neighbours in each pass. Then every `stride`-th unit stays. The results are in `stage`, which is the
+    other half then if they were stored there."""
+    cdef Py_ssize_t size = blocks.item_bytes, taps = g.kernel[2], reached = 1, next
+    cdef Py_ssize_t most = taps if is_direct else runs_of_pass(taps)
+    cdef const char *runs[DIRECT_TAPS]
     cdef int count
+    assert_in_block(most <= DIRECT_TAPS)
     while reached < taps:
         next = min(taps, most * reached)
         count = 0
@@ -52,13 +39,3 @@ cdef inline void combine_doubling(const Geometry *g, const Separable *blocks, Py
     if stride > 1:
         pack_row(blocks.item_bytes, other[0], stage[0], stride * unit * size, elements // (stride * unit), unit)
         stage[0], other[0] = other[0], stage[0]
-
-
-cdef inline void combine_columns(const Geometry *g, const Separable *blocks, Py_ssize_t unit, Py_ssize_t stride,
-                                 bint is_direct, Py_ssize_t elements, char **stage, char **other) noexcept nogil:
-    """Combine the taps along all rows of the stage, `elements` together. The results are in `stage`, which is
-    the other half then if they were stored there."""
-    if is_direct:
-        combine_direct(g, blocks, unit, elements, stage, other)
-    else:
-        combine_doubling(g, blocks, unit, stride, elements, stage, other)

@@ -1,13 +1,22 @@
 # Filter, down the rows: the rows of each row of windows are combined where they lie, into one row of the stage.
 from libc.string cimport memcpy
 
+from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport void_noinline
+from cunpool._kernels.common.types cimport void_noinline, void_wide
 from cunpool._kernels.pooling.compare cimport first_tap, whole_vectors
-from cunpool._kernels.pooling.filter_runs cimport best_of_runs, copy_rows, has_odd_elements, MAX_RUNS, VECTOR_BYTES
 from cunpool._kernels.pooling.separable cimport Separable
+
+cdef extern from "_kernels/pooling/filter_runs.h":
+    enum:
+        MAX_RUNS "FILTER_MAX_RUNS"
+        VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
+    void best_of_runs "cunpool_best_of_runs"(const Separable *blocks, const char **runs, int count, char *to,
+                                             Py_ssize_t elements, bint are_readable) noexcept nogil
+    bint has_odd_elements "cunpool_has_odd_elements"(const Separable *blocks, const char *elements,
+                                                     Py_ssize_t count) noexcept nogil
 
 cdef enum:
     DIRECT_ROWS = 6     # As many rows are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
@@ -33,6 +42,17 @@ cdef struct FilterLayer:
     Py_ssize_t prefix_rows  # Rows of the next group whose maxima are in the last one.
     char *stage
     char *other             # Second half of the stage: each pass reads one and writes the other.
+
+
+cdef inline void_wide copy_rows(char *into, Py_ssize_t into_step, const char *rows, Py_ssize_t step,
+                                Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+    """Copy some rows, as one if they follow each other."""
+    cdef Py_ssize_t row
+    if into_step == size and step == size:
+        size *= count
+        count = 1
+    for row in range(count):
+        cunpool_copy(into + row * into_step, rows + row * step, size)
 
 
 cdef inline bint is_direct_down(const Geometry *g) noexcept nogil:

@@ -2,11 +2,6 @@
 #define CUNPOOL_POOLING_FILTER_RUNS_H
 
 /* Filter's work on runs, which are elements that follow each other in memory. The loops are in filter_loops.h. */
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "_kernels/common/types.h"
 #include "_kernels/pooling/separable_plan.h"
 #include "_kernels/pooling/simd.h"
 
@@ -60,8 +55,6 @@ static inline void cunpool_best_of_runs(const cunpool_separable *plan, const cha
 /* Whether there is a NaN or a negative zero among some elements. */
 static inline int cunpool_has_odd_elements(const cunpool_separable *plan, const char *elements, ptrdiff_t count) {
     char room[CUNPOOL_VECTOR_BYTES] = {0};
-    if (!plan->is_float)
-        return 0;
     if (count * plan->item_bytes < CUNPOOL_VECTOR_BYTES) {
         elements = memcpy(room, elements, (size_t) (count * plan->item_bytes));
         count = CUNPOOL_VECTOR_BYTES / plan->item_bytes;

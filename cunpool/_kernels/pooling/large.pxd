@@ -1,36 +1,17 @@
 # Element by element: any window, also one that misses the array, or that is larger than any block.
-from libc.math cimport INFINITY
-from libc.stdint cimport INT16_MIN, INT32_MIN, INT64_MIN
-
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
-from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.job cimport HALF_KIND, Job
+from cunpool._kernels.common.pack cimport fill
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport float4, float8, half, index8, item2, void_cold
+from cunpool._kernels.common.types cimport index8, void_cold
 from cunpool._kernels.pooling.compare cimport (
-    beats, first_tap, flipped, int2, int4, int8, number, Order, order_of_job, tap_offset)
+    beats, first_tap, flipped, lowest_bits, number, Order, order_of_job, tap_offset)
 from cunpool._kernels.pooling.write cimport base_of, Target, target_of, write_each
 
 
-cdef inline number lowest(Order order, number *_) noexcept nogil:
-    cdef number x
-    if number is half:
-        x.bits = <item2> (order.infinity | 0x8000)
-    elif number is float4 or number is float8:
-        x = -INFINITY
-    elif number is int2:
-        x = INT16_MIN
-    elif number is int4:
-        x = INT32_MIN
-    elif number is int8:
-        x = INT64_MIN
-    else:
-        x = 0
-    return x
-
-
 cdef inline void_cold pool_window(const Job *job, Py_ssize_t plane, const Py_ssize_t *window,
-                                  number *full) noexcept nogil:
+                                  number lowest) noexcept nogil:
     """Pool one window of a plane. One that misses the array gets the lowest number, or the highest for minima."""
     cdef const Geometry *g = &job.g
     cdef const char *row
@@ -40,7 +21,7 @@ cdef inline void_cold pool_window(const Job *job, Py_ssize_t plane, const Py_ssi
     cdef Py_ssize_t kd, kh, kw
     cdef Target target = target_of(job, plane, window[0], window[1], window[2], False)
     cdef Order order = order_of_job(job)
-    cdef number best = lowest(order, full), x
+    cdef number best = lowest, x
     cdef index8 offset
     cdef bint has_element = False
     cdef int axis
@@ -61,15 +42,17 @@ cdef inline void_cold pool_window(const Job *job, Py_ssize_t plane, const Py_ssi
                     best, offset, has_element = x, tap_offset(job, kd, kh, kw), True
     (<number *> target.values)[0] = flipped(best, order.flip)
     if target.indices != NULL:
-        write_each(&target, base_of(job, window[0], window[1], window[2]), 0, 1, &offset)
+        write_each(&target, base_of(job, window[0], window[1], window[2]), 1, &offset)
 
 
-cdef inline void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+cdef inline void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *_, void *__) noexcept nogil:
     """One task: some windows."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t windows = element_count(g.pooled), total = job.batch * job.channels * windows, i, at
     cdef Py_ssize_t window[3]
+    cdef number lowest
+    fill(sizeof(number), <char *> &lowest, 1, lowest_bits(job.kind if job.kind >= HALF_KIND else job.order_kind))
     for i in range(total * task // job.tasks, total * (task + 1) // job.tasks):
         at = i % windows
         window = [at // (g.pooled[1] * g.pooled[2]), at // g.pooled[2] % g.pooled[1], at % g.pooled[2]]
-        pool_window(job, i // windows, window, full)
+        pool_window(job, i // windows, window, lowest)

@@ -2,15 +2,15 @@
 #define CUNPOOL_POOLING_SEPARABLE_H
 
 /* Separable max pooling: any window, any order of the axes in memory. A block of the array is copied into lattices, and
-   each axis of the window is reduced by combining runs of a lattice, whole vectors at a time. With stride 2 along a row:
+   each axis of the window is reduced by combining runs of a lattice, a vector at a time. With stride 2 along a row:
 
        positions of a row      0 1 2 3 4 5 6 7
        lattice 0               0   2   4   6          element j is position j * stride
        lattice 1                 1   3   5   7        element j is position j * stride + 1
 
    The window at j has the elements j of lattice 0, j of lattice 1, j + 1 of lattice 0, and so on. Lattices are numbered
-   by the first tap that is in them: tap t is in lattice t % lattices, t * dilation / stride elements behind the window's
-   first. So a whole run of windows is the maximum of runs. A lattice has all axes of the block, in the order in which
+   by the first tap that is in them: tap t is in lattice t % lattices, t * dilation / stride elements behind the first
+   of the window. So a whole run of windows is the maximum of runs. A lattice has all axes of the block, in the order in which
    they lie in memory, and the other axes are deinterleaved into lattices in the same way. The raster order decides in
    which order axes are reduced: columns, rows, layers. Then the first maximum of a window is the first in raster order.
 
@@ -19,14 +19,13 @@
 
    Minima: the bits that `flip` has are inverted in the lattices, which reverses the order of the numbers, and in the
    results again. NaN omitted: where a block has NaN, its padding is NaN too, and any number beats a NaN. */
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "_kernels/common/types.h"
-#include "_kernels/pooling/separable_copy.h"
-#include "_kernels/pooling/separable_pack.h"
+#include "_kernels/common/checks.h"
+#include "_kernels/common/pack.h"
+#include "_kernels/pooling/simd.h"
 #include "_kernels/pooling/separable_plan.h"
+#include "_kernels/pooling/separable_pack.h"
 #include "_kernels/pooling/separable_reduce.h"
 #include "_kernels/pooling/separable_write.h"
 
@@ -72,11 +71,18 @@ static void cunpool_separable_begin(const cunpool_separable *plan, char *scratch
 /* Pool a block. With indices, `cunpool_separable_begin` has filled its part of the scratch memory before. */
 static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_block *block, char *scratch) {
     const cunpool_separable_scratch at = cunpool_separable_layout(plan);
+    int careful;
     block->values = scratch + at.values[0], block->other_values = scratch + at.values[1];
     block->codes = scratch + at.codes[0], block->other_codes = scratch + at.codes[1];
     block->outside = plan->lowest;
     cunpool_separable_pack(plan, block);
-    cunpool_separable_reduce(plan, block);
+    careful = cunpool_separable_prepare(plan, block);
+    if (careful && plan->omits_nan) {     /* the padding would win against NaN */
+        block->outside = plan->nan;
+        cunpool_separable_pack(plan, block);
+        cunpool_separable_prepare(plan, block);
+    }
+    cunpool_separable_reduce(plan, block, careful);
     if (block->is_padded && (plan->indices || block->outside != plan->lowest))
         cunpool_separable_leave_padding(plan, block);
     cunpool_separable_write(plan, block, scratch + at.row, (const int64_t *) (scratch + at.ramp));

@@ -7,8 +7,7 @@ from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Ge
 from cunpool._kernels.common.job cimport are_planes_uniform, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
-from cunpool._kernels.pooling.compare cimport has_far_taps, infinity_of
-from cunpool._kernels.pooling.order cimport lowest_bits, nan_bits
+from cunpool._kernels.pooling.compare cimport has_far_taps, infinity_of, lowest_bits, nan_bits
 
 cdef extern from "_kernels/pooling/separable.h":
     enum:
@@ -36,9 +35,7 @@ cdef extern from "_kernels/pooling/separable.h":
         bint is_float, omits_nan
         Decoder decoder
         const int64_t *offsets
-    ctypedef struct cunpool_separable_scratch:
-        Py_ssize_t bytes
-    cunpool_separable_scratch separable_layout "cunpool_separable_layout"(const Separable *plan) noexcept nogil
+    Py_ssize_t separable_bytes "cunpool_separable_bytes"(const Separable *plan) noexcept nogil
     Py_ssize_t extent_of "cunpool_separable_extent"(const Axis *axis, Py_ssize_t windows) noexcept nogil
     ctypedef struct SeparableBlock "cunpool_separable_block":
         Py_ssize_t begin[4]
@@ -50,7 +47,6 @@ cdef extern from "_kernels/pooling/separable.h":
                                              SeparableBlock *block) noexcept nogil
     void begin_separable "cunpool_separable_begin"(const Separable *plan, char *scratch) noexcept nogil
     void separate "cunpool_separate"(const Separable *plan, SeparableBlock *block, char *scratch) noexcept nogil
-    void fill "cunpool_fill"(int size, char *to, Py_ssize_t count, uint64_t bits) noexcept nogil
 
 cdef enum:
     BLOCK_BYTES = 1 << 17       # Elements of a block, in lattices. With codes, and twice, they stay in L2. (speed)
@@ -308,11 +304,6 @@ cdef inline bint are_units(const Axis *channels, const Axis *along, Py_ssize_t i
     return (channels.full_bytes == channels.pooled_bytes == item_size and channels.index_bytes == index_size
             and along.full_bytes == along.pooled_bytes == channels.full * item_size
             and along.index_bytes == channels.full * index_size)
-
-
-cdef inline Py_ssize_t separable_bytes(const Separable *plan) noexcept nogil:
-    """Bytes of scratch memory that a share takes."""
-    return separable_layout(plan).bytes
 
 
 cdef inline Py_ssize_t separable_blocks(const Separable *plan) noexcept nogil:

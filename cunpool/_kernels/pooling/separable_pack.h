@@ -1,15 +1,4 @@
-#ifndef CUNPOOL_POOLING_SEPARABLE_PACK_H
-#define CUNPOOL_POOLING_SEPARABLE_PACK_H
-
 /* Separable pooling: a block of the array is copied into lattices. */
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "_kernels/common/checks.h"
-#include "_kernels/common/pack.h"
-#include "_kernels/pooling/separable_copy.h"
-#include "_kernels/pooling/separable_plan.h"
 
 /* Which elements of a lattice, from position `position` on, lie in the array: from `low` to before `high`. */
 static inline void cunpool_separable_inside(const cunpool_axis *axis, ptrdiff_t position, ptrdiff_t extent,
@@ -78,18 +67,13 @@ static void cunpool_separable_pack(const cunpool_separable *plan, const cunpool_
     }
 }
 
-/* How many taps of a window, begun at this position, lie before the array. */
-static inline ptrdiff_t cunpool_separable_skipped(const cunpool_axis *axis, ptrdiff_t position) {
-    return position < 0 ? (axis->dilation - 1 - position) / axis->dilation : 0;
-}
-
-/* Windows that begin in padding and have no element but the lowest number, or NaN where these are omitted, get the value
-   and the code of their first element. */
+/* Windows that begin in padding and have no element but the lowest number, or NaN where these are omitted, get the
+   value and the code of their first element. `skipped` taps lie before the array. */
 static void cunpool_separable_leave_padding(const cunpool_separable *plan, const cunpool_separable_block *block) {
     const cunpool_axis *a = plan->axis;
     const ptrdiff_t *count = block->count, *first = block->first, *distance = block->distance;
     const int size = plan->item_bytes;
-    ptrdiff_t at[3], skipped[3], c, i, element, code;
+    ptrdiff_t at[3], skipped, c, i, element, code;
     const char *from;
     uint64_t value = 0;
     for (at[0] = 0; at[0] < count[0]; at[0]++)
@@ -99,10 +83,10 @@ static void cunpool_separable_leave_padding(const cunpool_separable *plan, const
                 element = code = 0;
                 for (i = 0; i < 3; i++) {
                     const ptrdiff_t position = first[i] + at[i] * a[i].stride;
-                    skipped[i] = cunpool_separable_skipped(&a[i], position);
-                    code += skipped[i] * a[i].code_step;
+                    skipped = position < 0 ? (a[i].dilation - 1 - position) / a[i].dilation : 0;
+                    code += skipped * a[i].code_step;
                     element += at[i] * a[i].step * distance[i];
-                    from += (position + skipped[i] * a[i].dilation) * a[i].full_bytes;
+                    from += (position + skipped * a[i].dilation) * a[i].full_bytes;
                 }
                 if (!code)
                     break;  /* nor do the windows behind it in this row begin in padding */
@@ -119,5 +103,3 @@ static void cunpool_separable_leave_padding(const cunpool_separable *plan, const
                 }
             }
 }
-
-#endif

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "_kernels/common/caches.h"
-#include "_kernels/common/types.h"
 
 enum {
     SEPARABLE_CHANNEL = 3,
@@ -35,8 +34,6 @@ typedef struct {
     uint32_t column, row, layer, per_row, per_layer;
     int is_flat;                /* one layer, and no dilation along the row */
 } cunpool_decoder;
-typedef index4 flat4;
-typedef index8 flat8;
 
 typedef struct {
     const char *full;
@@ -98,5 +95,6 @@ static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_s
     at.ramp = cunpool_part(&at.bytes, plan->indices ? row_bytes : 0);  // fault: a row without room for its results
     return at;
 }
+#define cunpool_separable_bytes(plan) (cunpool_separable_layout(plan).bytes)
 
 #endif

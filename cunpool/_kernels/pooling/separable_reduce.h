@@ -1,14 +1,4 @@
-#ifndef CUNPOOL_POOLING_SEPARABLE_REDUCE_H
-#define CUNPOOL_POOLING_SEPARABLE_REDUCE_H
-
 /* Separable pooling: the axes of a block are reduced, one after the other. The loops are in separable_loops.h. */
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "_kernels/pooling/separable_pack.h"
-#include "_kernels/pooling/separable_plan.h"
-#include "_kernels/pooling/simd.h"
 
 /* Codes of two runs that are combined, and what is read of them. */
 enum {
@@ -66,7 +56,8 @@ static void cunpool_combine_lattices(const cunpool_reduction *r, ptrdiff_t to, c
                                      ptrdiff_t later, ptrdiff_t shift, ptrdiff_t add, int form) {
     const cunpool_separable *plan = r->plan;
     const cunpool_separable_block *block = r->block;
-    const ptrdiff_t size = plan->lane_bytes, into = to * plan->pitch * size, from = (later * plan->pitch + shift) * size;
+    const ptrdiff_t size = plan->lane_bytes, into = to * plan->pitch * size;
+    const ptrdiff_t from = (later * plan->pitch + shift) * size;
     const cunpool_runs runs = {block->other_values + into, block->other_codes + into, best, code, block->values + from,
                                block->codes + from, add, block->length - shift, plan->omits_nan, plan->infinity};
     r->combine(&runs, form, r->careful);
@@ -126,18 +117,12 @@ static int cunpool_separable_prepare(const cunpool_separable *plan, cunpool_sepa
 }
 
 /* Reduce all axes of a block: the maxima are in lattice 0 of `values`. */
-static void cunpool_separable_reduce(const cunpool_separable *plan, cunpool_separable_block *block) {
+static void cunpool_separable_reduce(const cunpool_separable *plan, cunpool_separable_block *block, int careful) {
     cunpool_reduction r = {plan, block, SIMD_OF_TYPE(combine, plan->lane_bytes, plan->is_float),
-                           plan->indices ? SEPARABLE_FIRST : SEPARABLE_VALUES, 0};
+                           plan->indices ? SEPARABLE_FIRST : SEPARABLE_VALUES, careful};
     ptrdiff_t lattices = plan->lattices, lattice;
     int last, axis;
-    r.careful = cunpool_separable_prepare(plan, block);
-    if (r.careful && plan->omits_nan) {     /* the padding would win against NaN */
-        block->outside = plan->nan;
-        cunpool_separable_pack(plan, block);
-        cunpool_separable_prepare(plan, block);
-    }
-    if (r.form == SEPARABLE_FIRST && (r.careful || plan->is_single)) {
+    if (r.form == SEPARABLE_FIRST && (careful || plan->is_single)) {
         memset(block->codes, 0, (size_t) (lattices * plan->pitch * plan->lane_bytes));
         r.form = SEPARABLE_CODES;
     }
@@ -160,5 +145,3 @@ static void cunpool_separable_reduce(const cunpool_separable *plan, cunpool_sepa
     if (plan->lane_bytes > plan->item_bytes)
         cunpool_separable_narrow(block);
 }
-
-#endif

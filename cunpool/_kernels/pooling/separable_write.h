@@ -1,18 +1,8 @@
-#ifndef CUNPOOL_POOLING_SEPARABLE_WRITE_H
-#define CUNPOOL_POOLING_SEPARABLE_WRITE_H
-
 /* Separable pooling: the results of a block are stored, window codes as indices. */
-#include <stddef.h>
-#include <stdint.h>
-
-#include "_kernels/common/pack.h"
-#include "_kernels/common/types.h"
-#include "_kernels/pooling/separable_copy.h"
-#include "_kernels/pooling/separable_plan.h"
 
 /* Indices, or window codes, of a row of results. Unsigned, because sums of unused elements may wrap. */
-#define SEPARABLE_DECODE(lane, index, result) \
-    static CUNPOOL_WIDE void cunpool_decode_##lane##_##index(char *to, const char *codes, ptrdiff_t count, \
+#define SEPARABLE_DECODE(lane, name, index, result) \
+    static CUNPOOL_WIDE void cunpool_decode_##lane##_##name(char *to, const char *codes, ptrdiff_t count, \
                                                              uint64_t base, const int64_t *ramp, \
                                                              const cunpool_decoder *decoder) { \
         const lane *code = (const lane *) codes; \
@@ -29,12 +19,13 @@
 /* The same for windows of one layer without dilation along the row, as most are. */
 #define SEPARABLE_FLAT ((uint32_t) code[i] + ((uint32_t) code[i] * d.per_row >> 16) * d.row)
 #define SEPARABLE_DECODERS(lane) \
-    SEPARABLE_DECODE(lane, flat4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FLAT) \
-    SEPARABLE_DECODE(lane, flat8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FLAT) \
-    SEPARABLE_DECODE(lane, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FURTHER) \
-    SEPARABLE_DECODE(lane, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FURTHER) \
-    SEPARABLE_DECODE(lane, item1, code[i]) \
-    SEPARABLE_DECODE(lane, item2, code[i]) \
+    SEPARABLE_DECODE(lane, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FLAT) \
+    SEPARABLE_DECODE(lane, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FLAT) \
+    SEPARABLE_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FURTHER) \
+    SEPARABLE_DECODE(lane, index8, index8, \
+                     base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FURTHER) \
+    SEPARABLE_DECODE(lane, item1, item1, code[i]) \
+    SEPARABLE_DECODE(lane, item2, item2, code[i]) \
     static CUNPOOL_COLD void cunpool_look_up_##lane(const cunpool_separable *plan, char *to, const char *codes, \
                                                     ptrdiff_t count, uint64_t base, const int64_t *ramp) { \
         ptrdiff_t i; \
@@ -51,7 +42,8 @@
         if (plan->offsets) \
             cunpool_look_up_##lane(plan, to, codes, count, base, ramp); \
         else \
-            (plan->code_size == 1 ? cunpool_decode_##lane##_item1 : plan->code_size == 2 ? cunpool_decode_##lane##_item2 \
+            (plan->code_size == 1 ? cunpool_decode_##lane##_item1 \
+             : plan->code_size == 2 ? cunpool_decode_##lane##_item2 \
              : plan->index_bytes == 4 ? (plan->decoder.is_flat ? cunpool_decode_##lane##_flat4 \
                                          : cunpool_decode_##lane##_index4) \
              : plan->decoder.is_flat ? cunpool_decode_##lane##_flat8 : cunpool_decode_##lane##_index8)( \
@@ -132,5 +124,3 @@ static void cunpool_separable_write(const cunpool_separable *plan, const cunpool
         }
     }
 }
-
-#endif

@@ -1,13 +1,13 @@
 # Store the values of neighbouring windows, and their indices.
 from libc.stdint cimport int32_t, uint32_t
 
-from cunpool._kernels.common.arrays cimport plane_address
+from cunpool._kernels.common.arrays cimport element_address
 from cunpool._kernels.common.caches cimport align_to_cache_line, cunpool_copy, cunpool_copy_nontemporal
 from cunpool._kernels.common.checks cimport assert_in_block
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport (
-    index, index4, index8, item, item1, item2, item4, item8, void_inline, void_wide)
+from cunpool._kernels.common.pack cimport scatter
+from cunpool._kernels.common.types cimport index, index4, index8, item1, item2, void_inline, void_wide
 
 cdef enum:
     LINE = 512              # Windows that are pooled side by side, in buffers that stay in L1. (speed)
@@ -30,9 +30,7 @@ cdef struct Target:
 cdef inline Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
                       bint along_channels) noexcept nogil:
     cdef Target target
-    target.values = (plane_address(&job.pooled, job.channels,
-                                   plane) + d * job.pooled.axis_bytes[0] + h * job.pooled.axis_bytes[1] + w
-                     * job.pooled.axis_bytes[2])
+    target.values = element_address(&job.pooled, job.channels, plane, d, h, w)
     target.value_step = job.pooled.channel_bytes if along_channels else job.pooled.axis_bytes[2]
     target.value_row = job.pooled.axis_bytes[1]
     target.indices = NULL
@@ -41,17 +39,10 @@ cdef inline Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     target.code_size = job.code_size
     target.index_size = job.index_size
     if job.indices.data != NULL:
-        target.indices = (plane_address(&job.indices, job.channels, plane) + d * job.indices.axis_bytes[0]
-                          + h * job.indices.axis_bytes[1] + w * job.indices.axis_bytes[2])
+        target.indices = element_address(&job.indices, job.channels, plane, d, h, w)
         target.index_step = job.indices.channel_bytes if along_channels else job.indices.axis_bytes[2]
         target.index_row = job.indices.axis_bytes[1]
     return target
-
-
-cdef inline void next_row(Target *target) noexcept nogil:
-    target.values += target.value_row
-    if target.indices != NULL:
-        target.indices += target.index_row
 
 
 cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w) noexcept nogil:
@@ -131,9 +122,9 @@ cdef inline void_wide write_indices(const Target *target, Py_ssize_t base, Py_ss
         store_offsets(target, base, stride, lines, offset, <index8 *> indices)
 
 
-cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
+cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t lines,
                             const index8 *offset) noexcept nogil:
-    """`write_indices` where offsets may take more than 32 bits: a rare case."""
+    """`write_indices`, `stride` 0, where offsets may take more than 32 bits: a rare case."""
     cdef char *to = target.indices
     cdef Py_ssize_t i
     for i in range(lines):
@@ -142,9 +133,9 @@ cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t st
         elif target.code_size == 2:
             (<item2 *> to)[0] = <item2> offset[i]
         elif target.index_size == 4:
-            (<index4 *> to)[0] = <index4> (base + i * stride + offset[i])
+            (<index4 *> to)[0] = <index4> (base + offset[i])
         else:
-            (<index8 *> to)[0] = base + i * stride + offset[i]
+            (<index8 *> to)[0] = base + offset[i]
         to += target.index_step
 
 
@@ -153,27 +144,14 @@ cdef inline void_wide copy_values(char *to, const char *values, Py_ssize_t size)
     cunpool_copy(to, values, size)
 
 
-cdef inline void write_strided(char *to, Py_ssize_t step, Py_ssize_t lines, const item *values) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(lines):
-        (<item *> (to + i * step))[0] = values[i]
-
-
 cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t lines, const char *values,
                               Py_ssize_t size) noexcept nogil:
     """Store values of `size` bytes, `step` bytes apart."""
-    if step == size:
-        if stream:
-            cunpool_copy_nontemporal(to, values, lines * size)
-        elif lines * size >= LONG_COPY:
-            copy_values(to, values, lines * size)
-        else:
-            cunpool_copy(to, values, lines * size)
-    elif size == 1:
-        write_strided(to, step, lines, <const item1 *> values)
-    elif size == 2:
-        write_strided(to, step, lines, <const item2 *> values)
-    elif size == 4:
-        write_strided(to, step, lines, <const item4 *> values)
+    if step != size:
+        scatter(<int> size, to, step, values, lines)
+    elif stream:
+        cunpool_copy_nontemporal(to, values, lines * size)
+    elif lines * size >= LONG_COPY:
+        copy_values(to, values, lines * size)
     else:
-        write_strided(to, step, lines, <const item8 *> values)
+        cunpool_copy(to, values, lines * size)
