@@ -129,12 +129,6 @@ cdef inline Py_ssize_t interleaved_parts(const Job *job, const Interleaved *plan
     return job.batch * job.channels // plan.group * plan.lots * plan.parts[0] * plan.parts[1]
 
 
-cdef inline char *part_address(const View *view, Py_ssize_t channels, Py_ssize_t plane,
-                               const Py_ssize_t *first) noexcept nogil:
-    """Where a part of a plane begins, at layer and row `first`."""
-    return element_address(view, channels, plane, first[0], first[1], 0)
-
-
 cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t number, char *scratch,
                            int *nan_backoff) noexcept nogil:
     """Pool a part of the planes of a lot."""
@@ -164,16 +158,16 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
     interleave(&inner.pooled, pooled, windows, planes, size, window)
     if job.indices.data != NULL:
         interleave(&inner.indices, indices, windows, planes, job.index_size, window)
-    copy_planes_of(size, full, &inner.full, part_address(&job.full, job.channels, plane, element), &job.full, planes,
-                   elements)
+    copy_planes_of(size, full, &inner.full, element_address(&job.full, job.channels, plane, element[0], element[1], 0),
+                   &job.full, planes, elements)
     memset(full + element_count(elements) * planes * size, 0, VECTOR_BYTES)
     for d in range(window[0], window[0] + windows[0]):
         pool_rows(&inner, 0, d, window[1], window[1] + windows[1], planes, nan_backoff)
-    copy_planes_of(size, part_address(&job.pooled, job.channels, plane, window), &job.pooled, pooled, &inner.pooled,
-                   planes, windows)
+    copy_planes_of(size, element_address(&job.pooled, job.channels, plane, window[0], window[1], 0), &job.pooled,
+                   pooled, &inner.pooled, planes, windows)
     if job.indices.data != NULL:
-        copy_planes_of(job.index_size, part_address(&job.indices, job.channels, plane, window), &job.indices, indices,
-                       &inner.indices, planes, windows)
+        copy_planes_of(job.index_size, element_address(&job.indices, job.channels, plane, window[0], window[1], 0),
+                       &job.indices, indices, &inner.indices, planes, windows)
 
 
 cdef inline void pool_interleaved(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:

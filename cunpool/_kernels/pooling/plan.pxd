@@ -15,9 +15,8 @@ from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.interleaved cimport Interleaved, interleaved_parts, plan_interleaved
 from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
 from cunpool._kernels.pooling.separable cimport plan_separable, Separable, separable_blocks
-from cunpool._kernels.pooling.stacked cimport can_stack_planes, stack_planes
 from cunpool._kernels.pooling.window2 cimport (
-    can_store_rows_together, HAS_VECTORS, has_window2_shape, window2_shape_why_not)
+    can_stack_planes, can_store_rows_together, HAS_VECTORS, stack_planes, window2_shape_why_not)
 
 cdef enum:  # the ways, for plan_pool
     STACKED_TAKEN = 1
@@ -36,7 +35,9 @@ cdef enum:
     # Across channels.
     ACROSS_MIN_BYTES = 32           # of all channels, of one pixel (speed: 80 x 90, 3 to 12 channels)
     FEW_CHANNELS_MIN_BYTES = 12     # the same, if windows overlap little (speed)
-    LITTLE_OVERLAP = 3              # Windows that an element has in the mean, at most, if they overlap little. (speed)
+    # Windows that an element has in the mean, at most, if they overlap little: to compare all elements of each is cheap
+    # then. (speed)
+    LITTLE_OVERLAP = 3
     # Values of larger windows that overlap more are filtered, unless windows share rows. (speed)
     ACROSS_MAX_TAPS = 9
     # Bytes in larger windows, one element apart, are not compared across channels, unless windows share rows. (speed:
@@ -83,13 +84,6 @@ cdef struct Plan:
     Interleaved interleaved
 
 
-cdef inline void stack_window2_planes(Job *job, Plan *plan, Py_ssize_t item_size) noexcept nogil:
-    """Make one tall plane of all."""
-    job.rows_per_plane = job.g.full[1]
-    stack_planes(job, item_size, job.index_size)
-    plan.ways += STACKED_TAKEN
-
-
 cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
     """Elements from one column to the next where values alone can be filtered: 1 for contiguous rows, all channels
     where these are interleaved, else 0. Results need the same layout."""
@@ -104,17 +98,12 @@ cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept no
     return 0
 
 
-cdef inline bint has_little_overlap(const Geometry *g) noexcept nogil:
-    """Whether an element is in few windows, so that comparing all elements of each is cheap."""
-    return mean_overlap(g) <= LITTLE_OVERLAP
-
-
 cdef inline bint has_values_across(const Job *job) noexcept nogil:
     """Whether the values of windows are found across channels: windows are small, or overlap little."""
     cdef Py_ssize_t taps = element_count(job.g.kernel)
     return HAS_VECTORS and (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
                             or taps <= TAPS and branch_counted("large windows that overlap little",
-                                                               has_little_overlap(&job.g))
+                                                               mean_overlap(&job.g) <= LITTLE_OVERLAP)
                             or can_share(job))
 
 
@@ -144,25 +133,17 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, 
     return NULL
 
 
-cdef inline void exchange(Py_ssize_t *sizes, int axis) noexcept nogil:
-    sizes[axis], sizes[2] = sizes[2], sizes[axis]
-
-
 cdef inline void swap_width_axis(Job *job, int axis) noexcept nogil:
     """Exchange this axis and the width. Raster order stays."""
+    cdef Py_ssize_t **sizes = [
+        &job.g.full[0], &job.g.pooled[0], &job.g.kernel[0], &job.g.stride[0], &job.g.padding[0], &job.g.dilation[0],
+        &job.full.axis_bytes[0], &job.pooled.axis_bytes[0], &job.indices.axis_bytes[0], &job.index_steps[0],
+        &job.raster_steps[0]]
+    cdef int i
     if axis == 2:
         return
-    exchange(job.g.full, axis)
-    exchange(job.g.pooled, axis)
-    exchange(job.g.kernel, axis)
-    exchange(job.g.stride, axis)
-    exchange(job.g.padding, axis)
-    exchange(job.g.dilation, axis)
-    exchange(job.full.axis_bytes, axis)
-    exchange(job.pooled.axis_bytes, axis)
-    exchange(job.indices.axis_bytes, axis)
-    exchange(job.index_steps, axis)
-    exchange(job.raster_steps, axis)
+    for i in range(11):
+        sizes[i][axis], sizes[i][2] = sizes[i][2], sizes[i][axis]
     job.raster_axes[axis], job.raster_axes[2] = job.raster_axes[2], job.raster_axes[axis]
 
 
@@ -180,7 +161,6 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept 
     plan.job = job[0]
     swap_width_axis(&plan.job, axis)
     plan.ways = ways
-    plan.stores_rows_together = False
 
 
 cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
@@ -223,8 +203,9 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
     if why != NULL:
         return why
     begin(job, 2, plan, WINDOW2_TAKEN)
-    if can_stack_planes(job, job.item_size, job.index_size):
-        stack_window2_planes(&plan.job, plan, job.item_size)
+    if can_stack_planes(job):
+        stack_planes(&plan.job)
+        plan.ways += STACKED_TAKEN
     plan.stores_rows_together = can_store_rows_together(&plan.job, job.item_size)
     return NULL
 
@@ -289,7 +270,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return "channels are not neighbours in memory"
     if not (branch_counted("channels enough", job.channels * job.item_size >= ACROSS_MIN_BYTES)
             or branch_counted("a few channels", job.channels * job.item_size >= FEW_CHANNELS_MIN_BYTES)
-            and branch_counted("windows that overlap little", has_little_overlap(&job.g))
+            and branch_counted("windows that overlap little", mean_overlap(&job.g) <= LITTLE_OVERLAP)
             or branch_counted("small windows in runs", job.code_size > 0 and has_runs(job)
                               and element_count(job.g.kernel) <= ACROSS_MAX_TAPS)):
         return ("channels have less than 32 bytes (12, if windows overlap little; any, for window codes of small "
@@ -324,12 +305,6 @@ cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
     return NULL
 
 
-cdef inline bint has_gaps_behind_window2(const Job *job, Py_ssize_t item_size) noexcept nogil:
-    """Whether windows of 2 fill no vector, and nothing behind their rows may be read. Rows that follow each other are
-    compared as whole vectors."""
-    return not job.gapless and job.g.pooled[2] < vector_of(item_size) and has_window2_shape(job, item_size)
-
-
 cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_once) noexcept nogil:
     """How many planes are copied to C order at a time, and why none is.
 
@@ -344,9 +319,10 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     if (full.axis_bytes[2] == job.item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
                                                                 job.g.full[2] > COPY_MAX_ROW_ELEMENTS
                                                                 or raster_stride(full, job.g.full) == job.item_size)
-                                                 or has_window2_shape(job, job.item_size))
-            and not branch_counted("short rows of windows of two, with gaps behind them",
-                                   has_gaps_behind_window2(job, job.item_size))):
+                                                 or window2_shape_why_not(job, job.item_size) == NULL)
+            and not branch_counted("short rows of windows of two, with gaps behind them", not job.gapless
+                                   and job.g.pooled[2] < vector_of(job.item_size)
+                                   and window2_shape_why_not(job, job.item_size) == NULL)):
         return "rows are contiguous: with no gaps behind them, or longer than 64 elements"
     if branch_counted("fewer planes than threads", planes < job.threads):
         return "fewer planes than threads"

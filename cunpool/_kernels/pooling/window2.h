@@ -2,11 +2,6 @@
 #define CUNPOOL_POOLING_WINDOW2_H
 
 /* Windows of 2 side by side, compared where they lie, a vector of them at a time. The loops are in window2_rows.h. */
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "_kernels/common/caches.h"
 #include "_kernels/pooling/simd.h"
 
 enum {
@@ -28,8 +23,7 @@ typedef struct {
     ptrdiff_t prefetch_bytes;   /* distance of prefetches, or 0 */
     int32_t row_offsets[4];     /* of each row's first element in the window */
     char *best;
-    int32_t *best_offset;       /* for elements of 4 and 8 bytes */
-    char *best_code;            /* for smaller ones: window codes */
+    char *best_codes;           /* offsets of 4 bytes for elements of 4 and 8 bytes, window codes for smaller ones */
 } cunpool_window2;
 
 #if CUNPOOL_HAS_VECTORS
@@ -68,8 +62,7 @@ static CUNPOOL_NOINLINE int cunpool_window2_copied(const cunpool_window2 *window
             one.row[k] = copy[k];
         }
         one.best = windows->best + row * windows->row_windows * item_size;
-        one.best_offset = windows->best_offset + row * windows->row_windows;
-        one.best_code = windows->best_code + row * windows->row_windows;
+        one.best_codes = windows->best_codes + row * windows->row_windows * (item_size < 4 ? 1 : 4);
         is_odd |= compare(&one, 0, 1, 0, CUNPOOL_VECTOR_BYTES / item_size, careful);
     }
     return is_odd;

@@ -6,12 +6,11 @@ from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
-from cunpool._kernels.common.job cimport HALF_KIND, Job
+from cunpool._kernels.common.job cimport are_all_contiguous, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport item1, void_noinline, void_wide
 from cunpool._kernels.pooling.compare cimport (
     end_of, expect_nan, expects_no_nan, infinity_of, tap_offset, vector_of)
-from cunpool._kernels.pooling.stacked cimport can_stack_planes
 from cunpool._kernels.pooling.write cimport (
     base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_indices, write_values)
 
@@ -27,8 +26,7 @@ cdef extern from "_kernels/pooling/window2.h":
         Py_ssize_t pooled_row_bytes, pooled_rows, row_windows, prefetch_bytes
         int32_t row_offsets[4]
         char *best
-        int32_t *best_offset
-        char *best_code
+        char *best_codes
     bint compare_window2 "cunpool_compare_window2"(const Windows2 *windows, int item_size, bint is_float,
                                                    const char *limit, bint careful) noexcept nogil
 
@@ -47,11 +45,36 @@ cdef struct Block:
     Py_ssize_t d, h, w, rows, width
 
 
+cdef inline bint can_stack_planes(const Job *job) noexcept nogil:
+    """Whether all planes can be pooled as a tall one: none of their windows reaches over the edge, and they follow each
+    other in memory."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t planes = job.batch * job.channels
+    return (planes > 1 and g.full[0] == 1 and g.pooled[0] == 1 and not g.padding[1]
+            and branch_counted("rows short enough to be stacked", g.pooled[2] < LINE // 4)
+            and branch_counted("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
+            and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
+            and branch_counted("planes that follow each other",
+                               are_all_contiguous(job, job.item_size, job.index_size)))
+
+
+cdef inline void stack_planes(Job *job) noexcept nogil:
+    """Make one tall plane of all."""
+    cdef Py_ssize_t planes = job.batch * job.channels
+    job.rows_per_plane = job.g.full[1]
+    job.full.axis_bytes[1] = job.g.full[2] * job.item_size
+    job.pooled.axis_bytes[1] = job.g.pooled[2] * job.item_size
+    job.indices.axis_bytes[1] = job.g.pooled[2] * job.index_size
+    job.g.full[1] *= planes
+    job.g.pooled[1] *= planes
+    job.batch = job.channels = 1
+
+
 cdef inline bint has_many_short_rows(const Job *job, Py_ssize_t size) noexcept nogil:
     """Whether many short rows of windows are compared and stored together. Other methods serve smaller elements."""
     return (size >= 4
             and (branch_counted("planes of many rows", job.g.pooled[1] >= SHORT_ROWS_MIN_ROWS)
-                 or can_stack_planes(job, size, job.index_size)))
+                 or can_stack_planes(job)))
 
 
 cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) noexcept nogil:
@@ -76,11 +99,6 @@ cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) n
     if not branch_counted("contiguous rows of windows of two", job.full.axis_bytes[2] == size):
         return "rows are not contiguous"
     return NULL
-
-
-cdef inline bint has_window2_shape(const Job *job, Py_ssize_t size) noexcept nogil:
-    """Whether windows of 2 are compared where they lie."""
-    return window2_shape_why_not(job, size) == NULL
 
 
 cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:
@@ -157,13 +175,8 @@ cdef inline void_wide offsets_of_codes(const item1 *code, const int32_t *offsets
             offset[i] = code[i] + below * (code[i] >> 1)
 
 
-cdef inline Py_ssize_t whole_rows(Py_ssize_t distance, Py_ssize_t row_bytes) noexcept nogil:
-    """A distance, rounded up to whole rows."""
-    return (distance + row_bytes - 1) // row_bytes * row_bytes
-
-
 cdef inline void find_rows(const Job *job, const char *plane, const Block *block, Windows2 *windows) noexcept nogil:
-    """Set the addresses of a block's rows, and the prefetch distance."""
+    """Set the addresses of a block's rows, and the prefetch distance, in whole rows."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * job.item_size, kd, kh
     windows.pooled_row_bytes = g.stride[1] * job.full.axis_bytes[1]
@@ -177,7 +190,8 @@ cdef inline void find_rows(const Job *job, const char *plane, const Block *block
             windows.row_offsets[windows.kernel_rows] = <int32_t> tap_offset(job, kd, kh, 0)
             windows.kernel_rows += 1
     if job.nontemporal and 0 <= windows.pooled_row_bytes - used < CACHE_LINE:  # rows without gaps between them
-        windows.prefetch_bytes = whole_rows(PREFETCH_BYTES, windows.pooled_row_bytes)
+        windows.prefetch_bytes = ((PREFETCH_BYTES + windows.pooled_row_bytes - 1) // windows.pooled_row_bytes
+                                  * windows.pooled_row_bytes)
     elif job.nontemporal and block.width < g.pooled[2]:  # a part of a long row
         windows.prefetch_bytes = PREFETCH_BYTES
 
@@ -210,8 +224,8 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, co
     find_rows(job, from_plane, block, &windows)
     windows.with_codes = target.indices != NULL
     windows.omits_nan, windows.infinity, windows.flip = job.omits_nan, infinity_of(job), job.flip
-    windows.best, windows.best_offset = <char *> align_to_cache_line(best_room), offset
-    windows.best_code = <char *> align_to_cache_line(code_room)
+    windows.best = <char *> align_to_cache_line(best_room)
+    windows.best_codes = <char *> align_to_cache_line(code_room) if has_codes else <char *> offset
     compare_block(job, end_of(job, from_plane, job.item_size), nan_backoff, &windows)
     write_rows(target.values, target.value_step, target.value_row, target.stream, block.rows, block.width, windows.best,
                job.item_size)
@@ -219,10 +233,10 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, co
         return
     if has_codes and target.code_size == 1:
         write_rows(target.indices, target.index_step, target.index_row, target.stream, block.rows, block.width,
-                   windows.best_code, 1)
+                   windows.best_codes, 1)
         return
     if has_codes:
-        offsets_of_codes(<const item1 *> windows.best_code, windows.row_offsets, windows.kernel_rows, results, offset)
+        offsets_of_codes(<const item1 *> windows.best_codes, windows.row_offsets, windows.kernel_rows, results, offset)
     if target.index_row != block.width * target.index_step:
         window_offsets = NULL
     for i in range(results if window_offsets != NULL else 0):

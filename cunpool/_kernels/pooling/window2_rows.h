@@ -18,7 +18,7 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
     const char *elements[4];
     const ptrdiff_t result = row * row_windows + first_window;
     char *best = windows->best + result * size;
-    char *code_to = SIMD_BYTES < 4 ? windows->best_code + result : (char *) (windows->best_offset + result);
+    char *code_to = windows->best_codes + result * (SIMD_BYTES < 4 ? 1 : 4);
     ptrdiff_t i;
     vector highest, x, y, first;
     codes code, tap_code[8];
