@@ -16,21 +16,16 @@ from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
 from cunpool._kernels.common.types cimport float4, float8, half, item1
 from cunpool._kernels.memory cimport give_scratch, next_part, part_bytes
-from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels
+from cunpool._kernels.pooling.across_shared cimport can_share
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.compare cimport int2, int4, int8, set_order
-from cunpool._kernels.pooling.filter cimport filter_bytes, pool_filtered
-from cunpool._kernels.pooling.interleaved cimport interleaved_bytes, pool_interleaved
 from cunpool._kernels.pooling.large cimport pool_elements
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
     ROLLING_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
     window2_why_not)
-from cunpool._kernels.pooling.rolling cimport roll_rows, rolling_bytes
-from cunpool._kernels.pooling.separable cimport (
-    offsets_bytes, plan_indices, pool_separable, Separable, separable_bytes)
-from cunpool._kernels.pooling.window2 cimport pool_window2
+from cunpool._kernels.pooling.separable cimport offsets_bytes, plan_indices, Separable
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -93,20 +88,9 @@ cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *p
     plan_pool(&copy, plan)
 
 
-cdef Py_ssize_t share_bytes(const Plan *plan) noexcept nogil:
-    """Bytes of scratch memory that each share of a job takes, tables apart."""
-    if plan.ways & ROLLING_TAKEN:
-        return part_bytes(rolling_bytes(&plan.rolling))
-    if plan.ways & FILTERED_TAKEN:
-        return part_bytes(max(filter_bytes(&plan.filter), separable_bytes(&plan.filter.blocks)))
-    if plan.ways & INTERLEAVED_TAKEN:
-        return part_bytes(interleaved_bytes(&plan.interleaved))
-    return part_bytes(separable_bytes(&plan.separable)) if plan.ways & SEPARATED_TAKEN else 0
-
-
 cdef Py_ssize_t lot_bytes(const Plan *plan) noexcept nogil:
     """Bytes of scratch memory that pooling a lot takes beside the copy."""
-    return share_bytes(plan) + table_bytes(plan)
+    return plan.job.scratch_bytes + table_bytes(plan)
 
 
 cdef Py_ssize_t copied_bytes(const Job *job, Py_ssize_t planes) noexcept nogil:
@@ -170,25 +154,8 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call whose planes are pooled where they lie."""
     plan.method = choose_method(METHODS, job, plan)
     plan.copied.planes = 0
-    if plan.ways & ROLLING_TAKEN:
-        plan.job.plan = &plan.rolling
-        plan.kernel = <Kernel> roll_rows
-    elif plan.ways & FILTERED_TAKEN:
-        plan.job.plan = &plan.filter
-        plan.kernel = <Kernel> pool_filtered
-    elif plan.ways & SEPARATED_TAKEN:
-        plan.job.plan = &plan.separable
-        plan.kernel = <Kernel> pool_separable
-    elif plan.ways & INTERLEAVED_TAKEN:
-        plan.job.plan = &plan.interleaved
-        plan.kernel = <Kernel> pool_interleaved
-    elif plan.ways & WINDOW2_TAKEN:
-        plan.job.plan = &plan.stores_rows_together
-        plan.kernel = <Kernel> pool_window2
-    elif plan.ways & LARGE_TAKEN:
+    if plan.ways & LARGE_TAKEN:
         plan.kernel = ELEMENTS[job.order_kind]
-    else:
-        plan.kernel = <Kernel> pool_channels
     plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & SEPARATED_TAKEN)
 
 
@@ -231,7 +198,6 @@ cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
         plan.copied.planes = 0
     elif plan_copied(job, plan) != NULL:
         plan_pool(job, plan)
-        plan.job.scratch_bytes = share_bytes(plan)
 
 
 cdef dict explained(const Job *job, const Plan *plan):

@@ -7,16 +7,19 @@ from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
+from cunpool._kernels.memory cimport part_bytes
 from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, has_runs, TAPS
-from cunpool._kernels.pooling.across_shared cimport can_share, sharing_tasks
+from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels, sharing_tasks
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
-from cunpool._kernels.pooling.filter cimport Filter, filter_limits_why_not, plan_filter
+from cunpool._kernels.pooling.filter cimport Filter, filter_bytes, filter_limits_why_not, plan_filter, pool_filtered
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
-from cunpool._kernels.pooling.interleaved cimport Interleaved, interleaved_parts, plan_interleaved
-from cunpool._kernels.pooling.rolling cimport plan_rolling, Rolling, rolling_why_not
-from cunpool._kernels.pooling.separable cimport plan_separable, Separable, separable_blocks
+from cunpool._kernels.pooling.interleaved cimport (
+    Interleaved, interleaved_bytes, interleaved_parts, plan_interleaved, pool_interleaved)
+from cunpool._kernels.pooling.rolling cimport plan_rolling, roll_rows, Rolling, rolling_bytes, rolling_why_not
+from cunpool._kernels.pooling.separable cimport (
+    plan_separable, pool_separable, Separable, separable_blocks, separable_bytes)
 from cunpool._kernels.pooling.window2 cimport (
-    can_stack_planes, can_store_rows_together, HAS_VECTORS, stack_planes, window2_shape_why_not)
+    can_stack_planes, can_store_rows_together, HAS_VECTORS, pool_window2, stack_planes, window2_shape_why_not)
 
 cdef enum:  # the ways, for plan_pool
     STACKED_TAKEN = 1
@@ -156,11 +159,11 @@ cdef inline void swap_width_for_channels(Job *job, Py_ssize_t item_size) noexcep
             return
 
 
-cdef inline void begin(const Job *job, int axis, Plan *plan, int ways) noexcept nogil:
-    """Begin the plan of a method: the job with this axis as the width."""
+cdef inline void begin(const Job *job, int axis, Plan *plan, int ways, Kernel kernel, const void *own) noexcept nogil:
+    """Begin the plan of a method, which has its `own` part: the job with this axis as the width."""
     plan.job = job[0]
     swap_width_axis(&plan.job, axis)
-    plan.ways = ways
+    plan.job.plan, plan.kernel, plan.ways = own, kernel, ways
 
 
 cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
@@ -188,8 +191,9 @@ cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noex
     """Windows of 3 x 3 to 7 x 7 in contiguous planes."""
     cdef const char *why = rolling_why_not(job)
     if why == NULL:
-        begin(job, 2, plan, ROLLING_TAKEN)
+        begin(job, 2, plan, ROLLING_TAKEN, <Kernel> roll_rows, &plan.rolling)
         plan_rolling(job, &plan.rolling)
+        plan.job.scratch_bytes = part_bytes(rolling_bytes(&plan.rolling))
         plan.job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
         plan.job.nontemporal = plan.rolling.is_streamed
     return why
@@ -202,7 +206,7 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
         why = window2_shape_why_not(job, job.item_size)
     if why != NULL:
         return why
-    begin(job, 2, plan, WINDOW2_TAKEN)
+    begin(job, 2, plan, WINDOW2_TAKEN, <Kernel> pool_window2, &plan.stores_rows_together)
     if can_stack_planes(job):
         stack_planes(&plan.job)
         plan.ways += STACKED_TAKEN
@@ -217,7 +221,8 @@ cdef inline const char *interleaved_why_not(const Job *job, Plan *plan) noexcept
         why = plan_interleaved(job, &plan.interleaved)
     if why != NULL:
         return why
-    begin(job, 2, plan, INTERLEAVED_TAKEN)
+    begin(job, 2, plan, INTERLEAVED_TAKEN, <Kernel> pool_interleaved, &plan.interleaved)
+    plan.job.scratch_bytes = part_bytes(interleaved_bytes(&plan.interleaved))
     plan.job.tasks = min(job.tasks, interleaved_parts(job, &plan.interleaved))
     plan.job.nontemporal = False
     return NULL
@@ -243,7 +248,7 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
             and (job.g.full[2] <= TINY_ROW_ELEMENTS or plan.interleaved.shares_rows)):
         return "rows of at most 16 elements, or 5 x 5 of 16 bits, in planes that can be interleaved"
     for axis in range(2, -1, -1):
-        begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN)
+        begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_filtered, &plan.filter)
         unit = unit_of(&plan.job, job.item_size)
         if not unit:
             continue
@@ -255,6 +260,7 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
             worth = filter_limits_why_not(&plan.job.g, &plan.filter)
         if worth == NULL:
             plan.job.tasks = min(job.tasks, separable_blocks(&plan.filter.blocks))
+            plan.job.scratch_bytes = part_bytes(max(filter_bytes(&plan.filter), separable_bytes(&plan.filter.blocks)))
             plan.job.nontemporal = False
             return NULL
         why = worth
@@ -275,7 +281,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
                               and element_count(job.g.kernel) <= ACROSS_MAX_TAPS)):
         return ("channels have less than 32 bytes (12, if windows overlap little; any, for window codes of small "
                 "windows one column apart)")
-    begin(job, 2, plan, ACROSS_TAKEN)
+    begin(job, 2, plan, ACROSS_TAKEN, <Kernel> pool_channels, NULL)
     swap_width_for_channels(&plan.job, job.item_size)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
     # (speed: 64 x 112 x 112, 3 x 3, with indices) For bytes in windows one apart, combining runs is 1.8x faster.
@@ -293,14 +299,15 @@ cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept n
     """Any order in memory, any window."""
     cdef const char *why = plan_separable(job, 0, &plan.separable)
     if why == NULL:
-        begin(job, 2, plan, SEPARATED_TAKEN)
+        begin(job, 2, plan, SEPARATED_TAKEN, <Kernel> pool_separable, &plan.separable)
+        plan.job.scratch_bytes = part_bytes(separable_bytes(&plan.separable))
         plan.job.tasks = min(job.tasks, separable_blocks(&plan.separable))
     return why
 
 
 cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Windows that miss the array, or are larger than any block: any window."""
-    begin(job, 2, plan, LARGE_TAKEN)
+    """Windows that miss the array, or are larger than any block: any window. `plan_pool` has the kernels."""
+    begin(job, 2, plan, LARGE_TAKEN, NULL, NULL)
     plan.job.nontemporal = False
     return NULL
 
