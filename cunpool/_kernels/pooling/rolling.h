@@ -15,6 +15,7 @@
    lowest number of the type in the first and the last stripe. */
 #include <math.h>
 #include "_kernels/common/caches.h"
+#include "_kernels/pooling/decode.h"
 #include "_kernels/pooling/simd.h"
 
 enum {
@@ -23,7 +24,7 @@ enum {
     ROLLING_MAX_ROWS = (ROLLING_MAX_BLOCK - 1) * 2 + ROLLING_MAX_KERNEL,
     ROLLING_MARGIN = 64,        /* elements before a copied row; correctness: at least the padding */
     ROLLING_BYTES = 64,         /* of the widest vector */
-    ROLLING_DECODED = 16        /* codes that become indices together */
+    ROLLING_DECODED = 256       /* codes that become indices together, at most */
 };
 enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
 /* What a loop finds: maxima; maxima of elements whose bits are inverted by `flip`; minima, without codes. */
@@ -160,67 +161,15 @@ static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunp
 }
 
 #if CUNPOOL_HAS_VECTORS
-typedef uint16_t cunpool_chunk2 __attribute__((vector_size(2 * ROLLING_DECODED)));
-
-/* How codes become indices. A code's row is (code * per_row) >> 10: exact for windows of up to 7 x 7. */
-typedef struct {
-    cunpool_chunk2 ramp;        /* what an index grows by along the windows of a chunk */
-    uint16_t per_row;
-    ptrdiff_t skip;             /* from the end of a window's row to its next row */
-    int is_wide;                /* an offset from a chunk's first index takes more than 16 bits */
-} cunpool_rolling_decoder;
-
-/* Indices of a chunk of windows, where `first` is the index of code 0 of the first one; and of a row of windows. */
-#define ROLLING_DECODE(name, size, index, integer) \
-    static CUNPOOL_INLINE void name##_chunk(const cunpool_rolling_decoder *decoder, const uint8_t *code, \
-                                            int64_t first, char *to) { \
-        uint16_t stored[ROLLING_DECODED]; \
-        cunpool_chunk2 offset; \
-        int i; \
-        widen_codes(stored, code); \
-        memcpy(&offset, stored, sizeof offset); \
-        offset += ((offset * decoder->per_row) >> 10) * (uint16_t) decoder->skip + decoder->ramp; \
-        memcpy(stored, &offset, sizeof offset); \
-        SIMD_UNROLL for (i = 0; i < ROLLING_DECODED; i += CUNPOOL_VECTOR_BYTES / (int) sizeof(index)) \
-            add_to_offsets##size(to + i * (ptrdiff_t) sizeof(index), stored + i, (integer) first); \
-    } \
-    static CUNPOOL_NOINLINE void name(const cunpool_rolling_decoder *decoder, const uint8_t *code, int64_t first, \
-                                      int stride, ptrdiff_t count, char *to) { \
-        integer few[ROLLING_DECODED]; \
-        ptrdiff_t i; \
-        if (decoder->is_wide) { \
-            for (i = 0; i < count; i++) \
-                ((index *) to)[i] = (index) (first + i * stride + code[i] \
-                                             + (code[i] * decoder->per_row >> 10) * decoder->skip); \
-            return; \
-        } \
-        for (i = 0; i + ROLLING_DECODED <= count; i += ROLLING_DECODED) \
-            name##_chunk(decoder, code + i, first + i * stride, to + i * (ptrdiff_t) sizeof(index)); \
-        if (i == count) \
-            return; \
-        name##_chunk(decoder, code + i, first + i * stride, (char *) few); \
-        cunpool_copy(to + i * (ptrdiff_t) sizeof(index), (const char *) few, (size_t) (count - i) * sizeof(index)); \
-    }
-ROLLING_DECODE(cunpool_rolling_decode4, 4, index4, int32_t)
-ROLLING_DECODE(cunpool_rolling_decode8, 8, index8, int64_t)
-
-static void cunpool_rolling_plan_decoder(const cunpool_rolling *plan, cunpool_rolling_decoder *decoder) {
-    int i;
-    for (i = 0; i < ROLLING_DECODED; i++)
-        decoder->ramp[i] = (uint16_t) (i * plan->stride);
-    decoder->per_row = (uint16_t) (1024 / plan->kernel + 1);
-    decoder->skip = plan->width - plan->kernel;
-    decoder->is_wide = (plan->kernel - 1) * (plan->width + 1) + ROLLING_DECODED * plan->stride > UINT16_MAX;
-}
-
-/* Bring the results of a block from scratch memory to where they belong. */
+/* Bring the results of a block from scratch memory to where they belong: codes as indices. */
 static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at,
                                                      char *scratch, ptrdiff_t plane, ptrdiff_t line,
                                                      const cunpool_rolling_block *block) {
     const ptrdiff_t values_bytes = plan->windows * plan->item_bytes, index_row = plan->windows * plan->index_bytes;
-    cunpool_rolling_decoder decoder;
+    cunpool_decoder decoder = {0};
+    int64_t ramp[ROLLING_DECODED];
     char *to;
-    ptrdiff_t i, first;
+    ptrdiff_t i, window, first, some;
     if (block->values == scratch + at->values)
         memcpy(cunpool_rolling_plane(plan, &plan->pooled, plane) + line * values_bytes, block->values,
                (size_t) (block->count * values_bytes));
@@ -231,14 +180,19 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
         memcpy(to, block->indices, (size_t) (block->count * index_row));
     if (!plan->tile_pitch)
         return;
-    cunpool_rolling_plan_decoder(plan, &decoder);
+    decoder.row = (uint32_t) (plan->width - plan->kernel);
+    decoder.per_row = 65536 / (uint32_t) plan->kernel + 1;
+    for (i = 0; i < ROLLING_DECODED && i < plan->windows; i++)
+        ramp[i] = i * plan->stride;
     for (i = 0; i < block->count; i++) {
         const char *code = block->indices + i * plan->tile_pitch;
         first = ((line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
-        if (plan->form == ROLLING_INDICES4)
-            cunpool_rolling_decode4(&decoder, (const uint8_t *) code, first, plan->stride, plan->windows, to);
-        else
-            cunpool_rolling_decode8(&decoder, (const uint8_t *) code, first, plan->stride, plan->windows, to);
+        for (window = 0; window < plan->windows; window += some) {
+            some = plan->windows - window < ROLLING_DECODED ? plan->windows - window : ROLLING_DECODED;
+            (plan->form == ROLLING_INDICES4 ? cunpool_decode_item1_flat4 : cunpool_decode_item1_flat8)(
+                to + window * plan->index_bytes, code + window, some, (uint64_t) (first + window * plan->stride), ramp,
+                &decoder);
+        }
         to += index_row;
     }
 }

@@ -91,8 +91,8 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
         return "planes that are not contiguous"
     if element_count(g.pooled) < (MIN_WINDOWS if item_size >= 4 else MIN_NARROW_WINDOWS):
         return "planes of few windows"
-    if element_count(g.full) > 0x7FFFFFFF:
-        return "planes of more than 2**31 elements"  # unreached: 2 GB for a test
+    if element_count(g.full) >= 1 << 30:  # a code's row takes 32 bits, twice (correctness)
+        return "planes of 2**30 elements or more"  # unreached: 1 GB for a test
     return NULL
 
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "_kernels/common/caches.h"
+#include "_kernels/pooling/decode.h"
 
 enum {
     SEPARABLE_CHANNEL = 3,
@@ -27,13 +28,6 @@ typedef struct {
     ptrdiff_t most, parts;      /* windows of a block at most; blocks */
     int doubles;                /* taps are combined 1, 2, 4 and so on at a time: runs of a single lattice */
 } cunpool_axis;
-
-/* How window codes become indices, counted from the window's first element. A code's row and layer are quotients, for
-   which a product and a shift stand: exact for windows of up to 256 elements. */
-typedef struct {
-    uint32_t column, row, layer, per_row, per_layer;
-    int is_flat;                /* one layer, and no dilation along the row */
-} cunpool_decoder;
 
 typedef struct {
     const char *full;

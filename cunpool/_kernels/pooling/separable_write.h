@@ -1,31 +1,15 @@
 /* Separable pooling: the results of a block are stored, window codes as indices. */
 
-/* Indices, or window codes, of a row of results. Unsigned, because sums of unused elements may wrap. */
-#define SEPARABLE_DECODE(lane, name, index, result) \
-    static CUNPOOL_WIDE void cunpool_decode_##lane##_##name(char *to, const char *codes, ptrdiff_t count, \
-                                                             uint64_t base, const int64_t *ramp, \
-                                                             const cunpool_decoder *decoder) { \
-        const lane *code = (const lane *) codes; \
-        const cunpool_decoder d = *decoder; \
-        ptrdiff_t i; \
-        (void) base, (void) ramp, (void) d; \
-        CUNPOOL_INDEPENDENT \
-        for (i = 0; i < count; i++) \
-            ((index *) to)[i] = (index) (result); \
-    }
+/* What an index grows by in windows of any dilation and layers. */
 #define SEPARABLE_FURTHER \
     ((uint32_t) code[i] * d.column + ((uint32_t) code[i] * d.per_row >> 16) * d.row \
      + ((uint32_t) code[i] * d.per_layer >> 16) * d.layer)
-/* The same for windows of one layer without dilation along the row, as most are. */
-#define SEPARABLE_FLAT ((uint32_t) code[i] + ((uint32_t) code[i] * d.per_row >> 16) * d.row)
 #define SEPARABLE_DECODERS(lane) \
-    SEPARABLE_DECODE(lane, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FLAT) \
-    SEPARABLE_DECODE(lane, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FLAT) \
-    SEPARABLE_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FURTHER) \
-    SEPARABLE_DECODE(lane, index8, index8, \
+    CODES_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FURTHER) \
+    CODES_DECODE(lane, index8, index8, \
                      base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FURTHER) \
-    SEPARABLE_DECODE(lane, item1, item1, code[i]) \
-    SEPARABLE_DECODE(lane, item2, item2, code[i]) \
+    CODES_DECODE(lane, item1, item1, code[i]) \
+    CODES_DECODE(lane, item2, item2, code[i]) \
     static CUNPOOL_COLD void cunpool_look_up_##lane(const cunpool_separable *plan, char *to, const char *codes, \
                                                     ptrdiff_t count, uint64_t base, const int64_t *ramp) { \
         ptrdiff_t i; \
@@ -49,6 +33,9 @@
              : plan->decoder.is_flat ? cunpool_decode_##lane##_flat8 : cunpool_decode_##lane##_index8)( \
                 to, codes, count, base, ramp, &plan->decoder); \
     }
+CODES_DECODE_FLAT(item2)
+CODES_DECODE_FLAT(item4)
+CODES_DECODE_FLAT(item8)
 SEPARABLE_DECODERS(item1)
 SEPARABLE_DECODERS(item2)
 SEPARABLE_DECODERS(item4)

@@ -32,9 +32,8 @@
 
    and, whatever the type,
 
-     widen_codes          16 bytes as 16-bit integers
      look_up_offsets      offsets of 16 bytes, which are numbers of taps, from a table of 32 or more
-     add_to_offsets4, add_to_offsets8    indices of a vector from one index and 16-bit offsets */
+     add_to_offsets4      offsets of a vector of 4 bytes from one offset and 16-bit ones */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

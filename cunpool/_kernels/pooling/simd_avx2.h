@@ -150,9 +150,6 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
 }
 
 /* Codes as indices. */
-SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
-    _mm256_storeu_si256((__m256i *) to, _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *) code)));
-}
 SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
     const __m256i low = _mm256_loadu_si256((const __m256i *) table), further = _mm256_set1_epi32(first);
     __m256i at;
@@ -167,8 +164,4 @@ SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32
 SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
     const __m256i further = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) offset));
     _mm256_storeu_si256((__m256i *) to, _mm256_add_epi32(further, _mm256_set1_epi32(first)));
-}
-SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first) {
-    const __m256i further = _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *) offset));
-    _mm256_storeu_si256((__m256i *) to, _mm256_add_epi64(further, _mm256_set1_epi64x(first)));
 }

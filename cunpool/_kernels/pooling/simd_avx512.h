@@ -159,9 +159,6 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
 }
 
 /* Codes as indices. */
-SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
-    _mm256_storeu_si256((__m256i *) to, _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *) code)));
-}
 SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
     const __m512i at = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *) number));
     const __m512i offsets = _mm512_cmpgt_epi32_mask(at, _mm512_set1_epi32(31))
@@ -172,8 +169,4 @@ SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32
 SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
     const __m512i further = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) offset));
     _mm512_storeu_si512(to, _mm512_add_epi32(further, _mm512_set1_epi32(first)));
-}
-SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first) {
-    const __m512i further = _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *) offset));
-    _mm512_storeu_si512(to, _mm512_add_epi64(further, _mm512_set1_epi64(first)));
 }

@@ -175,32 +175,14 @@ SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32
         to[i] = table[number[i]] + first;
 }
 #if defined(__SSE2__)
-SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
-    const __m128i bytes = _mm_loadu_si128((const __m128i *) code), zero = _mm_setzero_si128();
-    _mm_storeu_si128((__m128i *) to, _mm_unpacklo_epi8(bytes, zero));
-    _mm_storeu_si128((__m128i *) (to + 8), _mm_unpackhi_epi8(bytes, zero));
-}
 SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
     const __m128i further = _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *) offset), _mm_setzero_si128());
     _mm_storeu_si128((__m128i *) to, _mm_add_epi32(further, _mm_set1_epi32(first)));
 }
-SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first) {
-    const __m128i further = _mm_set_epi64x(offset[1], offset[0]);
-    _mm_storeu_si128((__m128i *) to, _mm_add_epi64(further, _mm_set1_epi64x(first)));
-}
 #else
-SIMD_INLINE void widen_codes(uint16_t *to, const uint8_t *code) {
-    int i;
-    for (i = 0; i < 16; i++)
-        to[i] = code[i];
-}
 SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
     int i;
     for (i = 0; i < 4; i++)
         ((index4 *) to)[i] = first + offset[i];
-}
-SIMD_INLINE void add_to_offsets8(char *to, const uint16_t *offset, int64_t first) {
-    ((index8 *) to)[0] = first + offset[0];
-    ((index8 *) to)[1] = first + offset[1];
 }
 #endif
