@@ -35,7 +35,7 @@
 #include <cpuid.h>
 static int cunpool_has_avx2(void) {
     unsigned a, b, c, d;
-    __builtin_cpu_init(); /* it asks the system too, but GCC has names for F16C, and for x86-64-v3, only since 11 and 12 */
+    __builtin_cpu_init(); /* asks the system too, but GCC has names for F16C and x86-64-v3 only since 11 and 12 */
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
         && __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
 }

@@ -23,8 +23,8 @@ enum {
     /* Channels that are neighbours in memory are worked on together from this number on ("channels last"). */
     ACROSS_MIN_CHANNELS = CUNPOOL_SPEED(8, 2),
 
-    /* Scatter zeroes whole planes up to these sizes together, and stores into them while they are in L1; the second is of
-       planes to which numbers are added ("pool gradient"). */
+    /* Scatter zeroes whole planes up to these sizes together, and stores into them while they are in L1; the second is
+       of planes to which numbers are added ("pool gradient"). */
     ZERO_BYTES = CUNPOOL_SPEED(1 << 10, 1 << 7),
     ZERO_ADDED_BYTES = CUNPOOL_SPEED(1 << 13, 1 << 8),
     /* Windows of a 1d plane whose range of elements is computed at once. */

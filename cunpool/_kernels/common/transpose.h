@@ -24,11 +24,11 @@ typedef uint64_t cunpool_bytes8 __attribute__((vector_size(16)));
 #define CUNPOOL_LOW8(a, b) CUNPOOL_SHUFFLE(cunpool_bytes8, a, b, 0, 2)
 #define CUNPOOL_HIGH8(a, b) CUNPOOL_SHUFFLE(cunpool_bytes8, a, b, 1, 3)
 
-/* cunpool_square: transpose a square of `side` x `side` elements of `size` bytes, in `count` vectors of one row each, or of
-   two. Each pass puts the elements of both halves alternately. After log2(side) passes rows are columns.
+/* cunpool_square: transpose a square of `side` x `side` elements of `size` bytes, in `count` vectors of one row each, or
+   of two. Each pass puts the elements of both halves alternately. After log2(side) passes rows are columns.
 
-   cunpool_transpose: copy a matrix whose rows are contiguous in `from`, and whose columns are contiguous in `to`. It has a
-   square's rows and columns at least: the last squares repeat some elements. */
+   cunpool_transpose: copy a matrix whose rows are contiguous in `from`, and whose columns are contiguous in `to`. It has
+   a square's rows and columns at least: the last squares repeat some elements. */
 #define CUNPOOL_TRANSPOSE(size, side, count, passes) \
     static CUNPOOL_INLINE void cunpool_square##size(char *to, ptrdiff_t to_pitch, const char *from, \
                                                     ptrdiff_t from_pitch) { \

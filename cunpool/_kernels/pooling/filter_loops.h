@@ -76,7 +76,7 @@ static CUNPOOL_NOINLINE int OF(has_odd)(const char *elements, ptrdiff_t count, i
 #endif
     }
 #ifdef INTEGER
-    AS_INTEGER(store)((char *) lane, lowest);   /* with memcpy GCC 12 keeps `lowest` in memory: 2 times as long (speed) */
+    AS_INTEGER(store)((char *) lane, lowest);   /* memcpy would keep `lowest` in memory, 2 times as slow (speed) */
     for (i = 0; i < LANES; i++)
         has_zero |= lane[i] == zero;
 #undef INTEGER

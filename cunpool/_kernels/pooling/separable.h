@@ -10,9 +10,10 @@
 
    The window at j has the elements j of lattice 0, j of lattice 1, j + 1 of lattice 0, and so on. Lattices are numbered
    by the first tap that is in them: tap t is in lattice t % lattices, t * dilation / stride elements behind the first
-   of the window. So a whole run of windows is the maximum of runs. A lattice has all axes of the block, in the order in which
-   they lie in memory, and the other axes are deinterleaved into lattices in the same way. The raster order decides in
-   which order axes are reduced: columns, rows, layers. Then the first maximum of a window is the first in raster order.
+   of the window. So a whole run of windows is the maximum of runs. A lattice has all axes of the block, in the order in
+   which they lie in memory, and the other axes are deinterleaved into lattices in the same way. The raster order
+   decides in which order axes are reduced: columns, rows, layers. Then the first maximum of a window is the first in
+   raster order.
 
    Padding is filled with the lowest number. Where that is the maximum of a window that begins in padding, its code is
    moved to the window's first element in the array.

@@ -28,7 +28,7 @@
      deinterleaved_lane_T(i)    which pair lane i of first_of_pairs_T belongs to
      add_codes_T, subtract_codes_T, broadcast_codes_T
      store_code_bytes_T, store_indices4_T, store_indices8_T    codes as bytes, or as indices
-     compare_T            compare the best so far, and its code, with a later element (take_item1: one way of it)
+     compare_T            compare the best so far, and its code, with a later element; take_item1 does so for bytes
 
    and, whatever the type,
 

@@ -6,8 +6,8 @@
 
 #include "_kernels/common/types.h"
 
-/* The values whose code is the given one, zero for the others: `size` bytes, as a plain loop. The compiler divides it into
-   the widest vectors. If a vector type is wider than the processor's vectors, GCC compares its elements one by one. */
+/* The values whose code is the given one, zero for the others: `size` bytes, as a plain loop. The compiler divides it
+   into the widest vectors. If a vector type is wider than the processor's vectors, GCC compares its elements one by one. */
 #define CUNPOOL_SELECT_LOOP(name, type, size) \
     static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, const void *CYTHON_RESTRICT codes, \
                                      const void *CYTHON_RESTRICT values, type code) { \
