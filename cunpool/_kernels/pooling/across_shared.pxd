@@ -15,7 +15,7 @@ from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, wr
 
 cdef extern from "_kernels/pooling/across.h":
     enum:
-        HAS_SHARED_ROWS "CUNPOOL_HAS_LARGE_LOOPS"
+        HAS_LARGE_LOOPS "CUNPOOL_HAS_LARGE_LOOPS"
         SHARED_MAX_KERNEL, SHARED_MAX_LINES, SHARED_MAX_ROWS
     ctypedef struct SharedRows "cunpool_shared_rows":
         AcrossWindows first_line
@@ -47,18 +47,13 @@ cdef inline bint can_share_rows(const Job *job) noexcept nogil:
     How channels lie in memory is for `can_share`."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t kernel = g.kernel[1], stride = g.stride[1]
-    return (HAS_SHARED_ROWS and g.kernel[0] == 1 and g.kernel[2] == kernel and g.stride[2] == stride
+    return (HAS_LARGE_LOOPS and g.kernel[0] == 1 and g.kernel[2] == kernel and g.stride[2] == stride
             and (kernel == 2 and stride == 1 and job.indices.data == NULL
                  or (kernel == 3 or kernel == 5) and (stride == 1 or stride == 2))
             and g.dilation[1] == g.dilation[2] == 1 and g.pooled[1] >= MIN_SHARING_LINES
             and g.full[1] >= kernel and g.full[2] >= kernel     # smaller planes are mostly padding (speed)
             and job.raster_axes[2] == 2 and (job.flip == 0 or job.item_size <= 2)
             and (job.indices.data == NULL or job.code_size == 1 or job.item_size > 1))
-
-
-cdef inline bint can_share_planes(const Job *job, Py_ssize_t planes) noexcept nogil:
-    """Whether lines are compared together if so many planes are interleaved: an element of all fills a vector."""
-    return can_share_rows(job) and planes * job.item_size >= MIN_SHARING_BYTES
 
 
 cdef inline bint can_share_runs(const Job *job) noexcept nogil:

@@ -10,7 +10,7 @@ from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
 from cunpool._kernels.pooling.across cimport VECTOR_BYTES
-from cunpool._kernels.pooling.across_shared cimport can_share_planes, pool_rows, SHARED_MAX_LINES
+from cunpool._kernels.pooling.across_shared cimport can_share_rows, MIN_SHARING_BYTES, pool_rows, SHARED_MAX_LINES
 
 cdef enum:
     LOT_ROW_BYTES = 128         # of an element in all planes of a lot, at most (speed)
@@ -87,7 +87,7 @@ cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noex
         return "an element has less than 32 bytes in all planes"
     plan.lots = (plan.group + plan.planes - 1) // plan.planes
     plan.planes = (plan.group + plan.lots - 1) // plan.lots
-    plan.shares_rows = can_share_planes(job, plan.planes)
+    plan.shares_rows = can_share_rows(job) and plan.planes * job.item_size >= MIN_SHARING_BYTES
     size_parts(job, plan)
     # Parts of a few rows would have a few neighbours in memory. (speed: 32 x 290 x 195, 3 x 3, transposed)
     if (branch_counted("large planes whose columns are contiguous",
