@@ -163,7 +163,7 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways, Kernel ke
     """Begin the plan of a method, which has its `own` part: the job with this axis as the width."""
     plan.job = job[0]
     swap_width_axis(&plan.job, axis)
-    plan.job.plan, plan.kernel, plan.ways = own, kernel, ways
+    plan.job.plan, plan.job.scratch_bytes, plan.kernel, plan.ways = own, 0, kernel, ways
 
 
 cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
