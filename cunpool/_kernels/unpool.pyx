@@ -344,7 +344,7 @@ cdef Found run_scatter(Job *job) noexcept nogil:
                                      is_gapless(job, job.item_size, job.batch, job.channels)))
     if job.zeroed:
         memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * job.item_size)
-    job.zeroed |= job.in_place
+    job.zeroed |= job.in_place  # unreached: compiled together with the next line
     return run_tasks(scatter_task, job)
 
 

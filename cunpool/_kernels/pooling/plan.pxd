@@ -302,7 +302,7 @@ cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept n
         begin(job, 2, plan, SEPARATED_TAKEN, <Kernel> pool_separable, &plan.separable)
         plan.job.scratch_bytes = part_bytes(separable_bytes(&plan.separable))
         plan.job.tasks = min(job.tasks, separable_blocks(&plan.separable))
-    return why
+    return why  # unreached: compiled together with the condition before
 
 
 cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
