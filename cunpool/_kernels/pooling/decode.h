@@ -6,7 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "_kernels/common/types.h"
+#include "_kernels/common/caches.h"
+#include "_kernels/pooling/simd.h"
+
+/* Codes, and entries of a ramp, that may be read behind the last one. */
+enum { DECODED_TOGETHER = 64 };
 
 /* What a code adds for its column, and from row to row and layer to layer. */
 typedef struct {
@@ -14,19 +18,30 @@ typedef struct {
     int is_flat;                /* one layer, and no dilation along the row */
 } cunpool_decoder;
 
-/* Indices, or window codes, of a row of results, where window i begins `ramp[i]` behind `base`. Unsigned, because sums
-   of unused elements may wrap. */
+#define CODES_OF_VECTOR(lane) ((CUNPOOL_VECTOR_BYTES + sizeof(lane) - 1) / sizeof(lane))
+/* Indices, or window codes, of a row of results, where window i begins `ramp[i]` behind `base`: a vector of codes at a
+   time, and the last, shorter ones by way of a copy. Unsigned, because sums of unused elements may wrap. */
 #define CODES_DECODE(lane, name, index, result) \
+    static CUNPOOL_INLINE void cunpool_decode_##lane##_##name##_vector(index *to, const lane *code, uint64_t base, \
+                                                                       const int64_t *ramp, cunpool_decoder d) { \
+        size_t i; \
+        (void) base, (void) ramp, (void) d; \
+        CUNPOOL_INDEPENDENT \
+        for (i = 0; i < CODES_OF_VECTOR(lane); i++) \
+            to[i] = (index) (result); \
+    } \
     static CUNPOOL_WIDE void cunpool_decode_##lane##_##name(char *to, const char *codes, ptrdiff_t count, \
                                                              uint64_t base, const int64_t *ramp, \
                                                              const cunpool_decoder *decoder) { \
+        const ptrdiff_t some = CODES_OF_VECTOR(lane); \
         const lane *code = (const lane *) codes; \
-        const cunpool_decoder d = *decoder; \
-        ptrdiff_t i; \
-        (void) base, (void) ramp, (void) d; \
-        CUNPOOL_INDEPENDENT \
-        for (i = 0; i < count; i++) \
-            ((index *) to)[i] = (index) (result); \
+        index last[CODES_OF_VECTOR(lane)], *into = (index *) to; \
+        for (; count >= some; count -= some, code += some, ramp += some, into += some) \
+            cunpool_decode_##lane##_##name##_vector(into, code, base, ramp, *decoder); \
+        if (count) { \
+            cunpool_decode_##lane##_##name##_vector(last, code, base, ramp, *decoder); \
+            cunpool_copy((char *) into, (const char *) last, (size_t) count * sizeof(index)); \
+        } \
     }
 /* What an index grows by from its window's first element on, if windows have one layer and no dilation along the row,
    as most do. */

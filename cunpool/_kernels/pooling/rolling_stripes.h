@@ -140,7 +140,8 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
                                           int kernel, int stride, int with_codes, int rule, int at_edge,
                                           int careful) {
     const int shared = kernel > stride ? kernel - stride : 0;
-    const ptrdiff_t offset = column * SIMD_BYTES;
+    const ptrdiff_t offset = column * SIMD_BYTES, block_bytes = plan->block_rows * stride * plan->width * SIMD_BYTES;
+    const ptrdiff_t ahead = block_bytes > ROLLING_PREFETCH_BLOCK ? ROLLING_AHEAD : block_bytes;
     const char *const *row = block->row;
     const int64_t *row_code = block->row_code;
     char *values = block->values + window * SIMD_BYTES;
@@ -153,6 +154,7 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     SIMD_UNROLL for (r = 0; r < kernel; r++)
         code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->is_index ? column : 0));
 #define ROLLING_REDUCE(r, best, code) do { \
+        __builtin_prefetch(row[r] + offset + ahead); \
         OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, rule, at_edge, \
                        careful, &(best), &(code), &odd); \
         code = OF(add_codes)(code, OF(broadcast_codes)(row_code[r])); \

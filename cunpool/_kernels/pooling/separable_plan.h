@@ -78,7 +78,7 @@ static inline ptrdiff_t cunpool_separable_extent(const cunpool_axis *axis, ptrdi
 static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_separable *plan) {
     cunpool_separable_scratch at;
     const ptrdiff_t elements = plan->lattices * plan->pitch;
-    const ptrdiff_t row_bytes = plan->row_windows * (ptrdiff_t) sizeof(int64_t);
+    const ptrdiff_t row_bytes = (plan->row_windows + DECODED_TOGETHER) * (ptrdiff_t) sizeof(int64_t);
     int i;
     at.bytes = 0;
     for (i = 0; i < 2; i++) {
