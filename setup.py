@@ -35,12 +35,10 @@ SMALLER += ["--param=max-completely-peeled-insns=100", "--param=inline-unit-grow
 # Modules with vector loops are compiled once for each instruction set. The portable ones keep their names, the others
 # are in a folder named after their set. `_simd.py` chooses a set when cunpool is imported. `runtime.h` checks the
 # processor for the same flags. -march=x86-64-v4 is equivalent, but needs GCC 11.
-VECTORISED = ("cunpool._kernels.pool", "cunpool._kernels.unpool", "cunpool._kernels.backward")
+VECTORISED = ("cunpool._kernels.pool", "cunpool._kernels.unpool")
 AVX2 = ["-mavx2", "-mbmi", "-mbmi2", "-mf16c"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512cd", "-mavx512dq", "-mavx512vl"]
 SETS = {"avx512": AVX512, "avx2": AVX2, "portable": []}
-# With AVX-512 these take AVX2's module: it needs 1.08 times as long in the mean, and the other has 47 KB. (size)
-AVX2_AT_MOST = ("cunpool._kernels.backward",)
 # GCC uses 128-bit vectors, except in functions with `CUNPOOL_WIDE` (types.h), because most rows are short. (speed)
 NARROW = ["-mprefer-vector-width=128"]
 # GCC does not align Windows' stack for such vectors.
@@ -65,7 +63,6 @@ MACHINE_PROBE = """
 # times faster. The last two modules are optimised for size, because none of their loops matters for speed.
 BESIDES = {
     "cunpool._kernels.unpool": ["-falign-loops=64"],
-    "cunpool._kernels.backward": ["-falign-loops=64"],
     "cunpool._kernels.memory": ["-Os"],
     "cunpool._kernels.runtime": ["-Os"],
 }
@@ -195,12 +192,11 @@ class BuildExt(build_ext):
         sets = {name for name, flags in SETS.items() if not flags or self.links([*flags, "-Werror"], [], SET_PROBE)}
         if one:
             sets &= {wish or self.set_of_this_machine()}
-        narrower = {"avx2" if name == "avx512" else name for name in sets}
         self.left_out = [
             extension
             for extension in self.extensions
             for name, simd in [plain(extension.name)]
-            if name in VECTORISED and simd not in (narrower if name in AVX2_AT_MOST else sets)
+            if name in VECTORISED and simd not in sets
         ]
         self.extensions = [extension for extension in self.extensions if extension not in self.left_out]
         for extension in self.left_out:  # from an earlier build
@@ -338,8 +334,6 @@ def in_each_set(extension: Extension) -> list[Extension]:
     package, _, module = extension.name.rpartition(".")
     several = []
     for name in SETS:
-        if name == "avx512" and extension.name in AVX2_AT_MOST:
-            continue
         one = copy.copy(extension)
         one.name = extension.name if name == "portable" else f"{package}.{name}.{module}"
         several.append(one)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from cunpool import _arrays, _background, _geometry, _threads
 from cunpool._arrays import Array
-from cunpool._kernels import backward as _backward
 from cunpool._kernels import unpool as _unpool
 from cunpool._overloads import MaxPoolResult, Pair
 
@@ -143,7 +142,7 @@ def gathered(
     rest = _background.gradient_into(beside, full, indices, into) if onto else None
     threads = _threads.threads_for(full.nbytes, num_threads)
     kind = ITEM_KINDS[full.itemsize]
-    if not _backward.unpool_backward(full, positions, result, sizes, n, kind, codes, threads):
+    if not _unpool.unpool_backward(full, positions, result, sizes, n, kind, codes, threads):
         return None
     if rest is None:
         return _arrays.delivered(result, into)

@@ -1,8 +1,8 @@
 """Select the kernels' instruction set: the widest of the build and the processor, or the one in CUNPOOL_SIMD.
 
-`pool`, `unpool` and `backward` are compiled once for each instruction set, from the same source. The portable modules
-lie in ``_kernels``, the others below it, in a folder with the name of their set. The folder that is chosen here becomes
-the first in which modules of ``cunpool._kernels`` are found. `backward` has no module for AVX-512, which takes AVX2's.
+`pool` and `unpool` are compiled once for each instruction set, from the same source. The portable modules lie in
+``_kernels``, the others below it, in a folder with the name of their set. The folder that is chosen here becomes the
+first in which modules of ``cunpool._kernels`` are found.
 """
 
 from __future__ import annotations
@@ -26,11 +26,6 @@ def folder_of(name: str) -> str:
     return str(home if name == "portable" else home / name)
 
 
-def folders_of(name: str) -> list[str]:
-    """Return the folders in which the modules of an instruction set are found, the first one that has a module."""
-    return [folder_of(each) for each in (("avx512", "avx2") if name == "avx512" else (name,))]
-
-
 def _chosen(wish: str, built: Sequence[str], processor: Sequence[str]) -> str:
     """Return the set named `wish`, or with "" the first of `built` that the processor has."""
     usable = [name for name in built if name in processor]
@@ -51,4 +46,4 @@ def _chosen(wish: str, built: Sequence[str], processor: Sequence[str]) -> str:
 BUILT = tuple(name for name in SETS if PathFinder.find_spec("cunpool._kernels.pool", [folder_of(name)]))
 """The sets of this build, the widest first."""
 IN_USE = _chosen(os.environ.get("CUNPOOL_SIMD", "").strip().lower(), BUILT, _runtime.instruction_sets())
-_kernels.__path__[:0] = folders_of(IN_USE)
+_kernels.__path__.insert(0, folder_of(IN_USE))

@@ -14,7 +14,6 @@ from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import OutputSize
-from cunpool._kernels import backward as _backward
 from cunpool._kernels import pool as _pool
 from cunpool._kernels import unpool as _unpool
 from cunpool._overloads import (
@@ -91,7 +90,7 @@ def _pool_converted(
         indices = _arrays.new(values, values.shape, _arrays.INT64)
     _pool.pool(plain, _arrays.new(values, values.shape, plain.dtype), indices, sizes, n, KINDS[like], False, threads)
     fixed = _geometry.adaptive_sizes(n, native.shape[-n:], values.shape[-n:])
-    _backward.unpool_backward(native, indices, values, fixed, n, ITEM_KINDS[native.itemsize], False, threads)
+    _unpool.unpool_backward(native, indices, values, fixed, n, ITEM_KINDS[native.itemsize], False, threads)
 
 
 def _positions_of(indices: npt.ArrayLike, values: Array, name: str) -> Array:

@@ -12,7 +12,7 @@ from cunpool import _arrays, _diagnostics, _geometry, _threads, _warn
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, Padding, Size
-from cunpool._kernels import backward as _backward
+from cunpool._kernels import unpool as _unpool
 from cunpool._overloads import typed_take
 
 __all__ = ["take_at1d", "take_at2d", "take_at3d"]
@@ -63,7 +63,7 @@ def _take_at(
         positions is None
         or not inside
         or not values.size
-        or not _backward.unpool_backward(values, positions, result, sizes, n, _KINDS[values.itemsize], codes, threads)
+        or not _unpool.unpool_backward(values, positions, result, sizes, n, _KINDS[values.itemsize], codes, threads)
     ):
         if codes:
             raise _diagnostics.bad_code(given, n, sizes, where=_WHERE)

@@ -16,8 +16,7 @@ from cunpool._kernels import runtime
 USABLE = [name for name in _simd.BUILT if name in runtime.instruction_sets()]
 FRONT_ENDS = {
     "pool": ["cunpool.adaptive", "cunpool.pooling"],
-    "unpool": ["cunpool.adaptive", "cunpool.unpooling", "cunpool._background", "cunpool._results"],
-    "backward": ["cunpool.adaptive", "cunpool.taking", "cunpool._results"],
+    "unpool": ["cunpool.adaptive", "cunpool.taking", "cunpool.unpooling", "cunpool._background", "cunpool._results"],
 }
 
 
@@ -27,7 +26,7 @@ def load(module: str, name: str) -> ModuleType:
     full_name = f"cunpool._kernels.{module}"
     if name == _simd.IN_USE:
         return sys.modules[full_name]
-    spec = PathFinder.find_spec(full_name, _simd.folders_of(name))
+    spec = PathFinder.find_spec(full_name, [_simd.folder_of(name)])
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded

@@ -50,7 +50,7 @@ LIMIT, SHORT_LIMIT = 900, 300  # seconds for a run of all tests, of few; a mutan
 
 # Other words for a file's or a folder's name in the names of tests.
 NAMED_AS = {
-    "pool": "pooling", "unpool": "unpooling", "backward": "gradients", "cli": "main", "codes": "window",
+    "pool": "pooling", "unpool": "unpooling", "gather": "gradients", "cli": "main", "codes": "window",
     "arrays": "layouts",
     "runtime": "threads", "thresholds": "dispatch", "plan": "dispatch", "formats": "indices", "calls": "messages",
     "overloads": "types", "omp": "threads", "remedies": "messages", "simd": "instruction", "warn": "messages",

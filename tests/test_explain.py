@@ -126,11 +126,11 @@ def test_the_cause_of_the_number_of_threads(monkeypatch):
         ("max_pool2d_backward --shape 1,64,56,56 --kernel 3 --stride 2 --indices window --output-size 113,113",
          "scatter, cunpool/_kernels/unpooling/scatter.pxd", "scatter_row"),
         ("max_unpool2d_backward --shape 1,64,56,56 --layout last --kernel 3 --stride 2 --indices window --threads 2",
-         "gather, cunpool/_kernels/backward.pyx", "gather_channels"),
+         "gather, cunpool/_kernels/unpooling/gather.pxd", "gather_channels"),
         ("max_unpool2d_backward --shape 1,64,56,56 --kernel 3 --stride 2 --indices window",
-         "gather, cunpool/_kernels/backward.pyx", "gather_row"),
+         "gather, cunpool/_kernels/unpooling/gather.pxd", "gather_row"),
         ("max_unpool2d_backward --shape 1,64,56,56 --kernel 3 --stride 2",
-         "gather, cunpool/_kernels/backward.pyx", "gather_row"),
+         "gather, cunpool/_kernels/unpooling/gather.pxd", "gather_row"),
     ],
 )  # fmt: skip
 def test_the_command_names_the_loop(capsys, words, method, symbol):

@@ -55,11 +55,10 @@ def test_the_environment_chooses(wish):
 import sys
 from pathlib import Path
 from cunpool import __main__, _simd
-from cunpool._kernels import backward, pool, unpool
+from cunpool._kernels import pool, unpool
 __main__.info()
-folders = [str(Path(module.__file__).parent) for module in (pool, unpool, backward)]
-expected = _simd.folders_of(_simd.IN_USE)
-assert folders == [expected[0], expected[0], expected[-1]], folders
+folders = [str(Path(module.__file__).parent) for module in (pool, unpool)]
+assert folders == [_simd.folder_of(_simd.IN_USE)] * 2, folders
 """
     run = in_new_process(code, wish)
     assert run.stderr == ""

@@ -11,6 +11,7 @@ SPLIT: int
 STREAMED: int
 BY_INDICES: int
 TURNED: int
+GATHERED: int
 
 def unpool(
     pooled: NDArray[Any],
@@ -22,5 +23,15 @@ def unpool(
     codes: bool,
     threads: int,
     background: NDArray[Any] | None = None,
+) -> int: ...
+def unpool_backward(
+    full: NDArray[Any],
+    indices: NDArray[Any],
+    pooled: NDArray[Any],
+    sizes: tuple[int, ...],
+    spatial: int,
+    kind: int,
+    codes: bool,
+    threads: int,
 ) -> int: ...
 def conditions() -> dict[str, tuple[int, int]]: ...

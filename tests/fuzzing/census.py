@@ -15,8 +15,6 @@ KERNELS = {
         ("cunpool.unpooling", "unpool"),
         ("cunpool._results", "unpool"),
         ("cunpool.adaptive", "unpool"),
-    ],
-    "_backward": [
         ("cunpool._results", "unpool_backward"),
         ("cunpool.taking", "unpool_backward"),
         ("cunpool.adaptive", "unpool_backward"),
@@ -65,7 +63,7 @@ class Census:
                     self.ways[f"{name} {flag}"] = (false, true + 1) if ways & value else (false + 1, true)
             return ways
 
-        stand_in = types.SimpleNamespace(**{**vars(module), function: watched})
+        stand_in = types.SimpleNamespace(**{**vars(getattr(front_end, name)), function: watched})
         setattr(front_end, name, stand_in)
 
     def conditions(self) -> Counts:

@@ -2,13 +2,17 @@
 # elements of an integer type (`item1` to `item16`) are stored, numbers (`half` to `float8`) are added.
 from libc.stdint cimport int64_t, uint64_t
 
-from cunpool._kernels.common.geometry cimport element_count
-from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport (
-    bhalf, element, float4, float8, half, index, index4, index8, unlikely, void_inline)
+from cunpool._kernels.common.arrays cimport plane_address, raster_stride
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
+from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
+from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.common.thresholds cimport BAND_MAX_WINDOWS, ZERO_ADDED_BYTES, ZERO_BYTES
+from cunpool._kernels.common.types cimport element, index, index4, unlikely, void_inline
 from cunpool._kernels.unpooling.elements cimport store_or_add
-from cunpool._kernels.unpooling.indices cimport offset_of
-from cunpool._kernels.unpooling.walk cimport Loop, Loops, Run, Unchecked
+from cunpool._kernels.unpooling.indices cimport expected_range, lay_background, offset_of, part_start
+from cunpool._kernels.unpooling.walk cimport Loops, move_block, move_row, point_to, Run
+from cunpool._kernels.unpooling.window_codes cimport CodeBlock, Decoder, first_block, next_block, PLANE_AXIS
 
 
 cdef inline void_inline scatter_elements(const Job *job, Run run, bint in_part, bint is_uniform,
@@ -122,11 +126,126 @@ cdef inline void scatter_unchecked(const Run *run, element *_) noexcept nogil:
         store_or_add(out + positions[i], values + i)
 
 
-cdef inline Loops scatter_loops_for(element *_) noexcept nogil:
-    cdef Loops loops
-    loops.row = [<Loop> scatter_row[element, index4], <Loop> scatter_row[element, index8]]
-    loops.across = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
-    loops.planes = [<Loop> scatter_planes[element, index4], <Loop> scatter_planes[element, index8]]
-    loops.unchecked = <Unchecked> scatter_unchecked[element]
-    loops.adds = element is half or element is bhalf or element is float4 or element is float8
-    return loops
+cdef inline Py_ssize_t scatter_bands(const Job *job, Run *run, Py_ssize_t plane) noexcept nogil:
+    """Scatter the pooled rows whose windows reach the elements `low` to `high` of a split plane.
+
+    Returns the number of indices outside the rows of their own windows. With one such index the job has to run again
+    without bands, because another task may have missed it.
+    """
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t width = g.pooled[2], size = element_count(g.full), d, h, part, w, count, outside = 0
+    cdef Py_ssize_t[2] expected
+    for d in range(g.pooled[0]):
+        for h in range(g.pooled[1]):
+            for part in range((width + BAND_MAX_WINDOWS - 1) // BAND_MAX_WINDOWS):
+                w = part * BAND_MAX_WINDOWS
+                count = min(width - w, <Py_ssize_t> BAND_MAX_WINDOWS)
+                expected_range(g, d, h, w, w + count, expected)
+                # Rows that expect no index are read by the task in which they lie: all of their indices are outside.
+                if (expected[1] <= run.low and expected[0] < run.low) or (expected[0] >= run.high and run.high < size):
+                    continue
+                run.expected_begin, run.expected_end = expected[0], expected[1]
+                outside += move_row(job, run[0], plane, d, h, w, count)
+    return outside
+
+
+cdef inline Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high,
+                                     bint zeroing) noexcept nogil:
+    """Zero and scatter the elements `low` to `high` of a plane, or of all interleaved planes, in raster order.
+
+    Returns the number of indices outside the plane, or of a banded job what `scatter_bands` returns.
+    """
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t d, h, outside = 0
+    cdef CodeBlock block
+    cdef Run run
+    if high <= low:
+        return 0
+    if zeroing:
+        lay_background(job, plane_address(&job.full, job.channels, plane), low, high, job.item_size)
+    if element_count(g.pooled) == 0:
+        return 0
+    run.low, run.high, run.expected_begin, run.expected_end = low, high, 0, element_count(g.full)
+    if job.banded:
+        return scatter_bands(job, &run, plane)
+    if job.code_size:
+        first_block(job, plane, &block)
+        while block.at[PLANE_AXIS] == plane // job.interleaved_planes:
+            outside += move_block(job, &run, &block)
+            next_block(job, &block)
+        return outside
+    point_to(job, &run, plane, 0, 0, 0)
+    run.value_bytes = raster_stride(&job.pooled, g.pooled)
+    run.index_bytes = raster_stride(&job.indices, g.pooled)
+    if job.interleaved_planes == 1 and run.value_bytes and run.index_bytes:
+        run.count = element_count(g.pooled)
+        return (<const Loops *> job.ops).row[job.wide_indices](job, &run, NULL, NULL)
+    for d in range(g.pooled[0]):
+        for h in range(g.pooled[1]):
+            outside += move_row(job, run, plane, d, h, 0, g.pooled[2])
+    return outside
+
+
+cdef inline bint are_planes_contiguous(const Job *job) noexcept nogil:
+    """Whether the output is contiguous, from one plane to the next, too. Then no planes are interleaved."""
+    return job.raster_stride_bytes == job.item_size and are_full_planes_adjacent(job)
+
+
+cdef inline Py_ssize_t planes_zeroed_together(const Job *job) noexcept nogil:
+    """The number of planes that are zeroed, and scattered to, together."""
+    cdef Py_ssize_t bytes = ZERO_ADDED_BYTES if (<const Loops *> job.ops).adds else ZERO_BYTES
+    if not are_planes_contiguous(job):
+        return 1
+    if job.code_size and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1:
+        return (<const Decoder *> job.decoder).block_windows[PLANE_AXIS]
+    return max(bytes // job.full.channel_bytes, 1)
+
+
+cdef inline Py_ssize_t scatter_together(const Job *job, Py_ssize_t plane, Py_ssize_t planes,
+                                        bint is_contiguous) noexcept nogil:
+    """Zero and scatter some contiguous planes. Returns the number of indices outside their planes."""
+    cdef Py_ssize_t size = element_count(job.g.full), outside = 0, k
+    cdef CodeBlock block
+    cdef Run run
+    if not job.in_place:
+        lay_background(job, plane_address(&job.full, job.channels, plane), 0, planes * size, job.item_size)
+    run.low, run.high, run.expected_begin, run.expected_end = 0, planes * size, 0, planes * size
+    if is_contiguous:
+        point_to(job, &run, plane, 0, 0, 0)
+        run.count = planes
+        return (<const Loops *> job.ops).planes[job.wide_indices](job, &run, NULL, NULL)
+    if job.code_size and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1:
+        first_block(job, plane, &block)
+        block.count[PLANE_AXIS] = planes
+        return move_block(job, &run, &block)
+    for k in range(planes):
+        outside += scatter_plane(job, plane + k, 0, size, False)
+    return outside
+
+
+cdef inline void scatter_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    """One task: some planes or groups of interleaved planes, or one part of a plane or group that is split."""
+    cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, size = element_count(job.g.full)
+    cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks, part, planes
+    cdef Py_ssize_t outside = 0
+    cdef bint is_contiguous
+    if job.parts_per_plane > 1:
+        part = task % job.parts_per_plane
+        assert_in_block(part_start(job, part) <= part_start(job, part + 1))
+        outside = scatter_plane(job, task // job.parts_per_plane * job.interleaved_planes, part_start(job, part),
+                                part_start(job, part + 1), not job.zeroed)
+        if job.banded:
+            found.out_of_window += outside
+            return
+    is_contiguous = (not job.code_size and are_planes_contiguous(job) and job.pooled.uniform_planes
+                     and job.indices.uniform_planes and raster_stride(&job.pooled, job.g.pooled) == job.item_size
+                     and raster_stride(&job.indices, job.g.pooled) == job.index_size)
+    planes = planes_zeroed_together(job)
+    while group < end and job.parts_per_plane == 1:
+        planes = min(planes, end - group)
+        if branch_counted("planes cleared together", planes > 1) or is_contiguous:
+            outside += scatter_together(job, group, planes, is_contiguous)
+        else:
+            outside += scatter_plane(job, group * job.interleaved_planes, 0, size, not job.zeroed)
+        group += planes
+    found.out_of_plane += outside

@@ -6,8 +6,9 @@ from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_planes_of
 from cunpool._kernels.common.geometry cimport absolute, element_count
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
-from cunpool._kernels.common.tasks cimport Found, Kernel, planes_of_lot
+from cunpool._kernels.common.tasks cimport Found, planes_of_lot
 from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
+from cunpool._kernels.unpooling.walk cimport Loops
 from cunpool._kernels.unpooling.window_codes cimport Decoder, plan_decoder
 from cunpool._kernels.memory cimport next_part, part_bytes
 
@@ -65,12 +66,13 @@ cdef inline bint plan_worker(Job *job, Turned *turned, Decoder *decoder) noexcep
     return is_turned
 
 
-cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, Kernel kernel, bint gathers) noexcept nogil:
-    """Copy a lot to C order, run `kernel` there, and copy the result back if all indices are in their planes.
+cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, void *_, void *__) noexcept nogil:
+    """Copy a lot to C order, scatter or gather there, and copy the result back if all indices are in their planes.
 
     Each part of `found.scratch` is allocated for `turned.planes` planes, and written and read for `inner.channels`.
     """
     cdef const Turned *turned = <const Turned *> job.plan
+    cdef const Loops *loops = <const Loops *> job.ops
     cdef Py_ssize_t first = lot % turned.lots * turned.planes, plane = lot // turned.lots * turned.channels + first
     cdef Py_ssize_t before = found.out_of_plane
     cdef char *full = plane_address(&job.full, job.channels, plane)
@@ -83,15 +85,15 @@ cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, Kerne
     inner.indices.data = next_part(&rest, turned.planes * inner.indices.channel_bytes)
     copy_planes_of(job.index_size, inner.indices.data, &inner.indices,
                    plane_address(&job.indices, job.channels, plane), &job.indices, inner.channels, job.g.pooled)
-    if gathers or job.in_place:
+    if loops.gathers or job.in_place:
         copy_planes_of(job.item_size, inner.full.data, &inner.full, full, &job.full, inner.channels, job.g.full)
-    if not gathers:
+    if not loops.gathers:
         copy_planes_of(job.item_size, inner.pooled.data, &inner.pooled, values, &job.pooled, inner.channels,
                        job.g.pooled)
-    kernel(&inner, 0, found, NULL, NULL)
+    loops.task(&inner, 0, found, NULL, NULL)
     if found.out_of_plane > before:
         return
-    if gathers:
+    if loops.gathers:
         copy_planes_of(job.item_size, values, &job.pooled, inner.pooled.data, &inner.pooled, inner.channels,
                        job.g.pooled)
     else:

@@ -1,6 +1,7 @@
 # The walk of scatter and gather: windows in raster order, by indices or by window codes, as runs for one loop.
 from cunpool._kernels.common.arrays cimport element_address, plane_address
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.common.types cimport index8, void_inline
 from cunpool._kernels.unpooling.window_codes cimport (
     block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, PLANE_AXIS, row_count, row_offset,
@@ -31,6 +32,8 @@ cdef struct Loops:
     Loop planes[2]              # all windows of `count` contiguous planes; scatter's alone
     Unchecked unchecked         # contiguous arrays, where all indices are known to lie in the plane; scatter's alone
     bint adds
+    Kernel task
+    bint gathers
 
 
 cdef inline void point_to(const Job *job, Run *run, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h,

@@ -1,36 +1,22 @@
-"""Gather, unpooling's gradient: each pooled element is read from where its index points.
-
-Valid arguments are required, but every index is checked.
-"""
+# Gather, unpooling's gradient: each pooled element is read from where its index points.
 from libc.stdint cimport int64_t, uint64_t
-cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport raster_stride
-from cunpool._kernels.common.checks cimport conditions_met
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.methods cimport described, Method
-from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
-from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
-from cunpool._kernels.common.types cimport (
-    index, index4, index8, item, item1, item16, item2, item4, item8, unlikely, void_inline, void_wide)
-from cunpool._kernels.unpooling.indices cimport offset_of, prepare_job
-from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
+from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.common.types cimport index, index4, index8, item, unlikely, void_inline, void_wide
+from cunpool._kernels.unpooling.indices cimport offset_of
 from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_row, point_to_next, Run
 from cunpool._kernels.unpooling.window_codes cimport (
-    block_count, CodeBlock, DECODE_MAX_CODES, Decoder, locate_block, next_block, PLANE_AXIS)
-from cunpool._kernels.memory cimport give_scratch
-from cunpool._kernels.runtime cimport explaining
-from cunpool._kernels.runtime import Planned
-
-cnp.import_array()
+    block_count, CodeBlock, DECODE_MAX_CODES, locate_block, next_block, PLANE_AXIS)
 
 cdef enum:
     GATHER_WINDOWS = DECODE_MAX_CODES   # windows of a row that are gathered together
 
 
-cdef void_inline gather_elements(const Job *job, Run run, bint is_uniform, Py_ssize_t stride_bytes, item *full,
-                                 index *index_type, Py_ssize_t *outside_count) noexcept nogil:
+cdef inline void_inline gather_elements(const Job *job, Run run, bint is_uniform, Py_ssize_t stride_bytes,
+                                        item *full, index *index_type, Py_ssize_t *outside_count) noexcept nogil:
     """Read values from where their indices point, and count the indices that the run does not expect."""
     # Copies, because the compiler has to fear that storing values changes the run.
     cdef const char *source = run.full
@@ -48,7 +34,7 @@ cdef void_inline gather_elements(const Job *job, Run run, bint is_uniform, Py_ss
     outside_count[0] += outside
 
 
-cdef Py_ssize_t gather_row(const Job *job, const Run *run, item *full, index *index_type) noexcept nogil:
+cdef inline Py_ssize_t gather_row(const Job *job, const Run *run, item *full, index *index_type) noexcept nogil:
     """`gather_elements`, compiled apart for contiguous arrays and for uniform planes."""
     cdef Py_ssize_t outside = 0
     cdef Run contiguous
@@ -64,8 +50,8 @@ cdef Py_ssize_t gather_row(const Job *job, const Run *run, item *full, index *in
     return outside
 
 
-cdef void_wide gather_window(const char *full, Py_ssize_t stride_bytes, item *values, const index *indices,
-                             Py_ssize_t channels, uint64_t size, Py_ssize_t *outside) noexcept nogil:
+cdef inline void_wide gather_window(const char *full, Py_ssize_t stride_bytes, item *values, const index *indices,
+                                    Py_ssize_t channels, uint64_t size, Py_ssize_t *outside) noexcept nogil:
     """`gather_elements` for one element of each channel, where these are neighbours."""
     cdef Py_ssize_t i
     cdef uint64_t position
@@ -79,7 +65,7 @@ cdef void_wide gather_window(const char *full, Py_ssize_t stride_bytes, item *va
             outside[0] += 1
 
 
-cdef Py_ssize_t gather_channels(const Job *job, const Run *given, item *full, index *index_type) noexcept nogil:
+cdef inline Py_ssize_t gather_channels(const Job *job, const Run *given, item *full, index *index_type) noexcept nogil:
     """`gather_window` for each window."""
     cdef Py_ssize_t outside = 0
     cdef Run run = given[0]
@@ -91,15 +77,7 @@ cdef Py_ssize_t gather_channels(const Job *job, const Run *given, item *full, in
     return outside
 
 
-cdef Loops gather_loops_for(item *_) noexcept nogil:
-    cdef Loops loops
-    loops.row = [<Loop> gather_row[item, index4], <Loop> gather_row[item, index8]]
-    loops.across = [<Loop> gather_channels[item, index4], <Loop> gather_channels[item, index8]]
-    loops.unchecked = NULL
-    return loops
-
-
-cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
+cdef inline void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept nogil:
     """`gather_task` by window codes."""
     cdef Py_ssize_t blocks = block_count(job), first = blocks * task // job.tasks
     cdef CodeBlock block
@@ -112,7 +90,7 @@ cdef void gather_blocks(const Job *job, Py_ssize_t task, Found *found) noexcept 
         next_block(job, &block)
 
 
-cdef void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+cdef inline void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some parts of pooled rows. A plane of adjacent rows is one row."""
     cdef Py_ssize_t width = job.g.pooled[2], rows = job.g.pooled[0] * job.g.pooled[1], height = job.g.pooled[1]
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, parts, units, unit, row, w
@@ -137,64 +115,11 @@ cdef void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, vo
                                        row % height, w, min(width - w, <Py_ssize_t> GATHER_WINDOWS))
 
 
-cdef void gather_turned(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
-    move_turned(job, task, found, gather_task, True)
-
-
-cdef Loops[5] GATHER_LOOPS      # by the logarithm of the item's size
-GATHER_LOOPS = [gather_loops_for(<item1 *> NULL), gather_loops_for(<item2 *> NULL), gather_loops_for(<item4 *> NULL),
-                gather_loops_for(<item8 *> NULL), gather_loops_for(<item16 *> NULL)]
-
-# The only method serves all calls.
-cdef Method METHOD = Method(
-    "gather", "backward.pyx", "gather_row",
-    "backward.pyx: gather_elements", NULL, NULL)
-
-
-cdef dict explained(const Job *job):
-    """The plan for `cunpool.explain`."""
-    details = []
-    if job.interleaved_planes > 1:
-        details.append("channels are neighbours, and are taken together (backward.pyx: gather_channels)")
-    if job.plan != NULL:
-        details.append("planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)")
-    if job.code_size:
-        details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
-    found = described(&METHOD, job, 0, [], details, {}, False)
-    if job.interleaved_planes > 1:
-        found["function"], found["loop"] = "gather_channels", "backward.pyx: gather_window"
-    return found
-
-
-def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
-                    int spatial, int kind, bint codes, int threads):
-    """Fill `pooled`. Returns 0 if an index is outside its plane, else 1."""
-    cdef Job job
-    cdef Found found
-    cdef Decoder decoder
-    cdef Turned turned
-    cdef Kernel kernel = gather_task
-    cdef void *scratch
-    prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
-    if cnp.PyArray_SIZE(pooled) == 0:
-        return 1
-    job.ops = &GATHER_LOOPS[kind]
-    job.plan = NULL
-    job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
-    if plan_worker(&job, &turned, &decoder):
-        kernel = gather_turned
-    if explaining():
-        raise Planned(explained(&job))
-    scratch = scratch_for(&job, 0)
-    if max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * job.item_size <= KEEP_GIL_MAX_BYTES:
-        found = run_tasks(kernel, &job)
-    else:
-        with nogil:
-            found = run_tasks(kernel, &job)
-    give_scratch(scratch)
-    return 0 if found.out_of_plane else 1
-
-
-def conditions():
-    """How often each condition was false, and true. Only a checked build counts."""
-    return conditions_met()
+cdef inline Loops gather_loops_for(item *_) noexcept nogil:
+    cdef Loops loops
+    loops.row = [<Loop> gather_row[item, index4], <Loop> gather_row[item, index8]]
+    loops.across = [<Loop> gather_channels[item, index4], <Loop> gather_channels[item, index8]]
+    loops.unchecked = NULL
+    loops.task = gather_task
+    loops.gathers = True
+    return loops
