@@ -143,10 +143,10 @@ METHODS = [
            "an index outside its own window: the whole call is scattered (a window code is an error)",
            <Condition> fill_condition),
     Method("scatter", "unpooling/scatter.pxd", "scatter_row",
-           "unpooling/scatter.pxd: scatter_elements",
+           "unpooling/walk.pxd: move_each",
            "an index outside its window, where a plane is split: all is scattered again",  # unreached: a text
            <Condition> move_condition),
-    Method("gather", "unpooling/gather.pxd", "gather_row", "unpooling/gather.pxd: gather_elements", NULL,
+    Method("gather", "unpooling/gather.pxd", "gather_row", "unpooling/walk.pxd: move_each", NULL,
            <Condition> move_condition)]
 
 
@@ -172,7 +172,8 @@ cdef void name_loop(const Plan *plan, dict found):
     elif plan.ways & INTERLEAVED_TAKEN:
         found["function"] = "scatter_channels"
     elif plan.job.code_size:
-        found["loop"] = "unpooling/scatter.pxd: scatter_unchecked, or scatter_elements if a code may be wrong"
+        found["loop"] = ("unpooling/scatter.pxd: scatter_unchecked, or unpooling/walk.pxd: move_each if a code may be "
+                         "wrong")
 
 
 cdef dict explained(const Job *job, const Plan *plan):

@@ -5,9 +5,8 @@ from cunpool._kernels.common.arrays cimport raster_stride
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport index, index4, index8, item, unlikely, void_inline, void_wide
-from cunpool._kernels.unpooling.indices cimport offset_of
-from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_row, point_to_next, Run
+from cunpool._kernels.common.types cimport index, index4, index8, item, void_wide
+from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_contiguous, move_each, move_row, point_to_next, Run
 from cunpool._kernels.unpooling.window_codes cimport (
     block_count, CodeBlock, DECODE_MAX_CODES, locate_block, next_block, PLANE_AXIS)
 
@@ -15,44 +14,22 @@ cdef enum:
     GATHER_WINDOWS = DECODE_MAX_CODES   # windows of a row that are gathered together
 
 
-cdef inline void_inline gather_elements(const Job *job, Run run, bint is_uniform, Py_ssize_t stride_bytes,
-                                        item *full, index *index_type, Py_ssize_t *outside_count) noexcept nogil:
-    """Read values from where their indices point, and count the indices that the run does not expect."""
-    # Copies, because the compiler has to fear that storing values changes the run.
-    cdef const char *source = run.full
-    cdef char *values = run.values
-    cdef const char *indices = run.indices
-    cdef Py_ssize_t value_bytes = run.value_bytes, index_bytes = run.index_bytes, count = run.count, i, outside = 0
-    cdef uint64_t position, size = run.expected_end
-    for i in range(count):
-        position = <uint64_t> <int64_t> (<const index *> (indices + i * index_bytes))[0]
-        if unlikely(position >= size):
-            outside += 1
-        else:
-            (<item *> (values + i * value_bytes))[0] = (
-                <const item *> (source + offset_of(job, is_uniform, stride_bytes, <Py_ssize_t> position)))[0]
-    outside_count[0] += outside
-
-
 cdef inline Py_ssize_t gather_row(const Job *job, const Run *run, item *full, index *index_type) noexcept nogil:
-    """`gather_elements`, compiled apart for contiguous arrays and for uniform planes."""
+    """Read the values of a row. The loop is compiled as for `scatter_row`, for whole runs alone."""
     cdef Py_ssize_t outside = 0
-    cdef Run contiguous
     if not job.raster_stride_bytes:
-        gather_elements(job, run[0], False, 0, full, index_type, &outside)
+        move_each(job, run[0], True, False, False, 0, 0, full, index_type, &outside)
     elif (job.raster_stride_bytes != sizeof(item) or run.value_bytes != sizeof(item)
             or run.index_bytes != sizeof(index)):
-        gather_elements(job, run[0], True, job.raster_stride_bytes, full, index_type, &outside)
+        move_each(job, run[0], True, False, True, job.raster_stride_bytes, 0, full, index_type, &outside)
     else:
-        contiguous = run[0]
-        contiguous.value_bytes, contiguous.index_bytes = sizeof(item), sizeof(index)
-        gather_elements(job, contiguous, True, sizeof(item), full, index_type, &outside)
+        move_contiguous(job, run[0], True, full, index_type, &outside)
     return outside
 
 
 cdef inline void_wide gather_window(const char *full, Py_ssize_t stride_bytes, item *values, const index *indices,
                                     Py_ssize_t channels, uint64_t size, Py_ssize_t *outside) noexcept nogil:
-    """`gather_elements` for one element of each channel, where these are neighbours."""
+    """`gather_row` for one element of each channel, where these are neighbours."""
     cdef Py_ssize_t i
     cdef uint64_t position
     cdef const char *source

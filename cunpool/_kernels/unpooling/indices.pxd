@@ -8,7 +8,7 @@ from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport begin_job, Job
 from cunpool._kernels.common.thresholds cimport ACROSS_MIN_CHANNELS, BAND_MIN_ROWS
-from cunpool._kernels.common.types cimport item16, item2, item4, item8, void_wide
+from cunpool._kernels.common.types cimport item16, item2, item4, item8, void_inline, void_wide
 
 cdef enum:
     EXACT_QUOTIENT_BITS = 50    # correctness: in double precision an integer of 50 bits differs from the same + 0.5
@@ -35,15 +35,16 @@ cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndar
     job.wide_indices = job.index_size == 8
 
 
-cdef inline Py_ssize_t offset_of(const Job *job, bint is_uniform, Py_ssize_t stride_bytes,
-                                 Py_ssize_t position) noexcept nogil:
+cdef inline void_inline find_offset(const Job *job, bint is_uniform, Py_ssize_t stride_bytes, Py_ssize_t position,
+                                    Py_ssize_t *offset) noexcept nogil:
     """Bytes from a full plane's start to the element of index `position`.
 
     Loops are compiled apart for uniform planes, in which all neighbours in raster order are `stride_bytes` apart.
     """
     cdef Py_ssize_t width, height, row, layer = 0
     if is_uniform:
-        return position * stride_bytes
+        offset[0] = position * stride_bytes
+        return
     width = job.g.full[2]
     height = job.g.full[1]
     # Adding 0.5 keeps rounding from changing the integer part. A division takes several times as long (speed).
@@ -54,8 +55,8 @@ cdef inline Py_ssize_t offset_of(const Job *job, bint is_uniform, Py_ssize_t str
     else:
         row = position // width
         layer = row // height
-    return (layer * job.full.axis_bytes[0] + (row - layer * height) * job.full.axis_bytes[1] + (position - row * width)
-            * job.full.axis_bytes[2])
+    offset[0] = (layer * job.full.axis_bytes[0] + (row - layer * height) * job.full.axis_bytes[1]
+                 + (position - row * width) * job.full.axis_bytes[2])
 
 
 cdef inline bint is_gapless(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
@@ -91,7 +92,7 @@ cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_
 cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
                                     Py_ssize_t size) noexcept nogil:
     """`lay_background` of zeros, where elements are not adjacent in raster order."""
-    cdef Py_ssize_t width = job.g.full[2], elements
+    cdef Py_ssize_t width = job.g.full[2], elements, offset
     if job.raster_stride_bytes:
         zero_strided(out + low * job.raster_stride_bytes, job.raster_stride_bytes, high - low, size)
     elif low == 0 and high == element_count(job.g.full) and branch_counted("a plane without gaps",
@@ -100,7 +101,8 @@ cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, P
     else:
         while low < high:
             elements = min(width - low % width, high - low)
-            zero_strided(out + offset_of(job, False, 0, low), job.full.axis_bytes[2], elements, size)
+            find_offset(job, False, 0, low, &offset)
+            zero_strided(out + offset, job.full.axis_bytes[2], elements, size)
             low += elements
 
 

@@ -1,8 +1,13 @@
-# The walk of scatter and gather: windows in raster order, by indices or by window codes, as runs for one loop.
+# The walk of scatter and gather, windows in raster order, by indices or by window codes, as runs for one loop; and that
+# loop.
+from libc.stdint cimport int64_t, uint64_t
+
 from cunpool._kernels.common.arrays cimport element_address, plane_address
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Kernel
-from cunpool._kernels.common.types cimport index8, void_inline
+from cunpool._kernels.common.types cimport element, index, index8, unlikely, void_inline
+from cunpool._kernels.unpooling.elements cimport store_or_add
+from cunpool._kernels.unpooling.indices cimport find_offset
 from cunpool._kernels.unpooling.window_codes cimport (
     block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, PLANE_AXIS, row_count, row_offset,
     WIDTH_AXIS)
@@ -118,3 +123,49 @@ cdef inline Py_ssize_t move_row(const Job *job, Run run, Py_ssize_t plane, Py_ss
     if job.interleaved_planes > 1:
         return loops.across[job.wide_indices](job, &run, NULL, NULL)
     return loops.row[job.wide_indices](job, &run, NULL, NULL)
+
+
+cdef inline void_inline move_each(const Job *job, Run run, bint gathers, bint in_part, bint is_uniform,
+                                  Py_ssize_t stride_bytes, Py_ssize_t full_bytes, element *_, index *__,
+                                  Py_ssize_t *outside_count) noexcept nogil:
+    """Store values where their indices point: with `in_part` only indices from `low` to before `high` of the run. Or
+    read them from there. Indices that the run does not expect are counted; gather's may be any of the plane.
+
+    `full_bytes` is the distance between the planes of neighbouring values, 0 if all belong to one plane. One unsigned
+    comparison, in 64 bits whatever the index type, is both bounds at once.
+    """
+    # Copies, because for the compiler a stored value may change the run.
+    cdef char *full = run.full
+    cdef char *values = run.values
+    cdef const char *indices = run.indices
+    cdef Py_ssize_t value_bytes = run.value_bytes, index_bytes = run.index_bytes, count = run.count, i, outside = 0
+    cdef Py_ssize_t offset
+    cdef uint64_t position, low = run.low, span = run.high - run.low, expected = 0 if gathers else run.expected_begin
+    cdef uint64_t expected_span = run.expected_end - expected
+    cdef element *target
+    cdef element *value
+    for i in range(count):
+        position = <uint64_t> <int64_t> (<const index *> (indices + i * index_bytes))[0]
+        if in_part:
+            outside += position - expected >= expected_span
+            if position - low >= span:
+                continue
+        elif unlikely(position - expected >= expected_span):
+            outside += 1
+            continue
+        find_offset(job, is_uniform, stride_bytes, <Py_ssize_t> position, &offset)
+        target = <element *> (full + i * full_bytes + offset)
+        value = <element *> (values + i * value_bytes)
+        if gathers:
+            value[0] = target[0]
+        else:
+            store_or_add(target, value)
+    outside_count[0] += outside
+
+
+cdef inline void_inline move_contiguous(const Job *job, Run run, bint gathers, element *full, index *index_type,
+                                        Py_ssize_t *outside_count) noexcept nogil:
+    """`move_each` for contiguous arrays. The compiler knows all strides (speed)."""
+    run.value_bytes = sizeof(element)
+    run.index_bytes = sizeof(index)
+    move_each(job, run, gathers, False, True, sizeof(element), 0, full, index_type, outside_count)
