@@ -18,7 +18,8 @@ from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
 from cunpool._kernels.common.thresholds cimport CACHED_RESULT_BYTES, KEEP_GIL_MAX_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.types cimport (
     bhalf, element, float4, float8, half, index4, index8, item1, item16, item2, item4, item8)
-from cunpool._kernels.unpooling.fill cimport fill_task
+from cunpool._kernels.unpooling.fill cimport canonicalize_values, fill_blocks
+from cunpool._kernels.unpooling.fill_indices cimport fill_by_indices
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
 from cunpool._kernels.unpooling.fill_select cimport VECTOR_BYTES
 from cunpool._kernels.unpooling.gather cimport gather_loops_for, gather_task
@@ -26,7 +27,7 @@ from cunpool._kernels.unpooling.indices cimport is_gapless, prepare_job, set_bac
 from cunpool._kernels.unpooling.scatter cimport (
     scatter_channels, scatter_planes, scatter_row, scatter_task, scatter_unchecked)
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
-from cunpool._kernels.unpooling.walk cimport Loop, Loops, Unchecked
+from cunpool._kernels.unpooling.walk cimport ByIndices, Canonicalize, Loop, Loops, Unchecked
 from cunpool._kernels.unpooling.window_codes cimport Decoder
 from cunpool._kernels.memory cimport give_scratch
 from cunpool._kernels.runtime cimport explaining
@@ -70,7 +71,14 @@ cdef Loops loops_for(element *_) noexcept nogil:
     loops.across = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
     loops.planes = [<Loop> scatter_planes[element, index4], <Loop> scatter_planes[element, index8]]
     loops.unchecked = <Unchecked> scatter_unchecked[element]
-    loops.adds = element is half or element is bhalf or element is float4 or element is float8
+    loops.fill = (<Kernel> fill_blocks[item1] if sizeof(element) == 1 else
+                  <Kernel> fill_blocks[item2] if sizeof(element) == 2 else
+                  <Kernel> fill_blocks[item4] if sizeof(element) == 4 else <Kernel> fill_blocks[item8])
+    loops.canonicalize = NULL
+    if element is half or element is bhalf or element is float4 or element is float8:
+        loops.canonicalize = <Canonicalize> canonicalize_values[element]
+    if element is item4 or element is item8 or element is float4 or element is float8:
+        loops.by_indices = [<ByIndices> fill_by_indices[element, index4], <ByIndices> fill_by_indices[element, index8]]
     loops.task = scatter_task
     loops.gathers = False
     return loops
@@ -208,7 +216,6 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
     if results == 0:
         return SCATTERED_TAKEN
-    job.kind = kind
     job.ops = &SCATTER_LOOPS[kind]
     if background is not None:
         set_background(&job, full, background)
@@ -267,7 +274,7 @@ cdef Found unpool_job(Job *job, int ways) noexcept nogil:
     """Run the method. If fill, or a split plane, meets an index outside its window, scatter the whole call."""
     cdef Found found
     if ways & FILLED_TAKEN:
-        found = run_tasks(<Kernel> fill_task, job)
+        found = run_tasks((<const Loops *> job.ops).fill, job)
     elif ways & TURNED_TAKEN:
         found = run_tasks(move_turned, job)
     elif ways & GATHERED_TAKEN:

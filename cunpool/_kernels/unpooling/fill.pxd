@@ -16,17 +16,16 @@ from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport (
-    bhalf, element, float4, float8, half, index4, index8, item1, item2, item4, item8, void_noinline, void_wide)
+from cunpool._kernels.common.types cimport element, index4, index8, item1, void_noinline, void_wide
 from cunpool._kernels.unpooling.elements cimport add_to_zero
 from cunpool._kernels.unpooling.fill_codes cimport convert_indices, widen_codes
-from cunpool._kernels.unpooling.fill_indices cimport fill_lines_by_indices
 from cunpool._kernels.unpooling.fill_lines cimport (
     select_line_pairs, select_line_rows, select_mixed_units, select_unit, select_units)
 from cunpool._kernels.unpooling.fill_plan cimport (
     Axis, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock, FillPlan)
 from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_HAS_PAIRS, lane, VECTOR_BYTES
 from cunpool._kernels.unpooling.indices cimport zero_strided
+from cunpool._kernels.unpooling.walk cimport Canonicalize, Loops
 
 cdef inline Py_ssize_t block_items(const FillBlock *block) noexcept nogil:
     return block.rows * block.windows * block.unit
@@ -93,7 +92,7 @@ cdef inline void_noinline zero_uncovered(const FillPlan *plan, const FillBlock *
             zero_strided(out + row * plan.row.full_step, plan.pitch, units, size)
 
 
-cdef inline void_wide canonicalize(const char *values, Py_ssize_t count, element *quiet) noexcept nogil:
+cdef inline void_wide canonicalize_values(const char *values, Py_ssize_t count, element *quiet) noexcept nogil:
     """Add numbers to zero: -0 becomes 0, and every NaN the same one."""
     cdef Py_ssize_t i
     for i in range(count):
@@ -115,25 +114,20 @@ cdef inline void_noinline pack_block(const FillBlock *block, char *to, const cha
         copy_axes(size, to, to_bytes, start, start_bytes, count)
 
 
-cdef inline const char *contiguous_values(const FillPlan *plan, const FillBlock *block, char *buffer) noexcept nogil:
+cdef inline const char *contiguous_values(const Job *job, const FillPlan *plan, const FillBlock *block,
+                                          char *buffer) noexcept nogil:
     """A block's values, contiguous and with FILL_SPARE_BYTES behind them that may be read."""
     cdef Py_ssize_t count = block_items(block), size = plan.item_size
+    cdef Canonicalize canonicalize = (<const Loops *> job.ops).canonicalize
     cdef const char *values = block.values
     cdef bint one_run = plan.all_values or block.rows == 1 and (plan.rows_of_values or block.windows == 1
                                                                 and plan.unit_value_step == size)
     if not one_run or values + count * size + FILL_SPARE_BYTES > plan.values_end:
         pack_block(block, buffer, values, <int> size, plan.row.value_step, plan.line.value_step, plan.unit_value_step)
         values = buffer
-    if plan.element_kind == 5:
-        canonicalize(values, count, <half *> buffer)
-    elif plan.element_kind == 6:
-        canonicalize(values, count, <bhalf *> buffer)
-    elif plan.element_kind == 7:
-        canonicalize(values, count, <float4 *> buffer)
-    elif plan.element_kind == 8:
-        canonicalize(values, count, <float8 *> buffer)
-    else:
+    if canonicalize == NULL:
         return values
+    canonicalize(values, count, buffer)
     return buffer
 
 
@@ -219,31 +213,13 @@ cdef inline void_wide fill_lines(const FillPlan *plan, char *out, Py_ssize_t bel
                              windows - mixed, taps, code, tap_code)
 
 
-cdef inline void fill_lines_from(const FillPlan *plan, const FillBlock *block, char *out, Py_ssize_t below,
-                                 const lane *codes, const lane *values, int first, bint *has_outside) noexcept nogil:
-    """`fill_lines` from codes, or from indices."""
-    cdef int lines = <int> plan.row.taps
-    if not plan.by_indices:
-        fill_lines(plan, out, below, codes, values, block.rows, block.windows,
-                   block.unit * (plan.item_size // <Py_ssize_t> sizeof(lane)), first)
-    elif lane is item4:
-        if plan.element_kind == 7:
-            fill_lines_by_indices(plan, block, out, below, first // lines, has_outside, <float4 *> NULL)
-        else:
-            fill_lines_by_indices(plan, block, out, below, first // lines, has_outside, <item4 *> NULL)
-    elif lane is item8:
-        if plan.element_kind == 8:
-            fill_lines_by_indices(plan, block, out, below, first // lines, has_outside, <float8 *> NULL)
-        else:
-            fill_lines_by_indices(plan, block, out, below, first // lines, has_outside, <item8 *> NULL)
-
-
 cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBlock *block, const lane *codes,
                             const lane *values, char *stage, bint *has_outside) noexcept nogil:
     """A block's windows and the units behind them: all lines along the row axis, for each element of the outer axes.
 
     `stage` is allocated with 2 * FILL_STAGE_BYTES + FILL_SPARE_BYTES. Bytes 0 to lines * size - 1 are written and
     read."""
+    cdef const Loops *loops = <const Loops *> job.ops
     cdef Py_ssize_t unit = block.unit * plan.item_size, units = block.windows * plan.line.taps
     cdef Py_ssize_t size = (units + block.rest_units) * unit, lines = block.rows * plan.row.taps, below, line
     # Adjacent lines are stored as one.
@@ -261,14 +237,19 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
             into = stage
             below = size
             assert_in_block(lines * size <= 2 * FILL_STAGE_BYTES)
-        fill_lines_from(plan, block, into, below, codes, values, first, has_outside)
+        if plan.by_indices:
+            loops.by_indices[job.wide_indices](plan, block, into, below, group, has_outside, NULL, NULL)
+        else:
+            fill_lines(plan, into, below, codes, values, block.rows, block.windows,
+                       block.unit * (plan.item_size // <Py_ssize_t> sizeof(lane)), first)
         for line in range(lines if block.rest_units else 0):
             zero_strided(into + line * below + units * plan.pitch, plan.pitch, block.rest_units, unit)
         for line in range(runs if staged else 0):
             cunpool_copy_nontemporal(out + line * plan.row.full_step, into + line * size, lines // runs * size)
 
 
-cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane *_) noexcept nogil:
+cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane *_, void *__) noexcept nogil:
+    """One task: some blocks."""
     cdef char codes_buffer[FILL_BLOCK_BYTES + FILL_SPARE_BYTES + CACHE_LINE]
     cdef char values_buffer[FILL_BLOCK_BYTES + FILL_SPARE_BYTES + CACHE_LINE]
     cdef char indices_buffer[FILL_BLOCK_BYTES + FILL_SPARE_BYTES + CACHE_LINE]
@@ -293,7 +274,7 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
         if not block.empty:
             has_outside = False
             if not plan.by_indices:
-                block_values = <const lane *> contiguous_values(plan, &block, values)
+                block_values = <const lane *> contiguous_values(job, plan, &block, values)
                 contiguous_codes(job, plan, &block, relative, indices, codes, &has_outside)
             if not has_outside:
                 fill_block(job, plan, &block, codes, block_values, <char *> align_to_cache_line(stage_buffer),
@@ -302,16 +283,3 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
                 found.out_of_window += 1
                 return
         zero_uncovered(plan, &block)
-
-
-cdef inline void fill_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
-    """Fill one task's blocks."""
-    cdef Py_ssize_t size = (<const FillPlan *> job.plan).item_size
-    if size == 1:
-        fill_blocks(job, task, found, <item1 *> NULL)
-    elif size == 2:
-        fill_blocks(job, task, found, <item2 *> NULL)
-    elif size == 4:
-        fill_blocks(job, task, found, <item4 *> NULL)
-    else:
-        fill_blocks(job, task, found, <item8 *> NULL)

@@ -2,7 +2,7 @@
 # with AVX2 and without, for elements of 4 and 8 bytes).
 from libc.stdint cimport int64_t, uint32_t
 
-from cunpool._kernels.common.types cimport index, index4, index8, void_inline, void_wide
+from cunpool._kernels.common.types cimport index, void_inline, void_wide
 from cunpool._kernels.unpooling.elements cimport add_to_zero, select_element, wide_element
 from cunpool._kernels.unpooling.fill_plan cimport FillBlock, FillPlan, INDICES_VECTOR_WINDOWS
 
@@ -79,11 +79,3 @@ cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *blo
         indices += index_row
         first += <uint32_t> lines * width
     has_outside[0] = outside_bits > 1 or not 0 <= <int64_t> index_bits <= 0x7FFFFFFF
-
-
-cdef inline void fill_lines_by_indices(const FillPlan *plan, const FillBlock *block, char *out, Py_ssize_t below,
-                                       int layer, bint *has_outside, wide_element *_) noexcept nogil:
-    if plan.index_size == 4:
-        fill_by_indices(plan, block, out, below, layer, has_outside, <wide_element *> NULL, <index4 *> NULL)
-    else:
-        fill_by_indices(plan, block, out, below, layer, has_outside, <wide_element *> NULL, <index8 *> NULL)

@@ -72,7 +72,6 @@ cdef struct FillPlan:
     bint all_values, all_indices                    # so are consecutive rows
     Py_ssize_t unit_value_step, unit_index_step     # bytes between neighbours of a unit
     const char *values_end  # bytes of values before it may be read; NULL where these have gaps
-    int element_kind          # as in KINDS of `unpool.pyx`: those from 5 on are numbers, which are added to zero
     int index_size          # bytes of an index, 0 for codes
     bint adjacent           # whether the lines of a block of rows follow each other in memory
     int lines               # lines of a window
@@ -325,7 +324,6 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     why = why_scatter_is_faster(job)
     if why != NULL:
         return why
-    plan.element_kind = job.kind
     plan.item_size = item_size
     plan.index_size = 0 if job.code_size else <int> index_size
     last = find_unit(axes, last, plan, item_size, index_size)

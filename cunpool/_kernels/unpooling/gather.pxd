@@ -6,7 +6,8 @@ from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport index, index4, index8, item, void_wide
-from cunpool._kernels.unpooling.walk cimport Loop, Loops, move_block, move_contiguous, move_each, move_row, point_to_next, Run
+from cunpool._kernels.unpooling.walk cimport (
+    Loop, Loops, move_block, move_contiguous, move_each, move_row, point_to_next, Run)
 from cunpool._kernels.unpooling.window_codes cimport (
     block_count, CodeBlock, DECODE_MAX_CODES, locate_block, next_block, PLANE_AXIS)
 

@@ -153,7 +153,7 @@ cdef inline bint are_planes_contiguous(const Job *job) noexcept nogil:
 
 cdef inline Py_ssize_t planes_zeroed_together(const Job *job) noexcept nogil:
     """The number of planes that are zeroed, and scattered to, together."""
-    cdef Py_ssize_t bytes = ZERO_ADDED_BYTES if (<const Loops *> job.ops).adds else ZERO_BYTES
+    cdef Py_ssize_t bytes = ZERO_ADDED_BYTES if (<const Loops *> job.ops).canonicalize != NULL else ZERO_BYTES
     if not are_planes_contiguous(job):
         return 1
     if job.code_size and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1:

@@ -7,6 +7,7 @@ from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.common.types cimport element, index, index8, unlikely, void_inline
 from cunpool._kernels.unpooling.elements cimport store_or_add
+from cunpool._kernels.unpooling.fill_plan cimport FillBlock, FillPlan
 from cunpool._kernels.unpooling.indices cimport find_offset
 from cunpool._kernels.unpooling.window_codes cimport (
     block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, PLANE_AXIS, row_count, row_offset,
@@ -28,6 +29,9 @@ cdef struct Run:
 # A loop returns the number of indices that the run does not expect. The last two arguments only select an instance.
 ctypedef Py_ssize_t (*Loop)(const Job *, const Run *, void *, void *) noexcept nogil
 ctypedef void (*Unchecked)(const Run *, void *) noexcept nogil
+ctypedef void (*Canonicalize)(const char *, Py_ssize_t, void *) noexcept nogil
+ctypedef void (*ByIndices)(const FillPlan *, const FillBlock *, char *, Py_ssize_t, int, bint *, void *,
+                           void *) noexcept nogil
 
 
 cdef struct Loops:
@@ -36,7 +40,9 @@ cdef struct Loops:
     Loop across[2]              # interleaved channels
     Loop planes[2]              # all windows of `count` contiguous planes; scatter's alone
     Unchecked unchecked         # contiguous arrays, where all indices are known to lie in the plane; scatter's alone
-    bint adds
+    Canonicalize canonicalize   # for numbers, which are added; NULL for items
+    Kernel fill
+    ByIndices by_indices[2]     # for elements of 4 and 8 bytes
     Kernel task
     bint gathers
 
