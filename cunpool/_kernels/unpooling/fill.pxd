@@ -162,8 +162,6 @@ cdef inline void_noinline find_relative_positions(const FillPlan *plan, uint32_t
     most_windows * most_unit."""
     cdef Py_ssize_t row, window, at = 0
     cdef uint32_t position
-    if not plan.index_size:
-        return
     for row in range(plan.most_rows):
         for window in range(plan.most_windows):
             position = <uint32_t> (row * plan.row.taps * plan.row.position + window * plan.line.taps
@@ -267,8 +265,9 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
     # byte written is before most_elements * size (of codes, as wide as a value), the highest byte read at most
     # FILL_SPARE_BYTES behind it.
     most_elements = plan.most_rows * plan.most_windows * plan.most_unit
-    assert_in_block(most_elements * max(plan.item_size, plan.index_size) <= FILL_BLOCK_BYTES)
-    find_relative_positions(plan, relative)
+    assert_in_block(most_elements * max(plan.item_size, job.index_size) <= FILL_BLOCK_BYTES)
+    if not job.code_size:
+        find_relative_positions(plan, relative)
     for number in range(plan.blocks * task // job.tasks, plan.blocks * (task + 1) // job.tasks):
         locate_block(job, plan, number, &block)
         if not block.empty:

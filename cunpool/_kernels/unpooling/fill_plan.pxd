@@ -72,7 +72,6 @@ cdef struct FillPlan:
     bint all_values, all_indices                    # so are consecutive rows
     Py_ssize_t unit_value_step, unit_index_step     # bytes between neighbours of a unit
     const char *values_end  # bytes of values before it may be read; NULL where these have gaps
-    int index_size          # bytes of an index, 0 for codes
     bint adjacent           # whether the lines of a block of rows follow each other in memory
     int lines               # lines of a window
     Py_ssize_t line_offset[FILL_MAX_LINES]   # bytes from a block's first line to each line of its first row of windows,
@@ -163,7 +162,7 @@ cdef inline void find_lines(const Job *job, FillPlan *plan) noexcept nogil:
             rest //= plan.outer[axis].taps
     plan.line_count = <int> (g.kernel[0] * g.kernel[1])
     plan.line_taps = <uint32_t> g.kernel[2]
-    for k in range(plan.line_count if plan.index_size else 0):
+    for k in range(0 if job.code_size else plan.line_count):
         plan.line_first[k] = <uint32_t> ((k // g.kernel[1] * g.full[1] + k % g.kernel[1]) * g.full[2])
 
 
@@ -184,7 +183,7 @@ cdef inline void join_rows_of_planes(FillPlan *plan, Py_ssize_t most) noexcept n
 cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     """Size the blocks: part of a row, or several rows."""
     cdef Py_ssize_t most = FILL_BLOCK_BYTES // max(plan.item_size,
-                                                   max(<Py_ssize_t> plan.index_size, <Py_ssize_t> FILL_MIN_ITEM_BYTES))
+                                                   max(<Py_ssize_t> job.index_size, <Py_ssize_t> FILL_MIN_ITEM_BYTES))
     cdef Py_ssize_t blocks = 1, even
     cdef int axis
     if job.nontemporal:
@@ -200,7 +199,7 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     plan.most_rows = 1
     if plan.unit_parts == 1 and plan.window_parts == 1:
         most //= plan.unit * plan.line.pooled
-        if not plan.index_size:  # indices begin at 0 again in each plane
+        if job.code_size:  # indices begin at 0 again in each plane
             join_rows_of_planes(plan, most)
         plan.most_rows = min(plan.row.pooled, most)  # fault: rows of more windows than there is room for
     plan.adjacent = (plan.unit_parts == 1 and plan.window_parts == 1 and plan.pitch == plan.unit * plan.item_size
@@ -216,12 +215,13 @@ cdef inline bint is_window2(const Geometry *g) noexcept nogil:
     return g.kernel[2] == 2 and g.kernel[1] <= 2 and g.kernel[0] <= 2
 
 
-cdef inline void find_direct_indices(const Geometry *g, FillPlan *plan) noexcept nogil:
+cdef inline void find_direct_indices(const Job *job, FillPlan *plan) noexcept nogil:
     """Find whether indices are compared as they are (`fill_indices.pxd`)."""
+    cdef const Geometry *g = &job.g
     cdef bint has_layers = plan.lines == 2 * plan.row.taps
     plan.layer_elements = <uint32_t> (g.full[1] * g.full[2]) if has_layers else 0
     plan.by_indices = (
-        plan.index_size > 0 and plan.rows_of_values and plan.rows_of_indices
+        not job.code_size and plan.rows_of_values and plan.rows_of_indices
         and branch_counted("windows of two single elements along a row", is_window2(g) and plan.unit == 1
                            and plan.line.position == 1
                            and (not has_layers or plan.row.taps == 2 and plan.row.position == g.full[2]))
@@ -325,7 +325,6 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     if why != NULL:
         return why
     plan.item_size = item_size
-    plan.index_size = 0 if job.code_size else <int> index_size
     last = find_unit(axes, last, plan, item_size, index_size)
     plan.line = axes[last] if last >= 0 else unit_axis()
     plan.row = axes[last - 1] if last >= 1 else unit_axis()
@@ -348,7 +347,7 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     find_lines(job, plan)
     size_blocks(job, plan)
     plan.values_end = dense_end(&job.pooled, job.batch, job.channels, job.g.pooled, item_size)
-    find_direct_indices(&job.g, plan)
+    find_direct_indices(job, plan)
     # A block of a small plane that no other follows is soon done, and scattering needs no division.
     if (branch_counted("blocks of few elements", plan.most_rows * plan.row.taps * plan.most_windows * plan.line.taps
                        * plan.most_unit < FILL_MIN_BLOCK_ELEMENTS)
