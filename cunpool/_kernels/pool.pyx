@@ -244,7 +244,6 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     job.kind = kind
     set_order(&job, is_minimum)
     job.omits_nan = omits_nan and kind >= HALF_KIND
-    job.rows_per_plane = 0
     width = job.g.full[2]
     job.raster_axes = [0, 1, 2]
     job.raster_steps = [job.g.full[1] * width, width, 1]

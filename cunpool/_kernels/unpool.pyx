@@ -236,7 +236,6 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED_TAKEN
     job.ops = &GATHER_LOOPS[kind]
-    job.plan = NULL
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     plan.method = choose_method(&METHODS[2], &job, &plan)
     return run_plan(&job, &plan, max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * job.item_size)

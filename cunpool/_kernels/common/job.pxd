@@ -1,5 +1,6 @@
 # One call as its tasks receive it.
 from libc.stdint cimport uint64_t
+from libc.string cimport memset
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport raster_stride, View, view_of
@@ -60,7 +61,7 @@ cdef struct Job:
 
 cdef inline void begin_job(Job *job, tuple sizes, cnp.ndarray full, cnp.ndarray pooled, cnp.ndarray indices,
                            int spatial, bint codes, int threads):
-    """Fill the geometry, arrays, sizes and threads of a job. `indices` is an array or None.
+    """Fill the geometry, arrays, sizes and threads of a job, and the rest with zeros. `indices` is an array or None.
 
     N and C change places if the elements of N are neighbours in memory, as in Fortran order. Planes have no order, so
     the results are the same.
@@ -69,17 +70,14 @@ cdef inline void begin_job(Job *job, tuple sizes, cnp.ndarray full, cnp.ndarray 
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
     cdef int count = 2 if indices is None else 3, lead = cnp.PyArray_NDIM(full) - spatial, k
     cdef bint uniform = True, neighbours
+    memset(job, 0, sizeof(Job))
     job.g = geometry_of(sizes)
     job.full, job.pooled = view_of(full, spatial), view_of(pooled, spatial)
-    job.indices.data = NULL
-    job.index_size = 0
     if indices is not None:
         job.indices = view_of(indices, spatial)
         job.index_size = <int> cnp.PyArray_ITEMSIZE(indices)
     job.code_size = job.index_size if codes else 0
     job.threads = threads
-    job.scratch = NULL
-    job.scratch_bytes = 0
     job.item_size = item_size
     job.batch = cnp.PyArray_DIM(full, 0) if lead == 2 else 1
     job.channels = cnp.PyArray_DIM(full, lead - 1)

@@ -29,8 +29,6 @@ cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndar
                                and job.pooled.channel_bytes == job.item_size
                                and job.indices.channel_bytes == job.index_size)):
         job.interleaved_planes = job.channels
-    job.banded = job.nontemporal = job.zeroed = job.in_place = False
-    job.background = NULL
     job.parts_per_plane = 1
     job.wide_indices = job.index_size == 8
 
