@@ -2,19 +2,9 @@
 #define CUNPOOL_RUNTIME_H
 
 #include <limits.h>
-#include <stdint.h>
 
 #include "_kernels/common/tasks.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#define CUNPOOL_OPENMP _OPENMP
-#else
-#define CUNPOOL_OPENMP 0
-#define omp_get_max_threads() 1
-#define omp_get_num_procs() 1
-#define omp_get_wtime() 0.0
-#endif
 #if CUNPOOL_OPENMP >= 201307
 #define CUNPOOL_IS_BOUND (omp_get_proc_bind() != omp_proc_bind_false)
 #else
@@ -63,30 +53,15 @@ CUNPOOL_OWN int cunpool_in_a_row;
 CUNPOOL_OWN int cunpool_asked;
 CUNPOOL_OWN int cunpool_explains; /* this thread's calls are planned and not run */
 
-/* Linux may wake a sleeping team's thread on the calling thread's processor, and leave both there for tens of
-   milliseconds while another processor is idle (speed). `cunpool_leave` moves it away, and restores its affinity. */
 #if defined(__linux__)
-#include <sched.h>
-#define cunpool_processor() sched_getcpu()
 /* The processors that the calling thread may run on, INT_MAX if there are more than these sets hold. */
 static int cunpool_allowed(void) {
     cpu_set_t sets[4];
     CPU_ZERO_S(sizeof sets, sets);
     return sched_getaffinity(0, sizeof sets, sets) ? INT_MAX : CPU_COUNT_S(sizeof sets, sets);
 }
-static void cunpool_leave(int processor) {
-    cpu_set_t all, others;
-    if (sched_getcpu() != processor || sched_getaffinity(0, sizeof all, &all))
-        return;
-    others = all;
-    CPU_CLR(processor, &others);
-    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
-        sched_setaffinity(0, sizeof all, &all);
-}
 #else
-#define cunpool_processor() -1
 #define cunpool_allowed() INT_MAX
-#define cunpool_leave(processor) ((void) (processor))
 #endif
 
 /* GNU OpenMP's threads do not survive a fork, and a child that waits for them never ends. The C library reports forks,

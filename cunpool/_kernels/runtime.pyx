@@ -7,7 +7,7 @@ cdef extern from "_kernels/runtime.h":
     bint cunpool_has_avx512() noexcept nogil
     int omp_get_max_threads() noexcept nogil
     int omp_get_num_procs() noexcept nogil
-    double omp_get_wtime() noexcept nogil
+    double seconds_now "omp_get_wtime"() noexcept nogil
     long cunpool_fetch_add(long *counter, long n) noexcept nogil
     long cunpool_under_way
     double cunpool_region_ended
@@ -16,29 +16,12 @@ cdef extern from "_kernels/runtime.h":
     int cunpool_in_a_row
     bint cunpool_asked
     bint cunpool_explains
-    int cunpool_processor() noexcept nogil
     int cunpool_allowed() noexcept nogil
-    void cunpool_leave(int processor) noexcept nogil
     const bint cunpool_forked
     int cunpool_notice_forks() noexcept
 
 if cunpool_notice_forks():
     raise MemoryError  # unreached: the C library has room for a handler
-
-
-cdef double seconds_now() noexcept nogil:
-    """Seconds since some time in the past."""
-    return omp_get_wtime()
-
-
-cdef int current_processor() noexcept nogil:
-    """The processor that this thread runs on, or -1 where the system does not tell."""
-    return cunpool_processor()
-
-
-cdef void leave_processor(int processor) noexcept nogil:
-    """Run on another processor than this one from now on."""
-    cunpool_leave(processor)
 
 
 cdef void begin_call() noexcept nogil:

@@ -3,6 +3,35 @@
 
 #include <stdint.h>
 
+#ifdef _OPENMP
+#include <omp.h>
+#define CUNPOOL_OPENMP _OPENMP
+#else
+#define CUNPOOL_OPENMP 0
+#define omp_get_max_threads() 1
+#define omp_get_num_procs() 1
+#define omp_get_wtime() 0.0
+#endif
+
+/* Linux may wake a sleeping team's thread on the calling thread's processor, and leave both there for tens of
+   milliseconds while another processor is idle (speed). `cunpool_leave` moves it away, and restores its affinity. */
+#if defined(__linux__)
+#include <sched.h>
+#define cunpool_processor() sched_getcpu()
+static inline void cunpool_leave(int processor) {
+    cpu_set_t all, others;
+    if (sched_getcpu() != processor || sched_getaffinity(0, sizeof all, &all))
+        return;
+    others = all;
+    CPU_CLR(processor, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof all, &all);
+}
+#else
+#define cunpool_processor() -1
+#define cunpool_leave(processor) ((void) (processor))
+#endif
+
 /* Add atomically and return the number before. */
 #if defined(_MSC_VER)
 #include <intrin.h>

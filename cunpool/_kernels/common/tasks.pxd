@@ -5,12 +5,15 @@ from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cun
 from cunpool._kernels.common.geometry cimport clamp
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.memory cimport take_scratch
-from cunpool._kernels.runtime cimport begin_call, current_processor, end_call, end_region, leave_processor, seconds_now
+from cunpool._kernels.runtime cimport begin_call, end_call, end_region
 
 cdef extern from "_kernels/common/tasks.h":
     long cunpool_fetch_add(long *counter, long n) noexcept nogil
     unsigned cunpool_exact() noexcept nogil
     void cunpool_control(unsigned before) noexcept nogil
+    double seconds_now "omp_get_wtime"() noexcept nogil
+    int current_processor "cunpool_processor"() noexcept nogil  # -1 where the system does not tell
+    void leave_processor "cunpool_leave"(int processor) noexcept nogil
 
 cdef enum:
     MAX_THREADS = 256       # correctness: at least `_threads.MOST`
