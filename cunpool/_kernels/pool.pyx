@@ -8,7 +8,7 @@ cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport dense_end, make_contiguous, plane_address
 from cunpool._kernels.common.caches cimport NONTEMPORAL_MIN_BYTES
-from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, conditions_met
+from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, condition_at, cunpool_conditions
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport begin_job, HALF_KIND, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
@@ -284,7 +284,7 @@ def named(type pair not None, values, indices):
 
 def conditions():
     """How often each condition was false, and true. Only a checked build counts."""
-    return conditions_met()
+    return [condition_at(i) for i in range(cunpool_conditions())]
 
 
 # The kinds of numbers, by the names that `pool` takes, in the order of the tables.

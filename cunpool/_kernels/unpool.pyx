@@ -10,7 +10,7 @@ methods, in order.
 from libc.string cimport memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.checks cimport branch_counted, conditions_met
+from cunpool._kernels.common.checks cimport branch_counted, condition_at, cunpool_conditions
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
@@ -294,4 +294,4 @@ cdef Found unpool_job(Job *job, int ways) noexcept nogil:
 
 def conditions():
     """How often each condition was false, and true. Only a checked build counts."""
-    return conditions_met()
+    return [condition_at(i) for i in range(cunpool_conditions())]

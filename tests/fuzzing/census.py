@@ -68,11 +68,11 @@ class Census:
 
     def conditions(self) -> Counts:
         """What a checked build counts; nothing in others."""
-        return {
-            f"{name}: {condition}": tuple(counts)
-            for name, module in self.modules.items()
-            for condition, counts in getattr(module, "conditions", dict)().items()
-        }
+        counts: Counts = {}
+        for name, module in self.modules.items():
+            for condition in getattr(module, "conditions", list)():
+                add(counts, {f"{name}: {condition['name'].decode()}": tuple(condition["times"])})
+        return counts
 
     def counts(self) -> Counts:
         """All of them."""
