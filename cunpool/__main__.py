@@ -19,11 +19,11 @@ from cunpool._kernels import runtime as _runtime
 
 
 def info() -> None:
-    version = _runtime.openmp_version()
+    version = _runtime.OPENMP_VERSION
     serial = "OFF: a serial build; every call uses one thread"
     print(f"cunpool   {cu.__version__} from {cu.__path__[0]}")
     print(f"OpenMP    {f'on ({version}), {_demo.threads()}' if version else serial}")
-    print(f"compiler  {_runtime.compiler()}")
+    print(f"compiler  {_runtime.COMPILER}")
     print(f"SIMD      {_simd.IN_USE} (built for {', '.join(_simd.BUILT)})")
     print(f"NumPy     {np.__version__}")
     print(f"Python    {sys.version.split()[0]}")

@@ -45,5 +45,5 @@ def _chosen(wish: str, built: Sequence[str], processor: Sequence[str]) -> str:
 
 BUILT = tuple(name for name in SETS if PathFinder.find_spec("cunpool._kernels.pool", [folder_of(name)]))
 """The sets of this build, the widest first."""
-IN_USE = _chosen(os.environ.get("CUNPOOL_SIMD", "").strip().lower(), BUILT, _runtime.instruction_sets())
+IN_USE = _chosen(os.environ.get("CUNPOOL_SIMD", "").strip().lower(), BUILT, _runtime.INSTRUCTION_SETS)
 _kernels.__path__.insert(0, folder_of(IN_USE))

@@ -152,7 +152,7 @@ def openmp_enabled() -> bool:
     >>> cu.openmp_enabled() in (True, False)
     True
     """
-    return bool(_runtime.openmp_version())
+    return bool(_runtime.OPENMP_VERSION)
 
 
 class Ceiling(int):

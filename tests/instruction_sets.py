@@ -13,7 +13,7 @@ import pytest
 from cunpool import _simd
 from cunpool._kernels import runtime
 
-USABLE = [name for name in _simd.BUILT if name in runtime.instruction_sets()]
+USABLE = [name for name in _simd.BUILT if name in runtime.INSTRUCTION_SETS]
 FRONT_ENDS = {
     "pool": ["cunpool.adaptive", "cunpool.pooling"],
     "unpool": ["cunpool.adaptive", "cunpool.taking", "cunpool.unpooling", "cunpool._background", "cunpool._results"],

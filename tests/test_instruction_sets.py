@@ -121,7 +121,7 @@ def test_what_the_build_or_the_processor_lacks_is_refused(wish, built, processor
 
 
 def test_the_processors_sets_are_in_order():
-    names = runtime.instruction_sets()
+    names = runtime.INSTRUCTION_SETS
     assert names == [name for name in _simd.SETS if name in names]
     assert names[-1] == "portable"
 

@@ -329,7 +329,7 @@ def test_version_and_help(capsys):
 
 
 def test_a_serial_build_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(command._runtime, "openmp_version", lambda: 0)
+    monkeypatch.setattr(command._runtime, "OPENMP_VERSION", 0)
     command.info()
     assert "OFF: a serial build; every call uses one thread" in capsys.readouterr().out
 

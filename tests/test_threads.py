@@ -415,7 +415,7 @@ def test_the_module_that_sets_how_long_threads_wait_is_the_first_kernel():
 
 @pytest.mark.slow
 @openmp
-@pytest.mark.skipif(sys.platform != "linux" or "GCC" not in _runtime.compiler(), reason="GNU OpenMP's own settings")
+@pytest.mark.skipif(sys.platform != "linux" or "GCC" not in _runtime.COMPILER, reason="GNU OpenMP's own settings")
 @pytest.mark.parametrize("theirs", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "passive"}], ids=str)
 def test_openmps_threads_wait_briefly_unless_the_user_says_otherwise(theirs):
     code = "import os, cunpool; print(*(name for name in os.environ if name in ('GOMP_SPINCOUNT', 'OMP_WAIT_POLICY')))"

@@ -23,6 +23,12 @@ cdef extern from "_kernels/runtime.h":
 if cunpool_notice_forks():
     raise MemoryError  # unreached: the C library has room for a handler
 
+# The date of OpenMP's specification (201511 for 4.5), 0 in a serial build; the compiler that built this module; and the
+# instruction sets of kernels that this processor runs, the widest first.
+OPENMP_VERSION = CUNPOOL_OPENMP
+COMPILER = (<bytes> CUNPOOL_COMPILER).decode()
+INSTRUCTION_SETS = ["avx512"] * cunpool_has_avx512() + ["avx2"] * cunpool_has_avx2() + ["portable"]
+
 
 cdef void begin_call() noexcept nogil:
     """Count a call that begins."""
@@ -80,11 +86,6 @@ def surroundings(double pause, double tolerated, double remembered):
     return cunpool_fetch_add(&cunpool_under_way, 0), cunpool_in_a_row, time - cunpool_region_ended, lost, time
 
 
-def openmp_version():
-    """OpenMP's version as the date of its specification (201511 for 4.5), 0 in a serial build."""
-    return CUNPOOL_OPENMP
-
-
 def openmp_threads():
     """The threads that OpenMP would give to a parallel region opened now."""
     return omp_get_max_threads()
@@ -101,13 +102,3 @@ def available(int most):
 def forked():
     """Whether this process was forked after this module had been imported."""
     return cunpool_forked
-
-
-def compiler():
-    """The compiler that built this module."""
-    return (<bytes> CUNPOOL_COMPILER).decode()
-
-
-def instruction_sets():
-    """The instruction sets of kernels that this processor runs, the widest first."""
-    return ["avx512"] * cunpool_has_avx512() + ["avx2"] * cunpool_has_avx2() + ["portable"]
