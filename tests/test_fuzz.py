@@ -152,7 +152,11 @@ def watching(monkeypatch):
             monkeypatch.setattr(module, name, getattr(module, name))
 
     conditions = {"rows are joined": (3, 4)}
-    monkeypatch.setattr(_pool, "conditions", lambda: dict(conditions), raising=False)
+
+    def counted():
+        return [{"name": name.encode(), "times": [*times]} for name, times in conditions.items()]
+
+    monkeypatch.setattr(_pool, "conditions", counted, raising=False)
     census_of_this = census.Census()
     return census_of_this, conditions
 
