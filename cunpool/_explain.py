@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cunpool import _simd, _threads
+from cunpool import _methods, _simd, _threads
 from cunpool._kernels import runtime as _runtime
 
 KERNELS = "cunpool/_kernels/"
@@ -125,17 +125,18 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
         cause = "one for each task"
     elif plan["threads"] > 1 and cause == _threads.LITTLE:
         cause = "num_threads"
+    method = _methods.method_of(plan)
     return Explanation(
         function=name,
         method=plan["method"],
-        file=KERNELS + plan["file"],
-        symbol=plan["function"],
-        loop=plan["loop"],
+        file=KERNELS + method.file,
+        symbol=method.function,
+        loop=method.loop,
         rejected=tuple(plan["rejected"]),
-        details=tuple(plan["details"]),
-        fallback=plan["fallback"],
+        details=tuple(_methods.steps(plan)),
+        fallback=method.fallback if plan["any_data"] else None,
         tasks=plan["tasks"],
-        blocks=plan["blocks"],
+        blocks=_methods.blocks(plan),
         scratch_bytes=plan["scratch_bytes"],
         instruction_set=_simd.IN_USE,
         threads=plan["threads"],

@@ -1,8 +1,6 @@
-from typing import Any, TypeVar
+from typing import Any
 
 from numpy.typing import NDArray
-
-_Pair = TypeVar("_Pair", bound=tuple[NDArray[Any], NDArray[Any]])
 
 KINDS: tuple[str, ...]
 STACKED: int
@@ -30,4 +28,3 @@ def pool(
     omits_nan: bool = False,
 ) -> int: ...
 def conditions() -> list[dict[str, Any]]: ...
-def named(pair: type[_Pair], values: NDArray[Any], indices: NDArray[Any]) -> _Pair: ...

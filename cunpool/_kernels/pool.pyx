@@ -29,9 +29,6 @@ from cunpool._kernels.pooling.separable cimport offsets_bytes, plan_indices, Sep
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
-cdef extern from "_kernels/pool.h":
-    object cunpool_pair(object, object, object)
-
 cnp.import_array()
 
 
@@ -46,13 +43,6 @@ cdef Kernel[12] ADAPTIVE = [
     NULL, NULL, NULL, <Kernel> pool_adaptive[int8], NULL, NULL, NULL, NULL, NULL, NULL,
     <Kernel> pool_adaptive[float4], <Kernel> pool_adaptive[float8]]
 
-
-# Details of a plan that `explain` prints beside the method.
-cdef dict WAYS = {
-    STACKED_TAKEN: "planes are stacked: their rows follow each other as those of one plane",
-    WIDTH_SWAPPED_TAKEN: "another axis is taken for the width, along which memory runs",
-    STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than L3",
-}
 
 # The ways that a call can take. `pool` returns a sum of these, for the tests.
 STACKED, ACROSS, STREAMED, LARGE, WINDOW2, FILTERED, COPIED, WIDTH_SWAPPED, ROLLING, SEPARATED, INTERLEAVED = (
@@ -124,30 +114,17 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
 # The methods, in the order in which they are tried.
 cdef Method[7] METHODS
 METHODS = [
-    Method("rolling", "pooling/rolling_stripes.h", "cunpool_roll", "pooling/rolling_stripes.h: roll_stripe",
-           "a block of rows with a NaN is compared again, by the comparison that finds NaN",
-           <Condition> rolling_stripes_why_not),
-    Method("window2", "pooling/window2.pxd", "pool_window2_rows", "pooling/window2_rows.h: window2_loop",
-           "a block of rows with a NaN, or a negative zero of 16 bits, is compared again, exactly",
-           <Condition> window2_why_not),
-    Method("filter", "pooling/filter.pxd", "filter_block", "pooling/filter_loops.h: best_loop",
-           "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
-           <Condition> filter_why_not),
-    Method("across", "pooling/across.pxd", "pool_across", "pooling/across_taps.h: across_loop",
-           "windows with a NaN, or a negative zero of 16 bits, are compared again, exactly",
-           <Condition> across_why_not),
-    Method("interleaved", "pooling/interleaved.pxd", "pool_part", "pooling/across_taps.h: across_loop",
-           "windows with a NaN, or a negative zero of 16 bits, are compared again, exactly",
-           <Condition> interleaved_why_not),
-    Method("separable", "pooling/separable.h", "cunpool_separate", "pooling/separable_loops.h: combine_loop",
-           "a block with a NaN is compared by the comparison that finds NaN", <Condition> separable_why_not),
-    Method("element by element", "pooling/large.pxd", "pool_window", "pooling/large.pxd: pool_window", NULL,
-           <Condition> any_why_not)]
+    Method("rolling", <Condition> rolling_stripes_why_not),
+    Method("window2", <Condition> window2_why_not),
+    Method("filter", <Condition> filter_why_not),
+    Method("across", <Condition> across_why_not),
+    Method("interleaved", <Condition> interleaved_why_not),
+    Method("separable", <Condition> separable_why_not),
+    Method("element by element", <Condition> any_why_not)]
 
 # The only method of adaptive pooling, which no window of the others serves.
 cdef Method ADAPTIVE_METHOD
-ADAPTIVE_METHOD = Method("adaptive", "pooling/adaptive.pxd", "pool_adaptive",
-                         "pooling/adaptive.pxd: compare_line and compare_columns", NULL, <Condition> any_why_not)
+ADAPTIVE_METHOD = Method("adaptive", <Condition> any_why_not)
 
 
 cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
@@ -201,31 +178,25 @@ cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
 
 
 cdef dict explained(const Job *job, const Plan *plan):
-    """The plan for `cunpool.explain`."""
+    """The plan for `cunpool.explain`, which puts it into words (`_methods.py`)."""
     cdef Plan other
     cdef const Separable *blocks_of = &plan.filter.blocks if plan.ways & FILTERED_TAKEN else &plan.separable
-    details, blocks, rejected = [], {}, []
-    if plan.copied.planes:
-        details.append("planes are copied to C order first (pooling/plan.pxd: copy_planes)")
-        blocks["planes of a copy"] = plan.copied.planes
-    elif not is_adaptive(&job.g):
+    rejected = []
+    if not plan.copied.planes and not is_adaptive(&job.g):
         rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
-    ways = plan.ways | (WIDTH_SWAPPED_TAKEN if plan.job.raster_axes[2] != 2 else 0)
-    details += [detail for way, detail in WAYS.items() if ways & way]
-    if (plan.ways & ACROSS_TAKEN and can_share(&plan.job)
-            or plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows):
-        details.append("rows of windows are compared together (pooling/across_shared.h: shared_loop)")
+    found = described(plan.method, &plan.job, plan.ways | WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2),
+                      table_bytes(plan), rejected, job.kind >= HALF_KIND)
+    found["copied"] = plan.copied.planes
+    found["shares_rows"] = (plan.ways & ACROSS_TAKEN and can_share(&plan.job)
+                            or plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows)
     if plan.ways & ROLLING_TAKEN:
-        blocks["rows of windows"] = plan.rolling.block_rows
+        found["blocks"] = (plan.rolling.block_rows,)
     elif plan.ways & INTERLEAVED_TAKEN:
-        blocks.update({"planes side by side": plan.interleaved.planes,
-                       "layers of windows": plan.interleaved.windows[0],
-                       "rows of windows": plan.interleaved.windows[1]})
+        found["blocks"] = plan.interleaved.planes, plan.interleaved.windows[0], plan.interleaved.windows[1]
     elif plan.ways & SEPARATED_TAKEN:
-        for axis, name in enumerate(("layers", "rows", "columns", "channels")):
-            blocks[name + " of windows" * (axis < 3)] = blocks_of.axis[axis].most
-    return described(plan.method, &plan.job, table_bytes(plan), rejected, details, blocks, job.kind >= HALF_KIND)
+        found["blocks"] = tuple([blocks_of.axis[axis].most for axis in range(4)])
+    return found
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
@@ -275,11 +246,6 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
             found = run_tasks(plan.kernel, &plan.job)
     give_scratch(scratch)
     return plan.ways
-
-
-def named(type pair not None, values, indices):
-    """A `pair` of these, which is a named tuple. Made 3 times faster than in Python (speed: "smallest calls")."""
-    return cunpool_pair(pair, values, indices)
 
 
 def conditions():

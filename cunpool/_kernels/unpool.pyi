@@ -11,6 +11,7 @@ SPLIT: int
 STREAMED: int
 BY_INDICES: int
 TURNED: int
+ONTO: int
 GATHERED: int
 
 def unpool(

@@ -48,21 +48,9 @@ cdef enum:
     ONTO_TAKEN = 256
     GATHERED_TAKEN = 512
 
-# Details of a plan that `explain` prints beside the method.
-cdef dict WAYS = {
-    SPLIT_TAKEN: "planes are split between tasks",
-    SCATTERED_TAKEN | INTERLEAVED_TAKEN:
-        "channels are neighbours, and are stored together (unpooling/scatter.pxd: scatter_channels)",
-    GATHERED_TAKEN | INTERLEAVED_TAKEN:
-        "channels are neighbours, and are taken together (unpooling/gather.pxd: gather_channels)",
-    BY_INDICES_TAKEN: "indices of windows of 2 are compared as they are (unpooling/fill_indices.pxd)",
-    TURNED_TAKEN: "planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)",
-    ONTO_TAKEN: "elements are stored onto a background other than zeros",
-    STREAMED_TAKEN: "results are written by non-temporal stores: the arrays are larger than L3",
-}
-SCATTERED, FILLED, STRAYED, INTERLEAVED, SPLIT, STREAMED, BY_INDICES, TURNED, GATHERED = (
+SCATTERED, FILLED, STRAYED, INTERLEAVED, SPLIT, STREAMED, BY_INDICES, TURNED, ONTO, GATHERED = (
     SCATTERED_TAKEN, FILLED_TAKEN, STRAYED_TAKEN, INTERLEAVED_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, BY_INDICES_TAKEN,
-    TURNED_TAKEN, GATHERED_TAKEN)
+    TURNED_TAKEN, ONTO_TAKEN, GATHERED_TAKEN)
 
 
 cdef Loops loops_for(element *_) noexcept nogil:
@@ -143,62 +131,22 @@ cdef const char *move_condition(const Job *job, Plan *plan) noexcept nogil:
     return NULL
 
 
-# The methods of `unpool`, in the order in which they are tried, and that of `unpool_backward`.
+# The methods, in the order in which they are tried. Gather is the only one of `unpool_backward`.
 cdef Method[3] METHODS
-METHODS = [
-    Method("fill", "unpooling/fill.pxd", "fill_blocks",
-           "unpooling/fill_lines.pxd: select_line, or for windows of 2 x 2 select_line_pairs",
-           "an index outside its own window: the whole call is scattered (a window code is an error)",
-           <Condition> fill_condition),
-    Method("scatter", "unpooling/scatter.pxd", "scatter_row",
-           "unpooling/walk.pxd: move_each",
-           "an index outside its window, where a plane is split: all is scattered again",  # unreached: a text
-           <Condition> move_condition),
-    Method("gather", "unpooling/gather.pxd", "gather_row", "unpooling/walk.pxd: move_each", NULL,
-           <Condition> move_condition)]
-
-
-cdef void name_loop(const Plan *plan, dict found):
-    """Name the function and the innermost loop that serve this call, where a method has several."""
-    cdef Py_ssize_t item_size, size
-    if plan.ways & FILLED_TAKEN:
-        item_size = plan.fill_plan.item_size
-        size = plan.fill_plan.unit * item_size
-        if plan.fill_plan.by_indices:
-            found["loop"] = "unpooling/fill_indices.pxd: fill_row_by_indices"
-        elif plan.fill_plan.mixed.vectors:
-            found["loop"] = "unpooling/fill_select.h: cunpool_select_mixed"
-        elif (plan.fill_plan.unit > 1 or item_size == 16) and (size <= VECTOR_BYTES or size == 2 * VECTOR_BYTES):
-            found["loop"] = "unpooling/fill_lines.pxd: select_units, by unpooling/fill_select.h: CUNPOOL_SELECT"
-        elif plan.fill_plan.unit > 1 or plan.fill_plan.line.taps == 1:
-            found["loop"] = ("unpooling/fill_lines.pxd: select_unit, by unpooling/fill_select.h: CUNPOOL_SELECT_LOOP, "
-                             "or CUNPOOL_SELECT for less than 64 bytes")
-        return
-    if plan.ways & GATHERED_TAKEN:
-        if plan.ways & INTERLEAVED_TAKEN:
-            found["function"], found["loop"] = "gather_channels", "unpooling/gather.pxd: gather_window"
-    elif plan.ways & INTERLEAVED_TAKEN:
-        found["function"] = "scatter_channels"
-    elif plan.job.code_size:
-        found["loop"] = ("unpooling/scatter.pxd: scatter_unchecked, or unpooling/walk.pxd: move_each if a code may be "
-                         "wrong")
+METHODS = [Method("fill", <Condition> fill_condition), Method("scatter", <Condition> move_condition),
+           Method("gather", <Condition> move_condition)]
 
 
 cdef dict explained(const Job *job, const Plan *plan):
-    """The plan for `cunpool.explain`."""
+    """The plan for `cunpool.explain`, which puts it into words (`_methods.py`)."""
     cdef Plan other
     cdef const Method *first = plan.method if plan.ways & GATHERED_TAKEN else METHODS
-    cdef dict found
-    details, blocks = [], {}
-    details += [detail for way, detail in WAYS.items() if plan.ways & way == way]
-    if not plan.ways & FILLED_TAKEN and job.code_size:
-        details.append("window codes become indices (unpooling/window_codes.pxd: decode)")
-    if plan.ways & FILLED_TAKEN:
-        blocks = {"rows of windows": plan.fill_plan.most_rows, "windows of a row": plan.fill_plan.most_windows,
-                  "neighbouring channels": plan.fill_plan.most_unit}
-    found = described(plan.method, &plan.job, 0, rejected_methods(first, plan.method, job, &other), details, blocks,
+    cdef const FillPlan *fill = &plan.fill_plan
+    found = described(plan.method, &plan.job, plan.ways, 0, rejected_methods(first, plan.method, job, &other),
                       not plan.ways & SCATTERED_TAKEN or plan.job.banded)
-    name_loop(plan, found)
+    if plan.ways & FILLED_TAKEN:
+        found["blocks"] = fill.most_rows, fill.most_windows, fill.most_unit
+        found["line"] = fill.unit, fill.item_size, fill.line.taps, fill.mixed.vectors, VECTOR_BYTES
     return found
 
 

@@ -8,11 +8,7 @@ from cunpool._kernels.common.tasks cimport shares_of
 ctypedef const char *(*Condition)(const Job *, void *) noexcept nogil
 
 cdef struct Method:
-    const char *name
-    const char *file            # below `_kernels/`
-    const char *function        # where to begin to read: the loop over a task's windows or blocks
-    const char *loop            # the innermost loops: file and function, by type where they differ
-    const char *fallback        # what happens to data that the loop does not expect, or NULL
+    const char *name            # by which `_methods.py` has its files and functions
     Condition why_not
 
 
@@ -32,18 +28,16 @@ cdef inline list rejected_methods(const Method *methods, const Method *chosen, c
     return rejected
 
 
-cdef inline dict described(const Method *chosen, const Job *job, Py_ssize_t table_bytes, list rejected, list details,
-                           dict blocks, bint any_data):
-    """A plan for `cunpool.explain`; the fallback is left out where it needs data that this call cannot have."""
+cdef inline dict described(const Method *chosen, const Job *job, int ways, Py_ssize_t table_bytes, list rejected,
+                           bint any_data):
+    """A plan for `cunpool.explain`. Without `any_data` no data of this call need the method's fallback."""
     return {
         "method": chosen.name.decode(),
-        "file": chosen.file.decode(),
-        "function": chosen.function.decode(),
-        "loop": chosen.loop.decode(),
+        "ways": ways,
         "rejected": rejected,
-        "fallback": chosen.fallback.decode() if any_data and chosen.fallback != NULL else None,
-        "details": details,
-        "blocks": blocks,
+        "any_data": any_data,
+        "codes": job.code_size > 0,
+        "blocks": (),
         "tasks": job.tasks,
         "scratch_bytes": table_bytes + shares_of(job) * job.scratch_bytes,
         "allowed": job.threads,
