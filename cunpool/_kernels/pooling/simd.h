@@ -28,7 +28,8 @@
      deinterleaved_lane_T(i)    which pair lane i of first_of_pairs_T belongs to
      add_codes_T, subtract_codes_T, broadcast_codes_T
      store_code_bytes_T, store_indices4_T, store_indices8_T    codes as bytes, or as indices
-     compare_T            compare the best so far, and its code, with a later element; take_item1 does so for bytes
+     compare_T            compare the best so far, and its code, with a later element
+     equal_item1          where a set compares unsigned bytes for equality alone
 
    and, whatever the type,
 
@@ -71,12 +72,39 @@
 #else
 #define CUNPOOL_HAS_LARGE_LOOPS 0
 #endif
-/* next_first_of_pairs_T, for elements of `size` bytes, where nothing is faster than to load them again. */
-#define SIMD_NEXT_PAIRS(T, size) \
+/* next_first_of_pairs_T, where nothing is faster than to load the pairs again. */
+#define SIMD_NEXT_PAIRS(T) \
     SIMD_INLINE vector_##T next_first_of_pairs_##T(vector_##T first, const char *row, vector_##T *last) { \
         (void) first; \
-        *last = load_##T(row + CUNPOOL_VECTOR_BYTES + 2 * size); \
-        return first_of_pairs_##T(load_##T(row + 2 * size), *last); \
+        *last = load_##T(row + CUNPOOL_VECTOR_BYTES + 2 * SIMD_BYTES_##T); \
+        return first_of_pairs_##T(load_##T(row + 2 * SIMD_BYTES_##T), *last); \
+    }
+/* What follows from the bytes of a vector, and from select_codes_T. */
+#define SIMD_DERIVED(T) \
+    enum { LANES_##T = CUNPOOL_VECTOR_BYTES / SIMD_BYTES_##T }; \
+    typedef vector_##T unaligned_##T __attribute__((aligned(1), may_alias)); \
+    SIMD_INLINE vector_##T load_##T(const char *from) { return *(const unaligned_##T *) from; } \
+    SIMD_INLINE void store_##T(char *to, vector_##T x) { *(unaligned_##T *) to = x; } \
+    SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
+        return (vector_##T) select_codes_##T(m, (codes_##T) a, (codes_##T) b); \
+    }
+/* x86: max_T and min_T of integers whose instructions end in `epi`. MM(name) is an instruction of the set, and
+   MM_INTEGERS a vector of integers. */
+#define SIMD_MAX(T, epi) \
+    SIMD_INLINE vector_##T max_##T(vector_##T best, vector_##T later) { \
+        return (vector_##T) MM(max_##epi)((MM_INTEGERS) best, (MM_INTEGERS) later); \
+    } \
+    SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { \
+        return (vector_##T) MM(min_##epi)((MM_INTEGERS) limit, (MM_INTEGERS) x); \
+    }
+/* x86: no instruction takes bytes from two vectors. AVX2 and AVX-512 do this in parts of 16 bytes. */
+#define SIMD_PAIRS_OF_BYTES \
+    SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) { \
+        const MM_INTEGERS low = MM(set1_epi16)(0xFF); \
+        return (vector_item1) MM(packus_epi16)((MM_INTEGERS) x & low, (MM_INTEGERS) y & low); \
+    } \
+    SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) { \
+        return (vector_item1) MM(packus_epi16)(MM(srli_epi16)((MM_INTEGERS) x, 8), MM(srli_epi16)((MM_INTEGERS) y, 8)); \
     }
 /* in_order_T and others of types whose first_of_pairs_T keeps the order of memory. */
 #define SIMD_IN_ORDER(T) \
@@ -98,6 +126,7 @@
 #else
 #include "_kernels/pooling/simd_portable.h"
 #endif
+SIMD_NEXT_PAIRS(item1)
 #define SIMD_UNROLL _Pragma("GCC unroll 8")
 #if defined(__clang__)
 #define SIMD_ONCE _Pragma("clang loop unroll(disable)")
@@ -226,15 +255,17 @@ SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, i
             return; \
         }
 #define SIMD_ALIKE(T)   /* integers have nothing to be careful about */
-#define SIMD_TAKEN(T) \
+#define SIMD_BY_EQUALITY(T) \
         if (with_codes && !is_minimum) { \
-            take_##T(best, code, later, later_code); \
+            const vector_##T highest = max_##T(*best, later); \
+            *code = select_codes_##T(equal_##T(highest, *best), later_code, *code); \
+            *best = highest; \
             return; \
         }
 SIMD_COMPARE(float4, SIMD_EXACTLY)
 SIMD_COMPARE(float8, SIMD_EXACTLY)
 SIMD_COMPARE(half, SIMD_EXACTLY)
-SIMD_COMPARE(item1, SIMD_TAKEN)
+SIMD_COMPARE(item1, SIMD_BYTES_COMPARED)
 SIMD_COMPARE(int2, SIMD_ALIKE)
 SIMD_COMPARE(int4, SIMD_ALIKE)
 SIMD_COMPARE(int8, SIMD_ALIKE)

@@ -3,42 +3,34 @@
 #include <immintrin.h>
 
 enum { CUNPOOL_VECTOR_BYTES = 32 };
+#define MM(name) _mm256_##name
+#define MM_INTEGERS __m256i
 #define MIDDLE_EXCHANGED 0xD8
 
 /* What all types share: codes are integers of `bits` each. */
-#define SIMD_CODES_AVX2(T, bits) \
+#define SIMD_TYPE_AVX2(T, vector, bits) \
+    typedef vector vector_##T; \
     typedef __m256i codes_##T; \
     typedef __m256i mask_##T; \
-    enum { LANES_##T = 256 / bits }; \
     SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return _mm256_set1_epi##bits((int##bits##_t) x); } \
     SIMD_INLINE codes_##T add_codes_##T(codes_##T a, codes_##T b) { return _mm256_add_epi##bits(a, b); } \
     SIMD_INLINE codes_##T subtract_codes_##T(codes_##T a, codes_##T b) { return _mm256_sub_epi##bits(a, b); } \
     SIMD_INLINE codes_##T select_codes_##T(mask_##T m, codes_##T a, codes_##T b) { \
         return _mm256_blendv_epi8(a, b, m); \
     } \
+    SIMD_DERIVED(T) \
     SIMD_INLINE codes_##T in_order_codes_##T(codes_##T c) { return _mm256_permute4x64_epi64(c, MIDDLE_EXCHANGED); } \
+    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return (vector_##T) in_order_codes_##T((codes_##T) x); } \
     SIMD_INLINE int deinterleaved_lane_##T(int i) { \
         const int quarter = LANES_##T / 4; \
         return i / quarter == 1 ? i + quarter : i / quarter == 2 ? i - quarter : i; \
     }
 #define _mm256_set1_epi64 _mm256_set1_epi64x
 
-/* Integers of `bits`, in vectors of the type of their codes. */
-#define SIMD_INTEGERS_AVX2(T, bits) \
-    SIMD_CODES_AVX2(T, bits) \
-    typedef __m256i vector_##T; \
-    SIMD_INLINE vector_##T load_##T(const char *from) { return _mm256_loadu_si256((const __m256i *) from); } \
-    SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm256_storeu_si256((__m256i *) to, x); } \
-    SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { return _mm256_blendv_epi8(a, b, m); } \
-    SIMD_INLINE vector_##T in_order_##T(vector_##T x) { return _mm256_permute4x64_epi64(x, MIDDLE_EXCHANGED); }
-
 /* float32 and float64, whose instructions end in `ps` and `pd`. */
-#define SIMD_FLOATS_AVX2(T, number, ps, vector, bits) \
-    SIMD_CODES_AVX2(T, bits) \
-    typedef vector vector_##T; \
+#define SIMD_FLOATS_AVX2(T, ps, vector, bits) \
+    SIMD_TYPE_AVX2(T, vector, bits) \
     typedef vector odd_##T; \
-    SIMD_INLINE vector_##T load_##T(const char *from) { return _mm256_loadu_##ps((const number *) from); } \
-    SIMD_INLINE void store_##T(char *to, vector_##T x) { _mm256_storeu_##ps((number *) to, x); } \
     SIMD_INLINE odd_##T nothing_odd_##T(void) { return _mm256_setzero_##ps(); } \
     SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { \
         return _mm256_or_##ps(odd, _mm256_cmp_##ps(x, y, _CMP_UNORD_Q)); \
@@ -51,23 +43,17 @@ enum { CUNPOOL_VECTOR_BYTES = 32 };
     } \
     SIMD_INLINE mask_##T is_nan_##T(vector_##T x) { \
         return _mm256_cast##ps##_si256(_mm256_cmp_##ps(x, x, _CMP_UNORD_Q)); \
-    } \
-    SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
-        return _mm256_blendv_##ps(a, b, _mm256_castsi256_##ps(m)); \
     }
 
 /* float32 */
-SIMD_FLOATS_AVX2(float4, float, ps, __m256, 32)
+SIMD_FLOATS_AVX2(float4, ps, __m256, 32)
 SIMD_INLINE vector_float4 first_of_pairs_float4(vector_float4 x, vector_float4 y) {
     return _mm256_shuffle_ps(x, y, 0x88);
 }
 SIMD_INLINE vector_float4 second_of_pairs_float4(vector_float4 x, vector_float4 y) {
     return _mm256_shuffle_ps(x, y, 0xDD);
 }
-SIMD_INLINE vector_float4 in_order_float4(vector_float4 x) {
-    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), MIDDLE_EXCHANGED));
-}
-SIMD_NEXT_PAIRS(float4, 4)
+SIMD_NEXT_PAIRS(float4)
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(c), _mm256_extracti128_si256(c, 1));
     _mm_storel_epi64((__m128i *) to, _mm_packus_epi16(words, words));
@@ -79,10 +65,9 @@ SIMD_INLINE void store_indices8_float4(char *to, codes_float4 c) {
 }
 
 /* float64 */
-SIMD_FLOATS_AVX2(float8, double, pd, __m256d, 64)
+SIMD_FLOATS_AVX2(float8, pd, __m256d, 64)
 SIMD_INLINE vector_float8 first_of_pairs_float8(vector_float8 x, vector_float8 y) { return _mm256_unpacklo_pd(x, y); }
 SIMD_INLINE vector_float8 second_of_pairs_float8(vector_float8 x, vector_float8 y) { return _mm256_unpackhi_pd(x, y); }
-SIMD_INLINE vector_float8 in_order_float8(vector_float8 x) { return _mm256_permute4x64_pd(x, MIDDLE_EXCHANGED); }
 SIMD_INLINE __m128i narrow_codes_float8(codes_float8 c) {
     return _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(c, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6)));
 }
@@ -95,42 +80,28 @@ SIMD_INLINE void store_code_bytes_float8(char *to, codes_float8 c) {
     memcpy(to, &bytes, sizeof bytes);
 }
 
-/* int32 */
-SIMD_INTEGERS_AVX2(int4, 32)
-SIMD_INLINE vector_int4 max_int4(vector_int4 best, vector_int4 later) { return _mm256_max_epi32(best, later); }
-SIMD_INLINE vector_int4 min_int4(vector_int4 limit, vector_int4 x) { return _mm256_min_epi32(limit, x); }
+/* int32, and int64, of which AVX2 has no maximum */
+SIMD_TYPE_AVX2(int4, __m256i, 32)
+SIMD_MAX(int4, epi32)
 SIMD_INLINE mask_int4 greater_int4(vector_int4 later, vector_int4 best) { return _mm256_cmpgt_epi32(later, best); }
-
-/* int64 */
-SIMD_INTEGERS_AVX2(int8, 64)
+SIMD_TYPE_AVX2(int8, __m256i, 64)
 SIMD_INLINE mask_int8 greater_int8(vector_int8 later, vector_int8 best) { return _mm256_cmpgt_epi64(later, best); }
 SIMD_SELECTED_MAX(int8)
 
-/* uint8 */
-SIMD_INTEGERS_AVX2(item1, 8)
-SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) {
-    const __m256i low = _mm256_set1_epi16(0xFF);
-    return _mm256_packus_epi16(_mm256_and_si256(x, low), _mm256_and_si256(y, low));
-}
-SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
-    return _mm256_packus_epi16(_mm256_srli_epi16(x, 8), _mm256_srli_epi16(y, 8));
-}
-SIMD_NEXT_PAIRS(item1, 1)
-SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) { return _mm256_max_epu8(best, later); }
-SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) { return _mm256_min_epu8(limit, x); }
-/* AVX2 compares unsigned bytes for equality alone. */
+/* uint8, which AVX2 compares for equality alone */
+SIMD_TYPE_AVX2(item1, __m256i, 8)
+SIMD_MAX(item1, epu8)
+SIMD_PAIRS_OF_BYTES
+#define SIMD_BYTES_COMPARED SIMD_BY_EQUALITY
+SIMD_INLINE mask_item1 equal_item1(vector_item1 x, vector_item1 y) { return _mm256_cmpeq_epi8(x, y); }
 SIMD_INLINE mask_item1 greater_item1(vector_item1 later, vector_item1 best) {
-    return ~_mm256_cmpeq_epi8(max_item1(best, later), best);
-}
-SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
-    const vector_item1 highest = max_item1(*best, later);
-    *code = select_codes_item1(_mm256_cmpeq_epi8(highest, *best), later_code, *code);
-    *best = highest;
+    return ~equal_item1(max_item1(best, later), best);
 }
 
 /* int16, and half in its order */
-SIMD_INTEGERS_AVX2(half, 16)
-SIMD_INTEGERS_AVX2(int2, 16)
+SIMD_TYPE_AVX2(half, __m256i, 16)
+SIMD_TYPE_AVX2(int2, __m256i, 16)
+SIMD_MAX(int2, epi16)
 SIMD_INLINE vector_int2 first_of_pairs_int2(vector_int2 x, vector_int2 y) {
     const __m256i low = _mm256_set1_epi32(0xFFFF);
     return _mm256_packus_epi32(_mm256_and_si256(x, low), _mm256_and_si256(y, low));
@@ -138,10 +109,8 @@ SIMD_INLINE vector_int2 first_of_pairs_int2(vector_int2 x, vector_int2 y) {
 SIMD_INLINE vector_int2 second_of_pairs_int2(vector_int2 x, vector_int2 y) {
     return _mm256_packus_epi32(_mm256_srli_epi32(x, 16), _mm256_srli_epi32(y, 16));
 }
-SIMD_NEXT_PAIRS(int2, 2)
+SIMD_NEXT_PAIRS(int2)
 SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return _mm256_srai_epi16(x, 15); }
-SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) { return _mm256_max_epi16(best, later); }
-SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) { return _mm256_min_epi16(limit, x); }
 SIMD_INLINE mask_int2 greater_int2(vector_int2 later, vector_int2 best) { return _mm256_cmpgt_epi16(later, best); }
 SIMD_INLINE int is_any_int2(mask_int2 m) { return _mm256_movemask_epi8(m) != 0; }
 SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {

@@ -2,6 +2,8 @@
    instructions are named that compilers do not find by themselves. */
 #if defined(__SSE2__)
 #include <emmintrin.h>
+#define MM(name) _mm_##name
+#define MM_INTEGERS __m128i
 #endif
 
 enum { CUNPOOL_VECTOR_BYTES = 16 };
@@ -12,17 +14,12 @@ enum { CUNPOOL_VECTOR_BYTES = 16 };
     typedef element vector_##T __attribute__((vector_size(16))); \
     typedef integer codes_##T __attribute__((vector_size(16))); \
     typedef codes_##T mask_##T; \
-    enum { LANES_##T = 16 / (int) sizeof(element) }; \
-    SIMD_INLINE vector_##T load_##T(const char *from) { vector_##T x; memcpy(&x, from, 16); return x; } \
-    SIMD_INLINE void store_##T(char *to, vector_##T x) { memcpy(to, &x, 16); } \
     SIMD_INLINE codes_##T broadcast_codes_##T(int64_t x) { return (codes_##T) {0} + (integer) x; } \
     SIMD_INLINE codes_##T add_codes_##T(codes_##T a, codes_##T b) { return a + b; } \
     SIMD_INLINE codes_##T subtract_codes_##T(codes_##T a, codes_##T b) { return a - b; } \
     SIMD_INLINE mask_##T greater_##T(vector_##T later, vector_##T best) { return (mask_##T) (later > best); } \
     SIMD_INLINE codes_##T select_codes_##T(mask_##T m, codes_##T a, codes_##T b) { return (b & m) | (a & ~m); } \
-    SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
-        return (vector_##T) select_codes_##T(m, (codes_##T) a, (codes_##T) b); \
-    } \
+    SIMD_DERIVED(T) \
     SIMD_IN_ORDER(T) \
     SIMD_INLINE int is_any_##T(mask_##T m) { \
         uint64_t half[2]; \
@@ -59,7 +56,7 @@ SIMD_INLINE vector_float4 first_of_pairs_float4(vector_float4 x, vector_float4 y
 SIMD_INLINE vector_float4 second_of_pairs_float4(vector_float4 x, vector_float4 y) {
     return SIMD_SHUFFLE(float4, x, y, 1, 3, 5, 7);
 }
-SIMD_NEXT_PAIRS(float4, 4)
+SIMD_NEXT_PAIRS(float4)
 SIMD_INLINE void store_code_bytes_float4(char *to, codes_float4 c) {
     uint32_t lane[4];
     memcpy(lane, &c, sizeof lane);
@@ -98,22 +95,13 @@ SIMD_TYPE_PORTABLE(int8, int64_t, int64_t)
 SIMD_SELECTED_MAX(int4)
 SIMD_SELECTED_MAX(int8)
 
-/* uint8 */
+/* uint8, which SSE2 compares for equality alone */
 SIMD_TYPE_PORTABLE(item1, uint8_t, uint8_t)
+#define SIMD_BYTES_COMPARED SIMD_BY_EQUALITY
+SIMD_INLINE mask_item1 equal_item1(vector_item1 x, vector_item1 y) { return (mask_item1) (x == y); }
 #if defined(__SSE2__)
-SIMD_INLINE vector_item1 max_item1(vector_item1 best, vector_item1 later) {
-    return (vector_item1) _mm_max_epu8((__m128i) best, (__m128i) later);
-}
-SIMD_INLINE vector_item1 min_item1(vector_item1 limit, vector_item1 x) {
-    return (vector_item1) _mm_min_epu8((__m128i) limit, (__m128i) x);
-}
-SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) {
-    const __m128i low = _mm_set1_epi16(0xFF);
-    return (vector_item1) _mm_packus_epi16(_mm_and_si128((__m128i) x, low), _mm_and_si128((__m128i) y, low));
-}
-SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
-    return (vector_item1) _mm_packus_epi16(_mm_srli_epi16((__m128i) x, 8), _mm_srli_epi16((__m128i) y, 8));
-}
+SIMD_MAX(item1, epu8)
+SIMD_PAIRS_OF_BYTES
 #else
 SIMD_SELECTED_MAX(item1)
 SIMD_INLINE vector_item1 first_of_pairs_item1(vector_item1 x, vector_item1 y) {
@@ -123,24 +111,12 @@ SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) {
     return SIMD_SHUFFLE(item1, x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
 }
 #endif
-/* SSE2 compares unsigned bytes for equality alone. */
-SIMD_INLINE void take_item1(vector_item1 *best, codes_item1 *code, vector_item1 later, codes_item1 later_code) {
-    const vector_item1 highest = max_item1(*best, later);
-    *code = select_codes_item1((mask_item1) (highest == *best), later_code, *code);
-    *best = highest;
-}
-SIMD_NEXT_PAIRS(item1, 1)
 
 /* int16, and half in its order */
 SIMD_TYPE_PORTABLE(int2, int16_t, int16_t)
 SIMD_TYPE_PORTABLE(half, int16_t, int16_t)
 #if defined(__SSE2__)
-SIMD_INLINE vector_int2 max_int2(vector_int2 best, vector_int2 later) {
-    return (vector_int2) _mm_max_epi16((__m128i) best, (__m128i) later);
-}
-SIMD_INLINE vector_int2 min_int2(vector_int2 limit, vector_int2 x) {
-    return (vector_int2) _mm_min_epi16((__m128i) limit, (__m128i) x);
-}
+SIMD_MAX(int2, epi16)
 SIMD_INLINE vector_int2 first_of_pairs_int2(vector_int2 x, vector_int2 y) {
     return (vector_int2) _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32((__m128i) x, 16), 16),
                                          _mm_srai_epi32(_mm_slli_epi32((__m128i) y, 16), 16));
@@ -166,7 +142,7 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
 }
 #endif
 SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return x >> 15; }
-SIMD_NEXT_PAIRS(int2, 2)
+SIMD_NEXT_PAIRS(int2)
 
 /* Codes as indices. */
 SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
