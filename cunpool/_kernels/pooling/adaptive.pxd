@@ -12,9 +12,15 @@ from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport pack_row
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport index8, void_wide
-from cunpool._kernels.pooling.compare cimport beats, either, maxima_alone, number, whole_vectors
+from cunpool._kernels.common.types cimport float4, float8, index8, void_wide
+from cunpool._kernels.pooling.compare cimport beats, int8, whole_vectors
 from cunpool._kernels.pooling.write cimport LINE, Target, target_of, VECTOR, write_each, write_values
+
+# The front end converts other types, without loss.
+ctypedef fused element:
+    int8
+    float4
+    float8
 
 cdef enum:
     # Neighbouring channels that are compared together. Fewer make a short loop. (speed)
@@ -57,45 +63,45 @@ cdef inline void find_windows(const Geometry *g, Py_ssize_t first, Windows *wind
         windows.count += 1
 
 
-cdef inline void_wide compare_line(const number *elements, int32_t here, Py_ssize_t count, number *best,
+cdef inline void_wide compare_line(const element *elements, int32_t here, Py_ssize_t count, element *best,
                                    int32_t *codes) noexcept nogil:
     """Compare the best so far of neighbouring windows, or columns, with one more element each."""
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(elements[i], best[i], maxima_alone())
-        best[i] = either(better, elements[i], best[i])
+        better = beats(elements[i], best[i], False, 0)
+        best[i] = elements[i] if better else best[i]
         codes[i] = here if better else codes[i]
 
 
 cdef inline void reduce_window(const Job *job, const char *plane, const Py_ssize_t *low, const Py_ssize_t *high,
-                               Py_ssize_t step, Py_ssize_t apart, Py_ssize_t count, number *best,
+                               Py_ssize_t step, Py_ssize_t apart, Py_ssize_t count, element *best,
                                index8 *best_index) noexcept nogil:
     """The maxima of the elements from `low` to `high`, and the same `step` bytes further, `count` times in all. Their
     indices grow by `apart` each time. The front end keeps the elements of a window below 2**31."""
-    cdef number[LINE + VECTOR] line
+    cdef element[LINE + VECTOR] line
     cdef int32_t[LINE + VECTOR] codes
     cdef index8[LINE] index_of_code    # of the first window
     cdef const char *elements
     cdef Py_ssize_t height = high[1] - low[1], width = high[2] - low[2], row, d, h, w, i
-    cdef Py_ssize_t whole = whole_vectors(count, sizeof(number))  # the rest of a vector takes longer (speed)
+    cdef Py_ssize_t whole = whole_vectors(count, sizeof(element))  # the rest of a vector takes longer (speed)
     cdef int32_t code = 0
     assert_in_block(count <= LINE and whole <= LINE + VECTOR)
     memset(codes, 0, whole * sizeof(int32_t))
-    memset(best + count, 0, (whole - count) * sizeof(number))
-    memset(line + count, 0, (whole - count) * sizeof(number))
+    memset(best + count, 0, (whole - count) * sizeof(element))
+    memset(line + count, 0, (whole - count) * sizeof(element))
     for d in range(low[0], high[0]):
         for h in range(low[1], high[1]):
             for w in range(low[2], high[2]):
                 elements = (plane + d * job.full.axis_bytes[0] + h * job.full.axis_bytes[1]
                          + w * job.full.axis_bytes[2])
                 if code == 0:
-                    pack_row(sizeof(number), <char *> best, elements, step, count, 1)
-                elif step == sizeof(number) and count == whole:
-                    compare_line(<const number *> elements, code, whole, best, codes)
+                    pack_row(sizeof(element), <char *> best, elements, step, count, 1)
+                elif step == sizeof(element) and count == whole:
+                    compare_line(<const element *> elements, code, whole, best, codes)
                 else:
-                    pack_row(sizeof(number), <char *> line, elements, step, count, 1)
-                    compare_line(<const number *> line, code, whole, best, codes)
+                    pack_row(sizeof(element), <char *> line, elements, step, count, 1)
+                    compare_line(<const element *> line, code, whole, best, codes)
                 if code < LINE:
                     index_of_code[code] = (d * job.g.full[1] + h) * job.g.full[2] + w
                 code += 1
@@ -108,24 +114,24 @@ cdef inline void reduce_window(const Job *job, const char *plane, const Py_ssize
                              + low[2] + codes[i] % width + i * apart)
 
 
-cdef inline void compare_columns(const number *column, const index8 *given, Py_ssize_t count, number *best,
+cdef inline void compare_columns(const element *column, const index8 *given, Py_ssize_t count, element *best,
                                  index8 *best_index) noexcept nogil:
     """Compare the best so far with some columns' maxima. The first of equal ones in raster order stays, but the last of
     several NaN. An earlier column may have a later row."""
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(column[i], best[0], maxima_alone())
-        if better == beats(best[0], column[i], maxima_alone()):  # both are NaN, or they are equal
+        better = beats(column[i], best[0], False, 0)
+        if better == beats(best[0], column[i], False, 0):  # both are NaN, or they are equal
             better = (given[i] > best_index[0]) == better
-        best[0] = either(better, column[i], best[0])
+        best[0] = column[i] if better else best[0]
         best_index[0] = given[i] if better else best_index[0]
 
 
 cdef inline void pool_columns(const Job *job, const char *plane, Py_ssize_t *low, Py_ssize_t *high,
-                              const Windows *windows, number *best, index8 *best_index) noexcept nogil:
+                              const Windows *windows, element *best, index8 *best_index) noexcept nogil:
     """Pool some windows of a row."""
-    cdef number[LINE + VECTOR] column
+    cdef element[LINE + VECTOR] column
     cdef index8[LINE + VECTOR] column_index
     cdef Py_ssize_t at = windows.begin[0], end = windows.end[windows.count - 1], count, skipped, i
     while at < end:  # once, or several times for one wide window
@@ -143,12 +149,12 @@ cdef inline void pool_columns(const Job *job, const char *plane, Py_ssize_t *low
         at += count
 
 
-cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, number *full, void *_) noexcept nogil:
+cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, element *full, void *_) noexcept nogil:
     """One task: some rows of windows of a plane, or of several planes whose channels are neighbours."""
     cdef const Geometry *g = &job.g
-    cdef number[LINE + VECTOR] best
+    cdef element[LINE + VECTOR] best
     cdef index8[LINE + VECTOR] best_index
-    cdef bint across = branch_counted("channels that are neighbours", job.full.channel_bytes == sizeof(number)
+    cdef bint across = branch_counted("channels that are neighbours", job.full.channel_bytes == sizeof(element)
                                       and job.channels >= ADAPTIVE_ACROSS_MIN_CHANNELS)
     cdef Py_ssize_t planes = LINE if across else 1, parts = (job.channels + planes - 1) // planes
     cdef Py_ssize_t lines = job.batch * parts * g.pooled[0] * g.pooled[1], line, plane, part, d, h, w, count
@@ -180,7 +186,7 @@ cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, nu
                 pool_columns(job, from_plane, low, high, &windows, best, best_index)
                 count = windows.count
                 w += count
-            write_values(target.values, target.value_step, False, count, <const char *> best, sizeof(number))
+            write_values(target.values, target.value_step, False, count, <const char *> best, sizeof(element))
             if target.index_step == sizeof(index8) == target.index_size:
                 memcpy(target.indices, best_index, count * sizeof(index8))
             elif target.indices != NULL:

@@ -76,19 +76,6 @@ cdef inline void set_order(Job *job, bint is_minimum) noexcept nogil:
         job.flip ^= sign if job.kind >= HALF_KIND else <uint64_t> -1
 
 
-cdef struct Order:
-    # How numbers are compared, as `Job` says. In `maxima_alone` nothing is flipped, and NaN wins.
-    uint64_t flip
-    bint omits_nan
-    int32_t infinity        # of 16-bit floats, as bits
-
-
-cdef inline Order maxima_alone() noexcept nogil:
-    cdef Order order
-    order.flip, order.omits_nan, order.infinity = 0, False, 0
-    return order
-
-
 cdef inline int32_t order_of(int32_t bits, int32_t infinity, bint omits) noexcept nogil:
     """A 16-bit float as an integer of the same order. Both zeros are 0. Every NaN is above infinity, or below the
     lowest number if the order `omits` NaN."""
@@ -96,32 +83,23 @@ cdef inline int32_t order_of(int32_t bits, int32_t infinity, bint omits) noexcep
     return (size ^ negative) - negative & ~nan | (-0x8000 if omits else 0x8000) & nan
 
 
-cdef inline bint beats(number x, number best, Order order) noexcept nogil:
+cdef inline bint beats(number x, number best, bint omits_nan, int32_t infinity) noexcept nogil:
     """Whether `x`, which is later in raster order, replaces `best`. The first maximum stays. A NaN beats all, NaN too,
-    or is beaten by every number where it is omitted.
+    or is beaten by every number where it is omitted. `infinity` is that of 16-bit floats, as bits.
 
     The first rule is that of PyTorch's pooling kernels. Without branches, so that it vectorises.
     """
     cdef int32_t later
     if number is half:
-        later = order_of(x.bits, order.infinity, order.omits_nan)
-        return (later > order_of(best.bits, order.infinity, order.omits_nan)) | (later == 0x8000)
+        later = order_of(x.bits, infinity, omits_nan)
+        return (later > order_of(best.bits, infinity, omits_nan)) | (later == 0x8000)
     elif number is float4 or number is float8:
         # Loops have `omits_nan` as a constant: a choice in each iteration would keep them from vectorising.
-        if order.omits_nan:
+        if omits_nan:
             return (not x <= best) & (x == x)
         return (x > best) | (x != x)
     else:
         return x > best
-
-
-cdef inline number either(bint first, number a, number b) noexcept nogil:
-    """`a` or `b`. To choose between structures would be a branch."""
-    if number is half:
-        a.bits = a.bits if first else b.bits
-        return a
-    else:
-        return a if first else b
 
 
 cdef inline bint expects_no_nan(int *nan_backoff) noexcept nogil:
@@ -177,10 +155,3 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
 cdef inline int infinity_of(const Job *job) noexcept nogil:
     """Infinity of 16-bit floats, as bits."""
     return 0x7C00 if job.kind == HALF_KIND else 0x7F80
-
-
-cdef inline Order order_of_job(const Job *job) noexcept nogil:
-    cdef Order order
-    order.flip, order.omits_nan = job.flip, job.omits_nan
-    order.infinity = infinity_of(job)
-    return order

@@ -1,4 +1,6 @@
 # Element by element: any window, also one that misses the array, or that is larger than any block.
+from libc.stdint cimport int32_t
+
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport HALF_KIND, Job
@@ -6,7 +8,7 @@ from cunpool._kernels.common.pack cimport fill
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport index8, void_cold
 from cunpool._kernels.pooling.compare cimport (
-    beats, first_tap, flipped, lowest_bits, number, Order, order_of_job, tap_offset)
+    beats, first_tap, flipped, infinity_of, lowest_bits, number, tap_offset)
 from cunpool._kernels.pooling.write cimport base_of, Target, target_of, write_each
 
 
@@ -20,7 +22,7 @@ cdef inline void_cold pool_window(const Job *job, Py_ssize_t plane, const Py_ssi
     cdef Py_ssize_t last[3]
     cdef Py_ssize_t kd, kh, kw
     cdef Target target = target_of(job, plane, window[0], window[1], window[2], False)
-    cdef Order order = order_of_job(job)
+    cdef int32_t infinity = infinity_of(job)
     cdef number best = lowest, x
     cdef index8 offset
     cdef bint has_element = False
@@ -37,10 +39,10 @@ cdef inline void_cold pool_window(const Job *job, Py_ssize_t plane, const Py_ssi
                    + (start[1] + kh * g.dilation[1]) * job.full.axis_bytes[1])
             for kw in range(first[2], last[2]):
                 x = (<const number *> (row + (start[2] + kw * g.dilation[2]) * job.full.axis_bytes[2]))[0]
-                x = flipped(x, order.flip)
-                if not has_element or beats(x, best, order):
+                x = flipped(x, job.flip)
+                if not has_element or beats(x, best, job.omits_nan, infinity):
                     best, offset, has_element = x, tap_offset(job, kd, kh, kw), True
-    (<number *> target.values)[0] = flipped(best, order.flip)
+    (<number *> target.values)[0] = flipped(best, job.flip)
     if target.indices != NULL:
         write_each(&target, base_of(job, window[0], window[1], window[2]), 1, &offset)
 
