@@ -1,6 +1,6 @@
 # Filter: values alone, along contiguous rows. First the rows of a window are combined where they lie, into rows of a
 # buffer, the stage (`filter_rows.pxd`). Then neighbours along these rows are combined, of many rows at once, and of
-# several planes if these are small (`filter_columns.pxd`). A row of interleaved channels is a row like any other, whose
+# several planes if these are small. A row of interleaved channels is a row like any other, whose
 # neighbours are a unit apart: all channels.
 #
 # The order in which elements are compared matters for NaN and for zeros of either sign alone. A block that has a NaN or
@@ -9,18 +9,19 @@ from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.pack cimport fill
+from cunpool._kernels.common.pack cimport fill, pack_row
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport end_of, whole_vectors
-from cunpool._kernels.pooling.filter_columns cimport combine_columns, DIRECT_TAPS
 from cunpool._kernels.pooling.filter_rows cimport (
-    combine_rows, copy_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
+    best_of_runs, combine_rows, copy_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
 from cunpool._kernels.pooling.separable cimport (
-    find_block, MAX_SPARSE, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock, separate)
+    find_block, MAX_SPARSE, passes, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock,
+    separate)
 
 cdef enum:
+    DIRECT_TAPS = 5     # Up to as many taps are combined at once, without a stride. (speed: 512 x 512, 5 x 5, 7 x 7)
     STAGE_BYTES = 1 << 13       # The stage stays in L1, unless a single row is longer. (speed)
     SPARE_ELEMENTS = 128        # Room behind the stage: its last row is combined in whole vectors. (correctness)
     STACKED_ROW_BYTES = 1 << 9  # Shorter rows that follow each other are combined as one. (speed: 256 x 20 x 20, 3 x 3)
@@ -90,6 +91,39 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Filter *f
     return NULL
 
 
+cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
+    """How many runs each pass combines, 2 to 4: as few as reach all taps in the fewest passes."""
+    cdef Py_ssize_t runs = 4
+    while runs > 2 and passes(taps, runs - 1) == passes(taps, 4):
+        runs -= 1
+    return runs
+
+
+cdef inline void combine_columns(const Geometry *g, const Filter *filter, Py_ssize_t elements, char **stage,
+                                 char **other) noexcept nogil:
+    """Combine the taps along all rows of the stage, `elements` together: all at once, or running maxima of up to four
+    times as many neighbours in each pass. Then one unit of each stride stays. The results are in `stage`, which is the
+    other half then if they were stored there."""
+    cdef Py_ssize_t unit = filter.unit, stride = filter.stride, size = filter.blocks.item_bytes
+    cdef Py_ssize_t taps = g.kernel[2], reached = 1, next
+    cdef Py_ssize_t most = taps if filter.is_direct else runs_of_pass(taps)
+    cdef const char *runs[DIRECT_TAPS]
+    cdef int count
+    assert_in_block(most <= DIRECT_TAPS)
+    while reached < taps:
+        next = min(taps, most * reached)
+        count = 0
+        while count * reached < next:
+            runs[count] = stage[0] + min(count * reached, next - reached) * g.dilation[2] * unit * size
+            count += 1
+        reached = next
+        best_of_runs(&filter.blocks, runs, count, other[0], elements - (reached - 1) * g.dilation[2] * unit, True)
+        stage[0], other[0] = other[0], stage[0]
+    if stride > 1:
+        pack_row(<int> size, other[0], stage[0], stride * unit * size, elements // (stride * unit), unit)
+        stage[0], other[0] = other[0], stage[0]
+
+
 cdef struct StagedRows:
     # Rows of the stage that belong to one layer of one plane: their number, and where their results go.
     Py_ssize_t rows
@@ -142,8 +176,7 @@ cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *blo
     cdef Py_ssize_t bytes = job.pooled.axis_bytes[1]
     cdef const char *results
     cdef int i
-    combine_columns(&job.g, &filter.blocks, filter.unit, filter.stride, filter.is_direct, staged.rows * layer.pitch,
-                    &layer.stage, &layer.other)
+    combine_columns(&job.g, filter, staged.rows * layer.pitch, &layer.stage, &layer.other)
     results = layer.stage
     for i in range(staged.parts):
         copy_rows(staged.part[i].pooled, bytes, results, pitch, staged.part[i].rows,

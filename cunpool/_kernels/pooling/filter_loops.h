@@ -38,14 +38,7 @@ static CUNPOOL_NOINLINE void OF(best)(const char *first, const char **runs, int 
 #define BEST_LOOP(count) \
     (flip ? OF(best_loop)(first, runs, count, to, elements, flip, 1) \
      : OF(best_loop)(first, runs, count, to, elements, 0, 0))
-    if (count == 1)
-        BEST_LOOP(1);
-    else if (count == 2)
-        BEST_LOOP(2);
-    else if (count == 3)
-        BEST_LOOP(3);
-    else
-        BEST_LOOP(4);
+    count == 1 ? BEST_LOOP(1) : count == 2 ? BEST_LOOP(2) : count == 3 ? BEST_LOOP(3) : BEST_LOOP(4);
 #undef BEST_LOOP
 }
 

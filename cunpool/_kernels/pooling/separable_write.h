@@ -41,44 +41,36 @@ SEPARABLE_DECODERS(item2)
 SEPARABLE_DECODERS(item4)
 SEPARABLE_DECODERS(item8)
 
-/* Some results of a row, for which `row` has room. */
-static void cunpool_separable_write_some(const cunpool_separable *plan, const cunpool_separable_block *block,
-                                         ptrdiff_t from, ptrdiff_t windows, char *pooled, char *indices, uint64_t base,
-                                         char *row, const int64_t *ramp) {
-    const int size = plan->item_bytes, code_bytes = plan->lane_bytes;
-    const cunpool_axis *along = &plan->axis[plan->order[plan->outer]];
-    const ptrdiff_t count = windows * plan->unit, step = along->step * plan->unit;
-    const ptrdiff_t pooled_bytes = along->pooled_bytes / plan->unit, index_bytes = along->index_bytes / plan->unit;
-    const char *values = block->values + from * size, *codes = block->codes + from * code_bytes;
-    if (along->step > 1) {
-        cunpool_pack_row(size, row, values, step * size, windows, plan->unit);
-        values = row;
-    }
-    cunpool_scatter(size, pooled, pooled_bytes, values, count);
-    if (!plan->indices)
-        return;
-    if (along->step > 1) {
-        cunpool_pack_row(code_bytes, block->other_codes, codes, step * code_bytes, windows, plan->unit);
-        codes = block->other_codes;
-    }
-    (code_bytes == 1 ? cunpool_decode_item1 : code_bytes == 2 ? cunpool_decode_item2
-     : code_bytes == 4 ? cunpool_decode_item4 : cunpool_decode_item8)(
-        plan, index_bytes == plan->index_bytes ? indices : row, codes, count, base, ramp);
-    if (index_bytes != plan->index_bytes)
-        cunpool_scatter(plan->index_bytes, indices, index_bytes, row, count);
-}
-
-/* One row of results. */
+/* One row of results, as many at a time as `row` has room for. */
 static void cunpool_separable_write_row(const cunpool_separable *plan, const cunpool_separable_block *block,
                                         ptrdiff_t from, char *pooled, char *indices, uint64_t base, char *row,
                                         const int64_t *ramp) {
+    const int size = plan->item_bytes, code_bytes = plan->lane_bytes;
     const cunpool_axis *along = &plan->axis[plan->order[plan->outer]];
-    const ptrdiff_t most = plan->row_windows / plan->unit;
+    const ptrdiff_t most = plan->row_windows / plan->unit, step = along->step * plan->unit;
+    const ptrdiff_t pooled_bytes = along->pooled_bytes / plan->unit, index_bytes = along->index_bytes / plan->unit;
     ptrdiff_t left = block->count[plan->order[plan->outer]];
     for (; left > 0; left -= most) {
-        cunpool_separable_write_some(plan, block, from, left < most ? left : most, pooled, indices, base, row, ramp);
-        from += most * along->step * plan->unit;
+        const ptrdiff_t windows = left < most ? left : most, count = windows * plan->unit;
+        const char *values = block->values + from * size, *codes = block->codes + from * code_bytes;
+        if (along->step > 1) {
+            cunpool_pack_row(size, row, values, step * size, windows, plan->unit);
+            values = row;
+        }
+        cunpool_scatter(size, pooled, pooled_bytes, values, count);
+        from += most * step;
         pooled += most * along->pooled_bytes;
+        if (!plan->indices)
+            continue;
+        if (along->step > 1) {
+            cunpool_pack_row(code_bytes, block->other_codes, codes, step * code_bytes, windows, plan->unit);
+            codes = block->other_codes;
+        }
+        (code_bytes == 1 ? cunpool_decode_item1 : code_bytes == 2 ? cunpool_decode_item2
+         : code_bytes == 4 ? cunpool_decode_item4 : cunpool_decode_item8)(
+            plan, index_bytes == plan->index_bytes ? indices : row, codes, count, base, ramp);
+        if (index_bytes != plan->index_bytes)
+            cunpool_scatter(plan->index_bytes, indices, index_bytes, row, count);
         indices += most * along->index_bytes;
         base += (uint64_t) (most * along->stride * along->raster);
     }

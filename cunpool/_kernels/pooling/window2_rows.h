@@ -82,11 +82,8 @@ static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_
                                 0, 1);
 #endif
     (void) careful;
-    if (windows->kernel_rows == 1)
-        return WINDOW2_INSTANCES(1);
-    if (windows->kernel_rows == 2)
-        return WINDOW2_INSTANCES(2);
-    return WINDOW2_INSTANCES(4);
+    return windows->kernel_rows == 1 ? WINDOW2_INSTANCES(1) : windows->kernel_rows == 2 ? WINDOW2_INSTANCES(2)
+           : WINDOW2_INSTANCES(4);
 #undef WINDOW2_INSTANCES
 #undef WINDOW2_INSTANCE
 }
