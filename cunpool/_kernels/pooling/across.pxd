@@ -135,18 +135,18 @@ cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossW
 cdef inline bint can_store_in_place(const Job *job, const Target *target) noexcept nogil:
     """Whether results can go to the caller's arrays: values alone, or with codes of a byte, in neighbouring channels.
     Nothing behind the channels is written then: the last vector of a window repeats some."""
-    return (not target.stream and target.value_step == job.item_size
+    return (not job.nontemporal and target.value_step == job.item_size
             and (target.indices == NULL or job.code_size == 1 and target.index_step == 1))
 
 
-cdef inline void write_windows(const AcrossWindows *windows, Py_ssize_t results, Py_ssize_t base, Py_ssize_t size,
-                               Target *target) noexcept nogil:
+cdef inline void write_windows(const Job *job, const AcrossWindows *windows, Py_ssize_t results, Py_ssize_t base,
+                               const Target *target) noexcept nogil:
     """Store the results of some windows."""
-    write_values(target.values, target.value_step, target.stream, results, windows.best, size)
+    write_values(target.values, target.value_step, job.nontemporal, results, windows.best, job.item_size)
     if windows.code_bytes != NULL:
-        write_values(target.indices, target.index_step, target.stream, results, windows.code_bytes, 1)
+        write_values(target.indices, target.index_step, job.nontemporal, results, windows.code_bytes, 1)
     elif target.indices != NULL:
-        write_indices(target, base, 0, results, windows.offset)
+        write_indices(job, target, base, 0, results, windows.offset)
 
 
 cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize_t size, bint in_runs, const Taps *taps,
@@ -220,7 +220,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         assert_in_block((windows.count - 1) * count + windows.channels <= MAX_RESULTS_AT_ONCE + VECTOR)
         compare_windows(job, &taps, &windows, nan_backoff)
         if not stores:
-            write_windows(&windows, number * count, base, size, &target)
+            write_windows(job, &windows, number * count, base, &target)
         start[2] += number * g.stride[2]
         base += number * next_base
         target.values += number * job.pooled.axis_bytes[2]

@@ -160,7 +160,7 @@ cdef inline bint pool_lines(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
         elif compare_shared(&rows, <int> job.item_size, job.kind >= HALF_KIND):
             return True
         for line in range(lines if by_offsets else 0):
-            write_indices(&target, base_of(job, d, h + line, w), 0, rows.line_results,
+            write_indices(job, &target, base_of(job, d, h + line, w), 0, rows.line_results,
                           offset + line * rows.line_results)
             target.indices += target.index_row
         target.values += some * job.pooled.axis_bytes[2]

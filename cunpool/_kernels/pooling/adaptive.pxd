@@ -187,7 +187,7 @@ cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, el
                 count = windows.count
                 w += count
             write_values(target.values, target.value_step, False, count, <const char *> best, sizeof(element))
-            if target.index_step == sizeof(index8) == target.index_size:
+            if target.index_step == sizeof(index8) == job.index_size:
                 memcpy(target.indices, best_index, count * sizeof(index8))
             elif target.indices != NULL:
-                write_each(&target, 0, count, best_index)
+                write_each(job, &target, 0, count, best_index)

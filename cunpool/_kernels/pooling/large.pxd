@@ -44,7 +44,7 @@ cdef inline void_cold pool_window(const Job *job, Py_ssize_t plane, const Py_ssi
                     best, offset, has_element = x, tap_offset(job, kd, kh, kw), True
     (<number *> target.values)[0] = flipped(best, job.flip)
     if target.indices != NULL:
-        write_each(&target, base_of(job, window[0], window[1], window[2]), 1, &offset)
+        write_each(job, &target, base_of(job, window[0], window[1], window[2]), 1, &offset)
 
 
 cdef inline void pool_elements(const Job *job, Py_ssize_t task, Found *found, number *_, void *__) noexcept nogil:

@@ -13,7 +13,6 @@
    kept in scratch memory. A row above or below the plane is replaced by the nearest row of the plane: its elements are
    equal to ones that are compared anyway, and of equals the first stays. Columns beside the plane are limited to the
    lowest number of the type in the first and the last stripe. */
-#include <math.h>
 #include "_kernels/common/caches.h"
 #include "_kernels/pooling/decode.h"
 #include "_kernels/pooling/simd.h"
@@ -75,7 +74,7 @@ typedef struct {
     ptrdiff_t count;                        /* pooled rows */
     char *values, *indices;                 /* of its first window */
     ptrdiff_t values_pitch, indices_pitch;  /* bytes from pooled row to pooled row */
-    char *kept;                             /* rows of the stripes' state that blocks share */
+    void *kept;                             /* rows of the stripes' state that blocks share */
     int has_kept, keeps;                    /* whether the block before filled that, and whether this one does */
 } cunpool_rolling_block;
 
@@ -203,18 +202,15 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
 
 #define ROLLING_CAREFUL_BLOCKS 16   /* compared exactly at once, behind one that had odd elements; speed */
 
-/* The types of elements and codes, and the numbers that limit columns beside the plane. half is bhalf, too:
+/* The types of codes, and the bits of the numbers that limit columns beside the plane. half is bhalf, too:
    plan->infinity says which. */
-#define ROLLING_ELEMENT_float4 float
-#define ROLLING_ELEMENT_item1 uint8_t
-#define ROLLING_ELEMENT_half int16_t
 #define ROLLING_CODE_float4 int32_t
 #define ROLLING_CODE_item1 uint8_t
 #define ROLLING_CODE_half int16_t
-#define ROLLING_HIGHEST_float4 INFINITY
+#define ROLLING_HIGHEST_float4 0x7F800000
 #define ROLLING_HIGHEST_item1 UINT8_MAX
 #define ROLLING_HIGHEST_half INT16_MAX
-#define ROLLING_LOWEST_float4(plan) (-INFINITY)
+#define ROLLING_LOWEST_float4(plan) 0xFF800000
 #define ROLLING_LOWEST_item1(plan) 0
 #define ROLLING_LOWEST_half(plan) (~(plan)->infinity)
 #define SIMD_LOOPS "_kernels/pooling/rolling_stripes.h"

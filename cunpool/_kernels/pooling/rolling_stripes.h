@@ -10,20 +10,24 @@ typedef struct {
     codes flip;                         /* cunpool_rolling.flip, in all lanes */
 } OF(Stripe);
 
+/* A reduced row that blocks share. */
+typedef struct {
+    vector best;
+    codes code;
+} OF(Kept);
+
 /* The first, a middle and the last stripe, in memory order of lanes. */
 static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width, OF(Stripe) *stripe) {
     int tap, lane;
     stripe->flip = OF(broadcast_codes)(plan->flip);
     for (tap = 0; tap < plan->kernel; tap++) {
-        OF(ROLLING_CODE) code[LANES];
-        OF(ROLLING_ELEMENT) limit[LANES];
+        OF(ROLLING_CODE) code[LANES], limit[LANES];
         for (lane = 0; lane < LANES; lane++) {
             const int window = plan->stride == 1 ? lane : OF(deinterleaved_lane)(lane);
             const ptrdiff_t at = column + window * plan->stride + tap;
             const ptrdiff_t real = at < 0 ? tap - at : tap;     /* of equals in padding the first element stays */
             code[lane] = (OF(ROLLING_CODE)) (real + (plan->is_index ? window * plan->stride : 0));
-            limit[lane] = (OF(ROLLING_ELEMENT)) (at >= 0 && at < width ? OF(ROLLING_HIGHEST)
-                                                 : OF(ROLLING_LOWEST)(plan));
+            limit[lane] = (OF(ROLLING_CODE)) (at >= 0 && at < width ? OF(ROLLING_HIGHEST) : OF(ROLLING_LOWEST)(plan));
         }
         memcpy(&stripe->code[tap], code, sizeof code);
         memcpy(&stripe->limit[tap], limit, sizeof limit);
@@ -136,7 +140,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
 
 /* One stripe of a block, from `column` and from window `window` on. Returns whether there were odd elements. */
 static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
-                                          const OF(Stripe) *stripe, ptrdiff_t column, ptrdiff_t window, char *kept,
+                                          const OF(Stripe) *stripe, ptrdiff_t column, ptrdiff_t window, OF(Kept) *kept,
                                           int kernel, int stride, int with_codes, int rule, int at_edge,
                                           int careful) {
     const int shared = kernel > stride ? kernel - stride : 0;
@@ -163,12 +167,12 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     if (!block->has_kept)
         SIMD_ONCE for (r = 0; r < shared; r++) {
             ROLLING_REDUCE(r, best, code);
-            memcpy(kept + 2 * r * sizeof(vector), &best, sizeof(vector));
-            memcpy(kept + (2 * r + 1) * sizeof(vector), &code, sizeof(vector));
+            kept[r].best = best;
+            kept[r].code = code;
         }
     SIMD_UNROLL for (r = 0; r < shared; r++) {
-        memcpy(&b[r], kept + 2 * r * sizeof(vector), sizeof(vector));
-        memcpy(&c[r], kept + (2 * r + 1) * sizeof(vector), sizeof(vector));
+        b[r] = kept[r].best;
+        c[r] = kept[r].code;
     }
     for (line = 0; line < block->count; line++) {
         SIMD_UNROLL for (r = shared; r < kernel; r++)
@@ -191,8 +195,8 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     }
     if (block->keeps)
         SIMD_UNROLL for (r = 0; r < shared; r++) {
-            memcpy(kept + 2 * r * sizeof(vector), &b[r], sizeof(vector));
-            memcpy(kept + (2 * r + 1) * sizeof(vector), &c[r], sizeof(vector));
+            kept[r].best = b[r];
+            kept[r].code = c[r];
         }
     return OF(is_odd)(odd, plan->infinity);
 #undef ROLLING_REDUCE
@@ -202,10 +206,10 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
 static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                            const OF(Stripe) *stripes, int kernel, int stride, int with_codes, int rule,
                                            int careful) {
-    char *kept = block->kept;
+    OF(Kept) *kept = block->kept;
     ptrdiff_t window = 0, column;
     int odd = 0;
-    for (;; kept += 2 * (kernel - 1) * (ptrdiff_t) sizeof(vector)) {
+    for (;; kept += kernel - 1) {
         column = window * stride - plan->padding[1];
         if (careful || column < 0 || window + LANES >= plan->windows)
             odd |= OF(roll_stripe)(plan, block, &stripes[window + LANES < plan->windows ? window > 0 : window ? 2 : 0],
@@ -223,38 +227,30 @@ static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cu
    long. (speed) */
 static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                            const OF(Stripe) *stripes, int careful) {
-#define ROLLING_FOR(kernel_, stride_, with_codes) do { \
+#define ROLLING_FOR(kernel_, stride_, with_codes, has_careful) do { \
+        if (has_careful && careful) \
+            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_FLIPPED, 1); \
         if (!plan->flip) \
             return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_MAXIMA, 0); \
         if (!with_codes && (SIMD_HAS_ODD || plan->flip == -1))   /* a flip reverses floats; int8 is not reversed */ \
             return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_MINIMA, 0); \
         return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_FLIPPED, 0); \
     } while (0)
-#if SIMD_HAS_ODD
-    /* With codes in any case, which are not stored where no one asks for them. (size) */
-    if (careful && plan->kernel == 3)
-        return plan->stride == 2 ? OF(roll_stripes)(plan, block, stripes, 3, 2, 1, ROLLING_FLIPPED, 1)
-               : OF(roll_stripes)(plan, block, stripes, 3, 1, 1, ROLLING_FLIPPED, 1);
-#if CUNPOOL_HAS_LARGE_LOOPS && SIMD_BYTES != 2     /* (size) */
-    if (careful)
-        return plan->kernel == 7 ? OF(roll_stripes)(plan, block, stripes, 7, 1, 0, ROLLING_FLIPPED, 1)
-               : OF(roll_stripes)(plan, block, stripes, 5, 1, 0, ROLLING_FLIPPED, 1);
-#endif
-#endif
-    if (plan->form != ROLLING_VALUES) {
+    /* Careful loops have codes in any case, which are not stored where no one asks for them. (size) */
+    if (plan->form != ROLLING_VALUES || (careful && plan->kernel == 3)) {
         if (plan->stride == 2)
-            ROLLING_FOR(3, 2, 1);
-        ROLLING_FOR(3, 1, 1);
+            ROLLING_FOR(3, 2, 1, SIMD_HAS_ODD);
+        ROLLING_FOR(3, 1, 1, SIMD_HAS_ODD);
     }
 #if CUNPOOL_HAS_LARGE_LOOPS && SIMD_BYTES != 2     /* (size) */
     if (plan->kernel == 7)
-        ROLLING_FOR(7, 1, 0);
+        ROLLING_FOR(7, 1, 0, SIMD_HAS_ODD);
     if (plan->kernel == 5)
-        ROLLING_FOR(5, 1, 0);
+        ROLLING_FOR(5, 1, 0, SIMD_HAS_ODD);
 #endif
     if (plan->stride == 2)
-        ROLLING_FOR(3, 2, 0);
-    ROLLING_FOR(3, 1, 0);
+        ROLLING_FOR(3, 2, 0, 0);
+    ROLLING_FOR(3, 1, 0, 0);
 #undef ROLLING_FOR
 }
 

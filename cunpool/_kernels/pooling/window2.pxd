@@ -151,13 +151,13 @@ cdef inline void write_window2_indices(const Job *job, const Block *block, Targe
     """Store the indices of a block: as one row, if rows follow each other and offsets count from the block's first
     window, or if indices are codes."""
     cdef Py_ssize_t base = base_of(job, block.d, block.h, block.w), row
-    if target.index_row == block.width * target.index_step and (target.code_size or has_table):
-        write_indices(target, base, 0, block.rows * block.width, offset)
+    if target.index_row == block.width * target.index_step and (job.code_size or has_table):
+        write_indices(job, target, base, 0, block.rows * block.width, offset)
         return
     for row in range(block.rows):
         if job.rows_per_plane:
             base = base_of(job, block.d, block.h + row, block.w)
-        write_indices(target, base, 2, block.width, offset + row * block.width)
+        write_indices(job, target, base, 2, block.width, offset + row * block.width)
         target.indices += target.index_row
         base += job.g.stride[1] * job.raster_steps[1]
 
@@ -227,12 +227,12 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, co
     windows.best = <char *> align_to_cache_line(best_room)
     windows.best_codes = <char *> align_to_cache_line(code_room) if has_codes else <char *> offset
     compare_block(job, end_of(job, from_plane, job.item_size), nan_backoff, &windows)
-    write_rows(target.values, target.value_step, target.value_row, target.stream, block.rows, block.width, windows.best,
-               job.item_size)
+    write_rows(target.values, target.value_step, target.value_row, job.nontemporal, block.rows, block.width,
+               windows.best, job.item_size)
     if target.indices == NULL:
         return
-    if has_codes and target.code_size == 1:
-        write_rows(target.indices, target.index_step, target.index_row, target.stream, block.rows, block.width,
+    if has_codes and job.code_size == 1:
+        write_rows(target.indices, target.index_step, target.index_row, job.nontemporal, block.rows, block.width,
                    windows.best_codes, 1)
         return
     if has_codes:

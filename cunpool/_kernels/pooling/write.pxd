@@ -22,9 +22,6 @@ cdef struct Target:
     char *values
     char *indices           # or NULL
     Py_ssize_t value_step, index_step, value_row, index_row
-    int code_size           # bytes of a window code; 0 for indices
-    int index_size          # bytes of an index or a code
-    bint stream
 
 
 cdef inline Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
@@ -35,9 +32,6 @@ cdef inline Target target_of(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     target.value_row = job.pooled.axis_bytes[1]
     target.indices = NULL
     target.index_step = target.index_row = 0
-    target.stream = job.nontemporal
-    target.code_size = job.code_size
-    target.index_size = job.index_size
     if job.indices.data != NULL:
         target.indices = element_address(&job.indices, job.channels, plane, d, h, w)
         target.index_step = job.indices.channel_bytes if along_channels else job.indices.axis_bytes[2]
@@ -79,10 +73,11 @@ cdef inline void_inline write_offsets(index *indices, Py_ssize_t base, Py_ssize_
         write_few(indices, <uint32_t> base, <uint32_t> stride, lines - 4, 4, offset)
 
 
-cdef inline void_inline store_offsets(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                     const int32_t *offset, index *indices) noexcept nogil:
-    """Store the indices of `lines` neighbouring windows, `stride` elements apart. The first one begins at `base`."""
-    cdef Py_ssize_t step = target.index_step, i
+cdef inline void_inline store_offsets(const Job *job, Py_ssize_t step, Py_ssize_t base, Py_ssize_t stride,
+                                      Py_ssize_t lines, const int32_t *offset, index *indices) noexcept nogil:
+    """Store the indices of `lines` neighbouring windows, `stride` elements apart, `step` bytes apart. The first window
+    begins at `base`."""
+    cdef Py_ssize_t i
     # Whole vectors. The last one overlaps the one before.
     cdef Py_ssize_t left = lines % 16 if lines > 16 else 0
     cdef index[LINE + VECTOR] line_room
@@ -90,7 +85,7 @@ cdef inline void_inline store_offsets(const Target *target, Py_ssize_t base, Py_
     if step != sizeof(index):
         for i in range(lines):
             (<index *> (<char *> indices + i * step))[0] = <index> (base + i * stride + offset[i])
-    elif target.stream:
+    elif job.nontemporal:
         assert_in_block(lines <= LINE)
         write_offsets(line, base, stride, lines, offset)
         cunpool_copy_nontemporal(<char *> indices, <const char *> line, lines * sizeof(index))
@@ -100,39 +95,39 @@ cdef inline void_inline store_offsets(const Target *target, Py_ssize_t base, Py_
             write_offsets(indices + lines - 16, base + (lines - 16) * stride, stride, 16, offset + lines - 16)
 
 
-cdef inline void_wide write_indices(const Target *target, Py_ssize_t base, Py_ssize_t stride, Py_ssize_t lines,
-                                    const int32_t *offset) noexcept nogil:
+cdef inline void_wide write_indices(const Job *job, const Target *target, Py_ssize_t base, Py_ssize_t stride,
+                                    Py_ssize_t lines, const int32_t *offset) noexcept nogil:
     """Store the indices of `lines` neighbouring windows, `stride` elements apart. The first one begins at `base`."""
     # Copies: the compiler cannot exclude that storing results changes `target`.
     cdef char *indices = target.indices
     cdef Py_ssize_t index_step = target.index_step, i
-    if target.code_size == 1:
+    if job.code_size == 1:
         if index_step == 1:
             for i in range(lines):
                 (<item1 *> indices)[i] = <item1> offset[i]
         else:
             for i in range(lines):
                 (<item1 *> (indices + i * index_step))[0] = <item1> offset[i]
-    elif target.code_size == 2:
+    elif job.code_size == 2:
         for i in range(lines):
             (<item2 *> (indices + i * index_step))[0] = <item2> offset[i]
-    elif target.index_size == 4:
-        store_offsets(target, base, stride, lines, offset, <index4 *> indices)
+    elif job.index_size == 4:
+        store_offsets(job, index_step, base, stride, lines, offset, <index4 *> indices)
     else:
-        store_offsets(target, base, stride, lines, offset, <index8 *> indices)
+        store_offsets(job, index_step, base, stride, lines, offset, <index8 *> indices)
 
 
-cdef inline void write_each(const Target *target, Py_ssize_t base, Py_ssize_t lines,
+cdef inline void write_each(const Job *job, const Target *target, Py_ssize_t base, Py_ssize_t lines,
                             const index8 *offset) noexcept nogil:
     """`write_indices`, `stride` 0, where offsets may take more than 32 bits: a rare case."""
     cdef char *to = target.indices
     cdef Py_ssize_t i
     for i in range(lines):
-        if target.code_size == 1:
+        if job.code_size == 1:
             (<item1 *> to)[0] = <item1> offset[i]
-        elif target.code_size == 2:
+        elif job.code_size == 2:
             (<item2 *> to)[0] = <item2> offset[i]
-        elif target.index_size == 4:
+        elif job.index_size == 4:
             (<index4 *> to)[0] = <index4> (base + offset[i])
         else:
             (<index8 *> to)[0] = base + offset[i]
