@@ -104,7 +104,8 @@
         return (vector_item1) MM(packus_epi16)((MM_INTEGERS) x & low, (MM_INTEGERS) y & low); \
     } \
     SIMD_INLINE vector_item1 second_of_pairs_item1(vector_item1 x, vector_item1 y) { \
-        return (vector_item1) MM(packus_epi16)(MM(srli_epi16)((MM_INTEGERS) x, 8), MM(srli_epi16)((MM_INTEGERS) y, 8)); \
+        const MM_INTEGERS first = MM(srli_epi16)((MM_INTEGERS) x, 8); \
+        return (vector_item1) MM(packus_epi16)(first, MM(srli_epi16)((MM_INTEGERS) y, 8)); \
     }
 /* in_order_T and others of types whose first_of_pairs_T keeps the order of memory. */
 #define SIMD_IN_ORDER(T) \
