@@ -91,16 +91,17 @@ cdef Py_ssize_t copied_bytes(const Job *job, Py_ssize_t planes) noexcept nogil:
 cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some planes at a time, copied to C order and pooled like any others."""
     cdef const Copied *copied = <const Copied *> job.plan
-    cdef Py_ssize_t planes = job.batch * job.channels, lot, first, some
+    cdef Py_ssize_t planes = job.batch * job.channels, lots = (planes + copied.planes - 1) // copied.planes
+    cdef Py_ssize_t lot, first, some
     cdef Plan plan
     cdef char *scratch = found.scratch
     cdef char *begin = scratch
     cdef char *planes_copy = next_part(&begin, copied_bytes(job, copied.planes))
     cdef char *rest
-    for lot in range(copied.lots * task // job.tasks, copied.lots * (task + 1) // job.tasks):
+    for lot in range(lots * task // job.tasks, lots * (task + 1) // job.tasks):
         first = lot * copied.planes
         some = min(copied.planes, planes - first)
-        copy_planes(job, first, some, job.item_size, planes_copy)
+        copy_planes(job, first, some, planes_copy)
         plan_copy(job, first, some, planes_copy, &plan)
         # The last lot, with fewer planes, may have another method, with a table.
         assert_in_block(lot_bytes(&plan) <= copied.scratch_bytes)
@@ -139,7 +140,7 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
 cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
     """Plan a call that copies small planes first, because they are not contiguous. Returns why it does not, or NULL."""
     cdef Plan last
-    cdef Py_ssize_t some, planes = job.batch * job.channels
+    cdef Py_ssize_t some, lots, planes = job.batch * job.channels
     cdef const char *why = copied_why_not(job, &some)
     if why != NULL:
         return why
@@ -149,15 +150,15 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
                           and not plan.ways & (LARGE_TAKEN | INTERLEAVED_TAKEN)):
         return "the copy would be packed again, or pooled element by element"
     plan.copied.planes = some
-    plan.copied.lots = (planes + some - 1) // some
+    lots = (planes + some - 1) // some
     plan.copied.scratch_bytes = lot_bytes(plan)
     # The last lot may have fewer planes, and another method.
-    planes -= (plan.copied.lots - 1) * some
+    planes -= (lots - 1) * some
     if planes < some:
         plan_copy(job, 0, planes, job.full.data, &last)
         plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, lot_bytes(&last))
     plan.job = job[0]
-    plan.job.tasks = min(job.tasks, plan.copied.lots)
+    plan.job.tasks = min(job.tasks, lots)
     plan.job.plan = &plan.copied
     plan.job.scratch_bytes = part_bytes(copied_bytes(job, some)) + plan.copied.scratch_bytes
     plan.kernel = <Kernel> pool_copied

@@ -121,8 +121,8 @@ cdef inline bint is_contiguous(const Job *job, const View *view, const Py_ssize_
             and (job.batch == 1 or view.batch_bytes == job.channels * view.channel_bytes))
 
 
-cdef inline bint are_all_contiguous(const Job *job, Py_ssize_t item_size, Py_ssize_t index_size) noexcept nogil:
+cdef inline bint are_all_contiguous(const Job *job) noexcept nogil:
     """Whether all arrays of the job are contiguous."""
-    return (is_contiguous(job, &job.full, job.g.full, item_size)
-            and is_contiguous(job, &job.pooled, job.g.pooled, item_size)
-            and (job.indices.data == NULL or is_contiguous(job, &job.indices, job.g.pooled, index_size)))
+    return (is_contiguous(job, &job.full, job.g.full, job.item_size)
+            and is_contiguous(job, &job.pooled, job.g.pooled, job.item_size)
+            and (job.indices.data == NULL or is_contiguous(job, &job.indices, job.g.pooled, job.index_size)))

@@ -53,13 +53,13 @@ cdef inline bint has_16_bit_offsets(const Job *job) noexcept nogil:
     return tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= MAX_16_BIT_OFFSET
 
 
-cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssize_t size) noexcept nogil:
+cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count) noexcept nogil:
     """How many windows of a row are compared in `count` channels, and stored, at once. Their results have to follow
     each other; out of cache there are fewer."""
     cdef const Geometry *g = &job.g
     if (g.pooled[2] == 1 or count < job.channels
             or not branch_counted("values of all channels that follow each other",
-                                  has_interleaved_channels(job, &job.pooled, size))):
+                                  has_interleaved_channels(job, &job.pooled, job.item_size))):
         return 1
     if job.indices.data != NULL and not branch_counted("indices of all channels that follow each other",
                                                        has_interleaved_channels(job, &job.indices, job.index_size)):
@@ -70,7 +70,8 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count, Py_ssi
             > 0x7FFFFFFF - MAX_RESULTS_AT_ONCE * g.stride[2] * job.raster_steps[2]):
         return 1
     # Indices that are stored by non-temporal stores have a buffer of their own, of one LINE. (correctness)
-    return max((min(<Py_ssize_t> LINE, MOST_STREAMED // size) if job.nontemporal else MAX_RESULTS_AT_ONCE) // count, 1)
+    return max((min(<Py_ssize_t> LINE, MOST_STREAMED // job.item_size) if job.nontemporal else MAX_RESULTS_AT_ONCE)
+               // count, 1)
 
 
 cdef inline bint has_runs(const Job *job) noexcept nogil:
@@ -191,7 +192,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t base = base_of(job, d, h, w), next_base = g.stride[2] * job.raster_steps[2], i
     cdef Py_ssize_t size = job.item_size
     cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
-    cdef Py_ssize_t most = windows_together(job, count, size), number
+    cdef Py_ssize_t most = windows_together(job, count), number
     cdef const char *limit = end_of(job, from_plane, count * size)
     cdef bint within
     cdef bint by_codes = target.indices != NULL and job.code_size == 1

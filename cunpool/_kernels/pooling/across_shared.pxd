@@ -142,7 +142,7 @@ cdef inline bint pool_lines(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
     cdef bint by_codes = target.indices != NULL and job.code_size == 1
     cdef bint by_offsets = target.indices != NULL and not by_codes
     cdef bint in_runs = count * job.item_size % VECTOR_BYTES != 0 and can_share_runs(job)
-    cdef Py_ssize_t most = windows_together(job, count, job.item_size) if by_offsets else g.pooled[2], w = 0, some, line
+    cdef Py_ssize_t most = windows_together(job, count) if by_offsets else g.pooled[2], w = 0, some, line
     rows.lines = lines
     rows.code_line_bytes = job.indices.axis_bytes[1] if by_codes else 0
     set_rows(job, plane, d, h, &rows)
@@ -175,16 +175,16 @@ cdef inline void pool_rows(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ss
     """Pool lines `h` to before `end` of a layer in `count` neighbouring channels."""
     cdef Py_ssize_t most = most_lines(job) if branch_counted("windows that share rows", can_share(job)) else 1
     cdef Py_ssize_t parts, lines, line
+    cdef bint shares
     while h < end:
         parts = (end - h + most - 1) // most
         lines = (end - h + parts - 1) // parts
-        if lines >= MIN_SHARING_LINES and expects_no_nan(nan_backoff):
-            if not branch_counted("odd elements in rows that windows share",
-                                  pool_lines(job, plane, d, h, lines, count, nan_backoff)):
-                h += lines
-                continue
+        shares = lines >= MIN_SHARING_LINES and expects_no_nan(nan_backoff)
+        if shares and branch_counted("odd elements in rows that windows share",
+                                     pool_lines(job, plane, d, h, lines, count, nan_backoff)):
             expect_nan(nan_backoff)
-        for line in range(h, h + lines):
+            shares = False
+        for line in range(h, h if shares else h + lines):
             pool_across(job, plane, d, line, 0, job.g.pooled[2], count, nan_backoff)
         h += lines
 

@@ -124,17 +124,12 @@ cdef inline void combine_columns(const Geometry *g, const Filter *filter, Py_ssi
         stage[0], other[0] = other[0], stage[0]
 
 
-cdef struct StagedRows:
-    # Rows of the stage that belong to one layer of one plane: their number, and where their results go.
-    Py_ssize_t rows
-    char *pooled
-
-
 cdef struct Staged:
     # The rows in the stage: of one layer, or of several where planes are small.
     Py_ssize_t rows
     int parts
-    StagedRows[MAX_STAGED_PARTS] part
+    Py_ssize_t part_rows[MAX_STAGED_PARTS]
+    char *part_pooled[MAX_STAGED_PARTS]     # where their results go
 
 
 cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const Filter *filter, char *scratch,
@@ -179,9 +174,9 @@ cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *blo
     combine_columns(&job.g, filter, staged.rows * layer.pitch, &layer.stage, &layer.other)
     results = layer.stage
     for i in range(staged.parts):
-        copy_rows(staged.part[i].pooled, bytes, results, pitch, staged.part[i].rows,
+        copy_rows(staged.part_pooled[i], bytes, results, pitch, staged.part_rows[i],
                   block.count[2] * filter.unit * size)
-        results += staged.part[i].rows * pitch
+        results += staged.part_rows[i] * pitch
     staged.rows = staged.parts = 0
 
 
@@ -205,8 +200,8 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
         assert_in_block(staged.parts < MAX_STAGED_PARTS)
         combine_rows(job, &filter.blocks, layer, row, rows,
                      layer.stage + staged.rows * layer.pitch * job.item_size)
-        staged.part[staged.parts].rows = rows
-        staged.part[staged.parts].pooled = pooled + row * job.pooled.axis_bytes[1]
+        staged.part_rows[staged.parts] = rows
+        staged.part_pooled[staged.parts] = pooled + row * job.pooled.axis_bytes[1]
         staged.parts += 1
         staged.rows += rows
         row += rows
@@ -225,7 +220,7 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
     plan_buffers(job, block, filter, scratch, &layer)
     staged.rows = staged.parts = 0
     for channel in range(channels):
-        plane = block.full + (block.begin[SEPARABLE_CHANNEL] + channel) * job.full.channel_bytes
+        plane = block.full + (block.first[SEPARABLE_CHANNEL] + channel) * job.full.channel_bytes
         pooled = block.pooled + channel * job.pooled.channel_bytes
         for d in range(block.count[0]):
             plan_layer(job, block, filter, plane, block.first[0] + d * g.stride[0], &layer)

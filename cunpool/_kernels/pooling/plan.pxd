@@ -69,7 +69,6 @@ cdef enum:
 cdef struct Copied:
     # Planes that are copied to C order first.
     Py_ssize_t planes       # planes that are copied and pooled together, a lot; 0 if none is copied
-    Py_ssize_t lots
     Py_ssize_t scratch_bytes    # for pooling a lot, beside the copy
 
 
@@ -87,16 +86,17 @@ cdef struct Plan:
     Interleaved interleaved
 
 
-cdef inline Py_ssize_t unit_of(const Job *job, Py_ssize_t item_size) noexcept nogil:
+cdef inline Py_ssize_t unit_of(const Job *job) noexcept nogil:
     """Elements from one column to the next where values alone can be filtered: 1 for contiguous rows, all channels
     where these are interleaved, else 0. Results need the same layout."""
-    if (job.full.axis_bytes[2] == item_size and job.pooled.axis_bytes[2] == item_size
+    cdef Py_ssize_t size = job.item_size
+    if (job.full.axis_bytes[2] == size and job.pooled.axis_bytes[2] == size
             and not branch_counted("channels closer than columns of one", job.channels > 1
-                                   and job.full.channel_bytes == item_size)):
+                                   and job.full.channel_bytes == size)):
         return 1
-    if (branch_counted("channels that are interleaved", has_interleaved_channels(job, &job.full, item_size))
-            and has_interleaved_channels(job, &job.pooled, item_size)
-            and branch_counted("units of some channels", job.channels * item_size <= FILTER_MAX_UNIT_BYTES)):
+    if (branch_counted("channels that are interleaved", has_interleaved_channels(job, &job.full, size))
+            and has_interleaved_channels(job, &job.pooled, size)
+            and branch_counted("units of some channels", job.channels * size <= FILTER_MAX_UNIT_BYTES)):
         return job.channels
     return 0
 
@@ -110,21 +110,21 @@ cdef inline bint has_values_across(const Job *job) noexcept nogil:
                             or can_share(job))
 
 
-cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t item_size, Py_ssize_t unit) noexcept nogil:
+cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexcept nogil:
     """Why filter would not pay for its plan or its loops, or NULL."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel)
-    if branch_counted("large windows of short rows", g.full[2] * unit * item_size <= RUNNING_ROW_BYTES
+    cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel), unit_bytes = unit * job.item_size
+    if branch_counted("large windows of short rows", g.full[2] * unit_bytes <= RUNNING_ROW_BYTES
                       and not is_direct_down(g)):
         return "a window of many rows, which have 192 bytes or less"
     if (g.kernel[0] > 1 and branch_counted("layers of many rows", g.kernel[0] * g.kernel[1] > LAYERED_ROWS)
             and branch_counted("short rows, one apart", g.stride[1] == 1
-                               and g.full[2] * unit * item_size < LAYERED_ROW_BYTES)):
+                               and g.full[2] * unit_bytes < LAYERED_ROW_BYTES)):
         return "windows of more than 16 rows in several layers, one apart, and rows of less than 128 bytes"
     if unit > 1 and branch_counted("windows that share rows across channels", can_share(job)):
         return "windows that share rows, in neighbouring channels: see across"
     if (branch_counted("broad units, of which a stride leaves some out",
-                       g.stride[2] > 1 and unit > 1 and unit * item_size >= ACROSS_MIN_UNIT_BYTES)
+                       g.stride[2] > 1 and unit > 1 and unit_bytes >= ACROSS_MIN_UNIT_BYTES)
             and has_values_across(job)):
         return "small windows, or some that overlap little, of channels of 64 bytes or more: see across"
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
@@ -150,11 +150,11 @@ cdef inline void swap_width_axis(Job *job, int axis) noexcept nogil:
     job.raster_axes[axis], job.raster_axes[2] = job.raster_axes[2], job.raster_axes[axis]
 
 
-cdef inline void swap_width_for_channels(Job *job, Py_ssize_t item_size) noexcept nogil:
+cdef inline void swap_width_for_channels(Job *job) noexcept nogil:
     """Take for the width the last axis along which neighbours in memory are a pixel of all channels apart, if any."""
     cdef int axis
     for axis in range(2, -1, -1):
-        if job.full.axis_bytes[axis] == job.channels * item_size:
+        if job.full.axis_bytes[axis] == job.channels * job.item_size:
             swap_width_axis(job, axis)
             return
 
@@ -203,14 +203,14 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
     """Windows of 2 where they lie."""
     cdef const char *why = offsets_why_not(job)
     if why == NULL:
-        why = window2_shape_why_not(job, job.item_size)
+        why = window2_shape_why_not(job)
     if why != NULL:
         return why
     begin(job, 2, plan, WINDOW2_TAKEN, <Kernel> pool_window2, &plan.stores_rows_together)
     if can_stack_planes(job):
         stack_planes(&plan.job)
         plan.ways += STACKED_TAKEN
-    plan.stores_rows_together = can_store_rows_together(&plan.job, job.item_size)
+    plan.stores_rows_together = can_store_rows_together(&plan.job)
     return NULL
 
 
@@ -249,10 +249,10 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
         return "rows of at most 16 elements, or 5 x 5 of 16 bits, in planes that can be interleaved"
     for axis in range(2, -1, -1):
         begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_filtered, &plan.filter)
-        unit = unit_of(&plan.job, job.item_size)
+        unit = unit_of(&plan.job)
         if not unit:
             continue
-        worth = filtering_why_not(&plan.job, job.item_size, unit)
+        worth = filtering_why_not(&plan.job, unit)
         if worth == NULL:
             worth = plan_separable(&plan.job, unit, &plan.filter.blocks)
         if worth == NULL:
@@ -282,7 +282,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return ("channels have less than 32 bytes (12, if windows overlap little; any, for window codes of small "
                 "windows one column apart)")
     begin(job, 2, plan, ACROSS_TAKEN, <Kernel> pool_channels, NULL)
-    swap_width_for_channels(&plan.job, job.item_size)
+    swap_width_for_channels(&plan.job)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
     # (speed: 64 x 112 x 112, 3 x 3, with indices) For bytes in windows one apart, combining runs is 1.8x faster.
     if (job.item_size == 1 and plan.job.g.stride[2] == 1 and not can_share(&plan.job)
@@ -326,10 +326,10 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     if (full.axis_bytes[2] == job.item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
                                                                 job.g.full[2] > COPY_MAX_ROW_ELEMENTS
                                                                 or raster_stride(full, job.g.full) == job.item_size)
-                                                 or window2_shape_why_not(job, job.item_size) == NULL)
+                                                 or window2_shape_why_not(job) == NULL)
             and not branch_counted("short rows of windows of two, with gaps behind them", not job.gapless
                                    and job.g.pooled[2] < vector_of(job.item_size)
-                                   and window2_shape_why_not(job, job.item_size) == NULL)):
+                                   and window2_shape_why_not(job) == NULL)):
         return "rows are contiguous: with no gaps behind them, or longer than 64 elements"
     if branch_counted("fewer planes than threads", planes < job.threads):
         return "fewer planes than threads"
@@ -350,8 +350,7 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     return NULL
 
 
-cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes, Py_ssize_t item_size,
-                             char *into) noexcept nogil:
+cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *into) noexcept nogil:
     """Copy some planes to C order."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t flat = raster_stride(&job.full, g.full), layers = g.full[0], plane, d
@@ -364,5 +363,5 @@ cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes
     for plane in range(first, first + planes):
         start = plane_address(&job.full, job.channels, plane)
         for d in range(layers):
-            pack_rows(<int> item_size, into, rows.units, start + d * job.full.axis_bytes[0], &rows)
-            into += rows.units * rows.rows * item_size
+            pack_rows(<int> job.item_size, into, rows.units, start + d * job.full.axis_bytes[0], &rows)
+            into += rows.units * rows.rows * job.item_size

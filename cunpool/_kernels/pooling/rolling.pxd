@@ -123,15 +123,14 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     plan.is_index = item_size >= 4 and plan.form >= ROLLING_INDICES4
     plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
     plan.infinity = infinity_of(job)
-    plan.is_contiguous = are_all_contiguous(job, item_size, job.index_size)
+    plan.is_contiguous = are_all_contiguous(job)
     plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)
     plan.lanes = VECTOR_BYTES // <int> item_size
     plan.reach = (max(plan.windows - plan.lanes, 0) * plan.stride - plan.padding[1]
                   + (plan.lanes + plan.kernel - 1 if plan.stride == 1 else 2 * plan.lanes + 2))
-    plan.tile_pitch = 0
-    if plan.form >= ROLLING_INDICES4 and not plan.is_index:
-        plan.tile_pitch = max(plan.windows, <Py_ssize_t> plan.lanes) + WIDEST_VECTOR_BYTES
+    plan.tile_pitch = (0 if plan.form < ROLLING_INDICES4 or plan.is_index
+                       else max(plan.windows, <Py_ssize_t> plan.lanes) + WIDEST_VECTOR_BYTES)
     # Vectors of less than a cache line would leave lines half written as a stripe goes down. (speed)
     plan.is_streamed = (job.nontemporal and VECTOR_BYTES == CACHE_LINE and plan.windows % plan.lanes == 0
                         and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)

@@ -40,17 +40,17 @@ static void cunpool_separable_find(const cunpool_separable *plan, ptrdiff_t numb
     for (k = SEPARABLE_AXES - 1; k >= 0; k--) {
         const int axis = plan->order[k];
         const cunpool_axis *a = &plan->axis[axis];
-        block->begin[axis] = number % a->parts * a->most;
+        const ptrdiff_t begin = number % a->parts * a->most;    /* first window */
         number /= a->parts;
-        block->count[axis] = a->pooled - block->begin[axis] < a->most ? a->pooled - block->begin[axis] : a->most;
-        block->first[axis] = block->begin[axis] * a->stride - a->padding;
+        block->count[axis] = a->pooled - begin < a->most ? a->pooled - begin : a->most;
+        block->first[axis] = begin * a->stride - a->padding;
         block->extent[axis] = cunpool_separable_extent(a, block->count[axis]);
         block->distance[axis] = distance;
         distance *= block->extent[axis];
         block->is_padded |= block->first[axis] < 0;
-        block->pooled += block->begin[axis] * a->pooled_bytes;
+        block->pooled += begin * a->pooled_bytes;
         if (plan->indices)
-            block->indices += block->begin[axis] * a->index_bytes;
+            block->indices += begin * a->index_bytes;
     }
     block->length = distance;
     block->full = plan->full + number * plan->full_batch_bytes;

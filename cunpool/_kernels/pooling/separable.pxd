@@ -29,7 +29,6 @@ cdef extern from "_kernels/pooling/separable.h":
         int order[4]
         int raster_axes[3]
         Py_ssize_t unit, lattices, pitch, row_windows
-        bint is_single
         int outer, item_bytes, lane_bytes, index_bytes, code_size, infinity
         uint64_t lowest, nan, flip
         bint is_float, omits_nan
@@ -38,7 +37,6 @@ cdef extern from "_kernels/pooling/separable.h":
     Py_ssize_t separable_bytes "cunpool_separable_bytes"(const Separable *plan) noexcept nogil
     Py_ssize_t extent_of "cunpool_separable_extent"(const Axis *axis, Py_ssize_t windows) noexcept nogil
     ctypedef struct SeparableBlock "cunpool_separable_block":
-        Py_ssize_t begin[4]
         Py_ssize_t count[4]
         Py_ssize_t first[4]
         const char *full
@@ -248,7 +246,6 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     set_axes(job, filtered > 1, plan)
     plan.is_float, plan.item_bytes = job.kind >= HALF_KIND, <int> job.item_size
     plan.index_bytes, plan.code_size = job.index_size, job.code_size
-    plan.is_single = elements == 1
     plan.flip, plan.omits_nan = job.flip, job.omits_nan
     plan.infinity, plan.lowest = infinity_of(job), lowest_bits(job.kind if plan.is_float else job.order_kind)
     plan.nan = nan_bits(job.kind)

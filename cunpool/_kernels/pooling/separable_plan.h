@@ -40,7 +40,6 @@ typedef struct {
     int outer;                  /* axes of `order` that lead to a row; the next one is the row's own */
     ptrdiff_t lattices, pitch;  /* of a block: lattices, and elements from one to the next */
     ptrdiff_t row_windows;      /* results of a row that are written together, at most */
-    int is_single;              /* windows have a single element */
     int is_float, item_bytes, index_bytes, code_size;
     int lane_bytes;             /* of an element while it is compared, and of its code */
     uint64_t lowest, nan;       /* bits of padding: flipped, the lowest number; a NaN, for blocks that have one */
@@ -58,7 +57,6 @@ typedef struct {
 
 /* A block while it is pooled. */
 typedef struct {
-    ptrdiff_t begin[SEPARABLE_AXES];    /* first window */
     ptrdiff_t count[SEPARABLE_AXES];    /* windows */
     ptrdiff_t first[SEPARABLE_AXES];    /* position of the first window; negative in padding */
     ptrdiff_t extent[SEPARABLE_AXES];   /* elements of a lattice */

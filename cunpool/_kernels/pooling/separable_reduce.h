@@ -122,7 +122,8 @@ static void cunpool_separable_reduce(const cunpool_separable *plan, cunpool_sepa
                            plan->indices ? SEPARABLE_FIRST : SEPARABLE_VALUES, careful};
     ptrdiff_t lattices = plan->lattices, lattice;
     int last, axis;
-    if (r.form == SEPARABLE_FIRST && (careful || plan->is_single)) {
+    /* Windows of a single element are not combined. */
+    if (r.form == SEPARABLE_FIRST && (careful || plan->axis[0].kernel * plan->axis[0].code_step == 1)) {
         memset(block->codes, 0, (size_t) (lattices * plan->pitch * plan->lane_bytes));
         r.form = SEPARABLE_CODES;
     }

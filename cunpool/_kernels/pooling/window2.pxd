@@ -54,8 +54,7 @@ cdef inline bint can_stack_planes(const Job *job) noexcept nogil:
             and branch_counted("rows short enough to be stacked", g.pooled[2] < LINE // 4)
             and branch_counted("windows of whole planes", g.full[1] == g.pooled[1] * g.stride[1])
             and planes * g.full[1] * g.full[2] <= 0x7FFFFFFF
-            and branch_counted("planes that follow each other",
-                               are_all_contiguous(job, job.item_size, job.index_size)))
+            and branch_counted("planes that follow each other", are_all_contiguous(job)))
 
 
 cdef inline void stack_planes(Job *job) noexcept nogil:
@@ -70,16 +69,17 @@ cdef inline void stack_planes(Job *job) noexcept nogil:
     job.batch = job.channels = 1
 
 
-cdef inline bint has_many_short_rows(const Job *job, Py_ssize_t size) noexcept nogil:
+cdef inline bint has_many_short_rows(const Job *job) noexcept nogil:
     """Whether many short rows of windows are compared and stored together. Other methods serve smaller elements."""
-    return (size >= 4
+    return (job.item_size >= 4
             and (branch_counted("planes of many rows", job.g.pooled[1] >= SHORT_ROWS_MIN_ROWS)
                  or can_stack_planes(job)))
 
 
-cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) noexcept nogil:
+cdef inline const char *window2_shape_why_not(const Job *job) noexcept nogil:
     """Why a call has no windows of 2 side by side, inside the array, in contiguous rows worth a vector; or NULL."""
     cdef const Geometry *g = &job.g
+    cdef Py_ssize_t vector = vector_of(job.item_size)
     cdef int axis
     if not HAS_VECTORS:
         return "the compiler has no vector types"  # unreached: another compiler
@@ -90,13 +90,12 @@ cdef inline const char *window2_shape_why_not(const Job *job, Py_ssize_t size) n
             return "a window reaches over the edge"
     if g.kernel[2] != 2 or g.stride[2] != 2:
         return "kernel and stride along the width are not 2"
-    if (not branch_counted("rows of windows of two", g.pooled[2] * MIN_ROW_VECTOR_PART >= vector_of(size))
-            and not (branch_counted("rows of 1/16 of a vector",
-                                    g.pooled[2] * MIN_SHORT_ROW_VECTOR_PART >= vector_of(size))
-                     and has_many_short_rows(job, size))):
+    if (not branch_counted("rows of windows of two", g.pooled[2] * MIN_ROW_VECTOR_PART >= vector)
+            and not (branch_counted("rows of 1/16 of a vector", g.pooled[2] * MIN_SHORT_ROW_VECTOR_PART >= vector)
+                     and has_many_short_rows(job))):
         return ("a row has fewer than 16 windows of 1 byte, 8 of 2 bytes, or 4 of larger elements (a quarter of that "
                 "if there are many rows)")
-    if not branch_counted("contiguous rows of windows of two", job.full.axis_bytes[2] == size):
+    if not branch_counted("contiguous rows of windows of two", job.full.axis_bytes[2] == job.item_size):
         return "rows are not contiguous"
     return NULL
 
@@ -106,12 +105,12 @@ cdef inline Py_ssize_t rows_of_plane(const Job *job) noexcept nogil:
     return job.rows_per_plane // job.g.stride[1] if job.rows_per_plane else job.g.pooled[1]
 
 
-cdef inline bint can_store_rows_together(const Job *job, Py_ssize_t size) noexcept nogil:
+cdef inline bint can_store_rows_together(const Job *job) noexcept nogil:
     """Whether the indices of several rows are stored together: rows are short, and the offset of each window from the
     block's first one fits 32 bits. Bytes profit most: their codes have to become offsets anyway."""
     cdef const Geometry *g = &job.g
-    return (branch_counted("short rows of windows of two",
-                           g.pooled[2] <= (SHORT_BYTE_ROW_MAX_WINDOWS if size == 1 else SHORT_ROW_MAX_WINDOWS))
+    return (branch_counted("short rows of windows of two", g.pooled[2] <= (
+                SHORT_BYTE_ROW_MAX_WINDOWS if job.item_size == 1 else SHORT_ROW_MAX_WINDOWS))
             and job.indices.data != NULL and not job.code_size and g.stride[1] < 1 << 30
             and job.raster_steps[1] < 1 << 20
             and (tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
