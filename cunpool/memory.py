@@ -28,6 +28,9 @@ SHARE = 16
 TEXT_SHOWN = 60  # the warning repeats this many characters of a wrong limit
 UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
+_is_limit_by_user = False  # whether a user has set the limit
+_offers = False  # whether the system may take the pages of kept memory
+
 
 class CacheInfo(NamedTuple):
     """The result of `cache_info`."""
@@ -77,14 +80,27 @@ def _from_environment() -> int | None:
     return None
 
 
+def _set_limit(nbytes: int, by_user: bool) -> None:
+    global _is_limit_by_user
+    _is_limit_by_user = by_user  # first: from here on, no other thread lowers the limit
+    _memory.configure(nbytes, _offers)
+
+
+def lower_limit(nbytes: int) -> None:
+    """Lower the limit to `nbytes`, unless a user has set it."""
+    if not _is_limit_by_user and nbytes < get_cache_limit():
+        _memory.configure(nbytes, _offers)
+
+
 def _start() -> None:
     """Set the limit for this process, once, at the import."""
-    chosen = _from_environment()
-    _memory.set_limit(_default() if chosen is None else chosen, chosen is not None)
+    global _offers
     # The system ends a container that uses too much memory, so there it may take kept memory back. That costs some
     # time.
     container = _cgroups.memory()
-    _memory.offer(container is not None and container <= min(_memories()))
+    _offers = container is not None and container <= min(_memories())
+    chosen = _from_environment()
+    _set_limit(_default() if chosen is None else chosen, chosen is not None)
 
 
 _start()
@@ -134,7 +150,7 @@ def set_cache_limit(nbytes: int) -> None:
         raise ValueError(f"nbytes must be at least 0, got {shown(size)}")
     if size > sys.maxsize:
         raise OverflowError(f"nbytes must be at most sys.maxsize, {sys.maxsize}, got {shown(size)}")
-    _memory.set_limit(size, True)
+    _set_limit(size, True)
 
 
 def get_cache_limit() -> int:
@@ -179,4 +195,4 @@ def empty_cache() -> None:
     >>> import cunpool as cu
     >>> cu.empty_cache()
     """
-    _memory.release()
+    _memory.shrink(0)

@@ -17,7 +17,7 @@ import pytest
 from cases import POOL, UNPOOL, bits
 
 import cunpool as cu
-from cunpool._kernels import memory as _memory
+from cunpool import memory
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
@@ -594,7 +594,7 @@ def test_two_workers(rng, cluster, processes):
             assert set(client.run(cu.get_cache_limit).values()) == {limit // 4}
         assert processes or cu.get_cache_limit() == limit // 4
     finally:
-        _memory.set_limit(before, False)
+        memory._set_limit(before, False)
 
 
 @pytest.mark.parametrize(
@@ -613,14 +613,14 @@ def test_only_a_worker_with_a_process_of_its_own_lowers_the_limit(monkeypatch, w
     before = cu.get_cache_limit()
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(get_worker=get_worker))
     try:
-        _memory.set_limit(4 << 30, False)
+        memory._set_limit(4 << 30, False)
         lazy.max_pool1d(da.ones((1, 8), chunks=4), 2).compute(scheduler="sync")
         assert cu.get_cache_limit() == limit
         cu.set_cache_limit(4 << 30)
         lazy.max_pool1d(da.ones((1, 8), chunks=4), 2).compute(scheduler="sync")
         assert cu.get_cache_limit() == 4 << 30
     finally:
-        _memory.set_limit(before, False)
+        memory._set_limit(before, False)
 
 
 def test_workers_without_a_limit_keep_what_others_do(rng, cluster):

@@ -27,7 +27,7 @@ def as_before():
     exact = _memory.allocate_exactly(False)  # sanitized builds keep nothing, unless told to
     cu.empty_cache()
     yield
-    _memory.set_limit(limit, False)
+    memory._set_limit(limit, False)
     _memory.allocate_exactly(exact)
 
 
@@ -329,7 +329,7 @@ def lazily_free() -> int:
 def test_a_container_may_have_back_what_is_kept(on_one_processor):
     for wanted in (True, False, True):
         cu.empty_cache()
-        _memory.offer(wanted)
+        _memory.configure(cu.get_cache_limit(), wanted)
         try:
             array = block(32 * MB)
             array[...] = 7
@@ -341,7 +341,7 @@ def test_a_container_may_have_back_what_is_kept(on_one_processor):
             del array
             assert (lazily_free() - before > 30 * MB) == wanted
         finally:
-            _memory.offer(False)
+            _memory.configure(cu.get_cache_limit(), False)
         array = block(32 * MB)
         array[...] = 5
         assert (array == 5).all()
@@ -416,7 +416,14 @@ def test_a_containers_limit_counts(monkeypatch, tmp_path):
     monkeypatch.setattr(_cgroups, "ROOT", tmp_path)
     monkeypatch.delenv("CUNPOOL_CACHE_LIMIT", raising=False)
     offered = []
-    monkeypatch.setattr(_memory, "offer", offered.append)
+    configure = _memory.configure
+
+    def noted(most, offers):
+        offered.append(offers)
+        configure(most, offers)
+
+    monkeypatch.setattr(_memory, "configure", noted)
+    monkeypatch.setattr(memory, "_offers", memory._offers)  # as it was, afterwards
     memory._start()
     assert cu.get_cache_limit() == 32 * MB
     (folder / "memory.max").write_text("max\n")
@@ -444,24 +451,24 @@ def test_a_negative_limit(bad):
 
 
 def test_the_limit_is_lowered_and_not_raised(rng):
-    _memory.set_limit(1 << 24, False)
+    memory._set_limit(1 << 24, False)
     for _ in range(2):
         cu.max_pool2d(rng.random((1, 4, 1024, 1024)), 2)
     assert cu.cache_info().kept > 1 << 22
     for size, limit in ((1 << 25, 1 << 24), (1 << 22, 1 << 22), (1 << 23, 1 << 22)):
-        _memory.lower_limit(size)
+        memory.lower_limit(size)
         assert cu.get_cache_limit() == limit
         assert cu.cache_info().kept <= limit
 
 
 def test_a_limit_that_was_set_is_not_lowered(monkeypatch):
     cu.set_cache_limit(1 << 24)
-    _memory.lower_limit(1 << 20)
+    memory.lower_limit(1 << 20)
     assert cu.get_cache_limit() == 1 << 24
     for text, limit in (("32M", 32 * MB), ("", MB)):
         monkeypatch.setenv("CUNPOOL_CACHE_LIMIT", text)
         memory._start()
-        _memory.lower_limit(MB)
+        memory.lower_limit(MB)
         assert cu.get_cache_limit() == limit
 
 

@@ -118,7 +118,7 @@ def call_all(work: list[tuple[Callable[[], object], bytes]], seconds: float) -> 
             elif setting == 3:
                 assert 0 <= cu.cache_info().kept <= 64 * MB
             elif setting == 4:
-                _memory.offer(bool(rng.integers(2)))
+                _memory.configure(cu.get_cache_limit(), bool(rng.integers(2)))
             calls += 1
         return calls
 
@@ -147,8 +147,7 @@ def test_eight_threads_call_everything():
             traced.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-        _memory.offer(False)
-        cu.set_cache_limit(before)
+        _memory.configure(before, False)
     # What was allocated is counted to the byte; what the C library keeps of it is not, and varies.
     assert max(traced[1:]) <= traced[0] + MB // 4, traced
     assert min(memory[2:]) <= max(memory[:2]) + 128 * MB, memory

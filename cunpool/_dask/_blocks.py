@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cunpool import _arrays, _diagnostics, _geometry, _padding, _warn
+from cunpool import _arrays, _diagnostics, _geometry, _padding, _warn, memory
 from cunpool._arrays import Array
 from cunpool._dask import _chunks
 from cunpool._dask._chunks import Axis, Range, Runs
 from cunpool._geometry import Shape
-from cunpool._kernels import memory as _memory
 
 # Number of indices that are converted at a time, so that they stay in cache. (speed)
 SLAB = 1 << 14
@@ -96,7 +95,7 @@ def bound_the_cache() -> None:
         return
     limit = worker.memory_manager.memory_limit
     if limit and worker.nanny is not None:
-        _memory.lower_limit(limit // SHARE)
+        memory.lower_limit(limit // SHARE)
 
 
 def along(region: Sequence[slice]) -> Any:

@@ -65,7 +65,6 @@ cdef size_t sizes[MAX_BLOCKS]   # their capacities
 cdef int count = 0
 cdef size_t total = 0       # bytes in these
 cdef size_t limit = 0
-cdef bint is_limit_by_user = False    # whether a user has set the limit
 cdef bint offering = False  # whether the system may take the pages of kept blocks, see `cunpool_offer_pages`
 cdef size_t hits = 0
 cdef size_t misses = 0
@@ -116,7 +115,7 @@ cdef void free_all(KeptBlock *block) noexcept:
         block = next
 
 
-cdef void shrink(size_t size) noexcept:
+cpdef void shrink(size_t size) noexcept:
     """Return the oldest blocks to the system until at most `size` bytes are kept."""
     cdef KeptBlock *old
     with lock:
@@ -310,31 +309,14 @@ def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not Non
         PyDataMem_SetHandler(before)
 
 
-def set_limit(size_t size, bint by_user):
-    """Set the bytes that are kept at most, and return the excess to the system now. A user's limit is not lowered."""
-    global limit, is_limit_by_user
+def configure(size_t most, bint offers):
+    """Set the bytes that are kept at most, and return the excess to the system now. Set whether the system may take
+    the pages of blocks that are kept from now on."""
+    global limit, offering
     with lock:
-        limit = size
-        is_limit_by_user = by_user
-    shrink(size)
-
-
-def lower_limit(size_t size):
-    """`set_limit`, unless a user has set a limit, or the limit is lower already."""
-    global limit
-    cdef size_t now
-    with lock:
-        if not is_limit_by_user:
-            limit = min(limit, size)
-        now = limit
-    shrink(now)
-
-
-def offer(bint wanted):
-    """Set whether the system may take the pages of blocks that are kept from now on."""
-    global offering
-    with lock:
-        offering = wanted
+        limit = most
+        offering = offers
+    shrink(most)
 
 
 def allocate_exactly(bint wanted):
@@ -353,8 +335,3 @@ def info():
     with lock:
         now, most, again, new = total, limit, hits, misses
     return now, most, again, new
-
-
-def release():
-    """Return all kept memory to the system now."""
-    shrink(0)
