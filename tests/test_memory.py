@@ -24,11 +24,9 @@ WIDE = {"kernel_size": 5, "stride": 1, "padding": 2}  # windows that pooling nee
 @pytest.fixture(autouse=True)
 def as_before():
     limit = cu.get_cache_limit()
-    exact = _memory.allocate_exactly(False)  # sanitized builds keep nothing, unless told to
     cu.empty_cache()
     yield
     memory._set_limit(limit, False)
-    _memory.allocate_exactly(exact)
 
 
 @pytest.fixture

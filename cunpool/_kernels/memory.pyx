@@ -69,7 +69,6 @@ cdef bint offering = False  # whether the system may take the pages of kept bloc
 cdef size_t hits = 0
 cdef size_t misses = 0
 cdef int stagger = 0
-cdef bint unpadded = SANITIZED     # whether blocks end with their arrays and none is kept, see `allocate_exactly`
 
 cunpool_reset_lock_after_fork(&lock)
 
@@ -140,22 +139,6 @@ cdef KeptBlock *find_kept(size_t size) noexcept:
     return unlink_block(best)
 
 
-cdef void *allocate_unpadded(size_t size) noexcept:
-    # New memory that ends after `size` bytes, so that a sanitizer reports an access behind them.
-    global misses
-    cdef KeptBlock *block
-    if size > <size_t> -1 - CACHE_LINE:  # unreached: sanitized builds alone
-        return NULL  # unreached: NumPy has refused such sizes before
-    block = <KeptBlock *> PyMem_RawMalloc(CACHE_LINE + size)  # unreached: sanitized builds alone
-    if block == NULL:  # unreached: sanitized builds alone
-        return NULL  # unreached: sanitized builds alone
-    with lock:  # unreached: sanitized builds alone
-        misses += 1  # unreached: sanitized builds alone
-    block.start = block  # unreached: sanitized builds alone
-    block.capacity = size  # unreached: sanitized builds alone
-    return data_of(block)  # unreached: sanitized builds alone
-
-
 cdef void *allocate(void *_, size_t size) noexcept:
     """Memory for `size` bytes, from a kept block or new."""
     global stagger
@@ -163,27 +146,28 @@ cdef void *allocate(void *_, size_t size) noexcept:
     cdef void *start
     cdef size_t padded_bytes = size + (STAGGERS + 1) * STAGGER_BYTES
     cdef int shift
-    if unpadded:
-        return allocate_unpadded(size)  # unreached: sanitized builds alone
     with lock:
         block = find_kept(size)
         if block == NULL:
             stagger = (stagger + 2) % STAGGERS
         shift = (stagger + 1) * STAGGER_BYTES
-    if block != NULL:
-        return data_of(block)
-    if padded_bytes < size:
-        return NULL  # unreached: NumPy has refused such sizes before
-    start = PyMem_RawMalloc(padded_bytes)
-    if start == NULL:
-        shrink(0)
+    if block == NULL:
+        if padded_bytes < size:
+            return NULL  # unreached: NumPy has refused such sizes before
         start = PyMem_RawMalloc(padded_bytes)
         if start == NULL:
-            return NULL
-    block = <KeptBlock *> (<char *> start - <uintptr_t> start % CACHE_LINE + shift)
-    block.start = start
-    block.capacity = size
-    cunpool_request_huge_pages(<char *> data_of(block), size)
+            shrink(0)
+            start = PyMem_RawMalloc(padded_bytes)
+            if start == NULL:
+                return NULL
+        block = <KeptBlock *> (<char *> start - <uintptr_t> start % CACHE_LINE + shift)
+        poison(start, <char *> block - <char *> start)
+        block.start = start
+        block.capacity = size
+        cunpool_request_huge_pages(<char *> data_of(block), size)
+    unpoison(data_of(block), size)
+    # At least this much of the padding lies behind the last byte, however far the array is shifted.
+    poison(<char *> data_of(block) + size, block.capacity - size + STAGGER_BYTES - CACHE_LINE)
     return data_of(block)
 
 
@@ -204,12 +188,10 @@ cdef void recycle(void *_, void *data, size_t size) noexcept:
     cdef KeptBlock *old
     cdef bint wanted
     if data == NULL:
-        return  # unreached: NumPy frees no null pointer
+        return  # a call without scratch memory
     block = block_of(data)
     block.next = NULL
-    if unpadded:
-        free_all(block)  # unreached: sanitized builds alone
-        return  # unreached: sanitized builds alone
+    poison(data, block.capacity)
     if block.capacity >= OFFER_MIN_BYTES:
         with lock:
             wanted = offering and block.capacity <= limit
@@ -231,6 +213,7 @@ cdef void *reallocate(void *_, void *data, size_t size) noexcept:
     """For `ndarray.resize`."""
     cdef void *other = allocate(NULL, size)
     if other != NULL and data != NULL:
+        unpoison(data, block_of(data).capacity)
         memcpy(other, data, min(size, block_of(data).capacity))
         recycle(NULL, data, 0)
     return other
@@ -239,7 +222,7 @@ cdef void *reallocate(void *_, void *data, size_t size) noexcept:
 cdef void *take_scratch(size_t size) noexcept:
     """Scratch memory for a call, or NULL where the system refuses it."""
     cdef size_t rounded = 1
-    if unpadded or size > ROUNDED_SCRATCH_MAX_BYTES:
+    if size > ROUNDED_SCRATCH_MAX_BYTES:
         return allocate(NULL, size)
     while rounded < size:
         rounded *= 2
@@ -248,11 +231,7 @@ cdef void *take_scratch(size_t size) noexcept:
 
 cdef void give_scratch(void *data) noexcept:
     """Keep memory from `take_scratch`, if it is not NULL."""
-    cdef KeptBlock *block
-    if data != NULL:
-        block = block_of(data)
-        unpoison(data, block.capacity)
-        recycle(NULL, data, block.capacity)
+    recycle(NULL, data, 0)
 
 
 cdef PyDataMem_Handler handler
@@ -317,16 +296,6 @@ def configure(size_t most, bint offers):
         limit = most
         offering = offers
     shrink(most)
-
-
-def allocate_exactly(bint wanted):
-    """For the tests: set whether blocks end with their arrays and none is kept, as in sanitized builds. Returns the
-    previous setting."""
-    global unpadded
-    cdef bint before = unpadded
-    unpadded = wanted
-    shrink(0)
-    return before
 
 
 def info():

@@ -1,7 +1,8 @@
-/* Tell a sanitizer where the parts of a block of scratch memory end. */
+/* Tell a sanitizer where arrays in recycled memory and the parts of scratch memory end. */
 #include <stddef.h>
 
-/* A sanitized build has a gap behind each part of a block. Reading or writing it is an error. */
+/* A sanitized build has a gap behind each array and part. Reading or writing it is an error, and so is that of memory
+   that is kept. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define CUNPOOL_SANITIZED 1
