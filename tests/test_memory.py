@@ -119,7 +119,7 @@ def test_many_sizes_do_not_pile_up(rng):
 
 
 def block(size: int) -> np.ndarray:
-    return _memory.empty(np.empty, (size,), np.dtype(np.uint8))
+    return _memory.new(np.empty(1, np.uint8), (size,), np.dtype(np.uint8))
 
 
 def kept() -> int:
@@ -324,7 +324,8 @@ def lazily_free() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs /proc")
-def test_a_container_may_have_back_what_is_kept(on_one_processor):
+def test_a_container_may_have_back_what_is_kept(monkeypatch, on_one_processor):
+    monkeypatch.setattr(_memory, "RECYCLED", 1)  # the small block, too
     for wanted in (True, False, True):
         cu.empty_cache()
         _memory.configure(cu.get_cache_limit(), wanted)
@@ -431,11 +432,15 @@ def test_a_containers_limit_counts(monkeypatch, tmp_path):
 
 
 def test_zeros_are_zeros():
-    """NumPy's hooks have to be complete, though results are never asked for zeroed."""
+    """NumPy's hooks have to be complete, though only arrays of objects, which are refused, need zeroed memory."""
+    dtype = np.dtype([("object", object), ("number", np.uint64)])
     for fill in (1, 2):
-        zeros = _memory.empty(np.zeros, (1 << 20,), np.dtype(np.uint8))
-        assert not zeros.any()
-        zeros.fill(fill)
+        before = cu.cache_info()
+        zeros = _memory.new(np.empty(1, dtype), (1 << 16,), dtype)
+        now = cu.cache_info()
+        assert (now.hits - before.hits, now.misses - before.misses) == ((0, 1), (1, 0))[fill - 1]
+        assert not zeros["number"].any()
+        zeros["number"] = fill
         del zeros
 
 

@@ -164,7 +164,7 @@ def test_every_block_has_one_owner():
         held: list[np.ndarray] = []
         barrier.wait()
         for turn in range(400):
-            block = _memory.empty(np.empty, (sizes[rng.integers(5)] // 8,), np.dtype(np.int64))
+            block = _memory.new(np.empty(1, np.int64), (sizes[rng.integers(5)] // 8,), np.dtype(np.int64))
             mark = seed << 32 | turn
             block[::512] = mark
             held.append(block)
@@ -203,7 +203,7 @@ stop = threading.Event()
 
 def work():
     while not stop.is_set():
-        blocks = [_memory.empty(np.empty, (1 << 20,), np.dtype(np.uint8)) for _ in range(8)]
+        blocks = [_memory.new(np.empty(1, np.uint8), (1 << 20,), np.dtype(np.uint8)) for _ in range(8)]
         del blocks
 
 threads = [threading.Thread(target=work) for _ in range(6)]
@@ -215,7 +215,7 @@ for _ in range(60):
     if child == 0:
         signal.alarm(20)
         cu.empty_cache()
-        block = _memory.empty(np.empty, (1 << 20,), np.dtype(np.uint8))
+        block = _memory.new(np.empty(1, np.uint8), (1 << 20,), np.dtype(np.uint8))
         del block
         os._exit(0 if cu.cache_info().kept == 1 << 20 else 1)
     stuck += os.waitpid(child, 0)[1] != 0

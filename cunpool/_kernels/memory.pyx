@@ -245,15 +245,6 @@ handler.allocator.free = recycle
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 
-def empty(make, *arguments):
-    """For the tests: `make(*arguments)`, an array, in recycled memory."""
-    cdef object usual = PyDataMem_SetHandler(capsule)
-    try:
-        return make(*arguments)
-    finally:
-        PyDataMem_SetHandler(usual)
-
-
 cdef object new_in_any_order(cnp.ndarray like, tuple shape, cnp.dtype dtype):
     return empty_like(like, dtype, "K", False, shape)
 
