@@ -144,7 +144,7 @@ cdef void *allocate(void *_, size_t size) noexcept:
     global stagger
     cdef KeptBlock *block
     cdef void *start
-    cdef size_t padded_bytes = size + (STAGGERS + 1) * STAGGER_BYTES
+    cdef size_t padded_bytes = size + (STAGGERS + 1) * STAGGER_BYTES    # cannot wrap: sizes are below 2^63
     cdef int shift
     with lock:
         block = find_kept(size)
@@ -152,8 +152,6 @@ cdef void *allocate(void *_, size_t size) noexcept:
             stagger = (stagger + 2) % STAGGERS
         shift = (stagger + 1) * STAGGER_BYTES
     if block == NULL:
-        if padded_bytes < size:
-            return NULL  # unreached: NumPy has refused such sizes before
         start = PyMem_RawMalloc(padded_bytes)
         if start == NULL:
             shrink(0)
@@ -172,10 +170,7 @@ cdef void *allocate(void *_, size_t size) noexcept:
 
 
 cdef void *allocate_zeroed(void *_, size_t items, size_t size) noexcept:
-    cdef void *data
-    if size and items > <size_t> -1 // size:
-        return NULL  # unreached: the same
-    data = allocate(NULL, items * size)
+    cdef void *data = allocate(NULL, items * size)
     if data != NULL:
         memset(data, 0, items * size)
     return data
