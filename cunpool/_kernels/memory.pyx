@@ -240,23 +240,19 @@ handler.allocator.free = recycle
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 
-cdef object new_in_any_order(cnp.ndarray like, tuple shape, cnp.dtype dtype):
-    return empty_like(like, dtype, "K", False, shape)
-
-
-cpdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
+cdef object laid_out(cnp.ndarray like, tuple shape, cnp.dtype dtype):
     # An array in new memory with as many axes as `like`, in the same order of memory.
     cdef cnp.npy_intp sizes[cnp.NPY_MAXDIMS]
     cdef int axes = cnp.PyArray_NDIM(like), axis
-    if not cnp.PyArray_IS_C_CONTIGUOUS(like) or len(shape) != axes:
-        return new_in_any_order(like, shape, dtype)
     try:
-        for axis in range(axes):
-            sizes[axis] = shape[axis]
+        if cnp.PyArray_IS_C_CONTIGUOUS(like) and len(shape) == axes:
+            for axis in range(axes):
+                sizes[axis] = shape[axis]
+            Py_INCREF(dtype)  # the array takes one reference
+            return PyArray_Empty(axes, sizes, dtype, 0)
     except OverflowError:  # NumPy's own error is better
-        return new_in_any_order(like, shape, dtype)
-    Py_INCREF(dtype)  # the array takes one reference
-    return PyArray_Empty(axes, sizes, dtype, 0)
+        pass
+    return empty_like(like, dtype, "K", False, shape)
 
 
 def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not None):
