@@ -14,7 +14,7 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 cimport cython
 from libc.stdint cimport uint8_t, uintptr_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 cimport numpy as cnp
 
 from cunpool._kernels.common.caches cimport CACHE_LINE
@@ -85,12 +85,10 @@ cdef KeptBlock *unlink_block(int position) noexcept:
     """Remove a block from the list."""
     global count, total
     cdef KeptBlock *block = kept[position]
-    cdef int i
     count -= 1
     total -= block.capacity
-    for i in range(position, count):
-        kept[i] = kept[i + 1]
-        sizes[i] = sizes[i + 1]
+    memmove(kept + position, kept + position + 1, (count - position) * sizeof(kept[0]))
+    memmove(sizes + position, sizes + position + 1, (count - position) * sizeof(sizes[0]))
     return block
 
 
