@@ -265,7 +265,7 @@ def test_calls_of_similar_sizes_work_in_the_same_memory(rng):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_every_way_that_takes_memory_to_work_in(rng, threads):
-    """Filtering, reaching, its table for windows of many cells, and planes that are copied first."""
+    """Filtering, reaching, windows of many cells, and planes that are copied first."""
     x = rng.integers(-9, 9, (3, 5, 40, 50)).astype(np.float32)
     turned = x.transpose(0, 1, 3, 2)
     gaps = np.repeat(x, 2, -1)[..., ::2]

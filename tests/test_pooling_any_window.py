@@ -229,7 +229,7 @@ def test_the_last_cell_of_a_window_of_many_has_its_place(ways, dtype, cells):
 
 def test_layers_of_large_dilated_windows_have_their_places(rng, ways):
     x = random_numbers(rng, np.dtype("f4"), (1, 2, 13, 12, 20))
-    arguments = (5, 7, 9), 1, 0, (3, 1, 2)  # more cells than are counted without a table
+    arguments = (5, 7, 9), 1, 0, (3, 1, 2)  # more cells than are counted in 32 bits
     values, indices = reference.max_pool(x, 3, *arguments)
     result = cu.max_pool3d(x, *arguments, return_indices=True)
     assert ways == [_pool.SEPARATED]

@@ -3,7 +3,6 @@
 `METHODS` is the table of methods, in the order in which they are tried, with their conditions in `pooling/plan.pxd`.
 Before that, `plan_call` decides whether planes are copied to C order.
 """
-from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from cunpool._kernels.common.arrays cimport dense_end, make_contiguous, plane_address
@@ -25,7 +24,7 @@ from cunpool._kernels.pooling.plan cimport (
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
     ROLLING_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
     window2_why_not)
-from cunpool._kernels.pooling.separable cimport offsets_bytes, plan_indices, Separable
+from cunpool._kernels.pooling.separable cimport plan_indices, Separable
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -50,20 +49,6 @@ STACKED, ACROSS, STREAMED, LARGE, WINDOW2, FILTERED, COPIED, WIDTH_SWAPPED, ROLL
     WIDTH_SWAPPED_TAKEN, ROLLING_TAKEN, SEPARATED_TAKEN, INTERLEAVED_TAKEN)
 
 
-cdef Py_ssize_t table_bytes(const Plan *plan) noexcept nogil:
-    """Bytes of a part for the table by which codes become indices, if the method takes one, else 0."""
-    cdef Py_ssize_t size = offsets_bytes(&plan.job) if plan.ways & SEPARATED_TAKEN else 0
-    return part_bytes(size) if size else 0
-
-
-cdef void plan_table(Plan *plan, char **rest) noexcept nogil:
-    """Plan how codes become indices, if the method leaves that to the end. A table takes scratch memory at `rest`."""
-    cdef Py_ssize_t size
-    if plan.ways & SEPARATED_TAKEN and not plan.ways & FILTERED_TAKEN:
-        size = offsets_bytes(&plan.job)
-        plan_indices(&plan.job, &plan.separable, <int64_t *> next_part(rest, size) if size else NULL)
-
-
 cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *planes_copy, Plan *plan) noexcept nogil:
     """The plan of some planes, from number `first` on, that are in C order in `planes_copy`."""
     cdef Job copy = job[0]
@@ -76,11 +61,6 @@ cdef void plan_copy(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *p
     if job.indices.data != NULL:
         copy.indices.data = plane_address(&job.indices, job.channels, first)
     plan_pool(&copy, plan)
-
-
-cdef Py_ssize_t lot_bytes(const Plan *plan) noexcept nogil:
-    """Bytes of scratch memory that pooling a lot takes beside the copy."""
-    return plan.job.scratch_bytes + table_bytes(plan)
 
 
 cdef Py_ssize_t copied_bytes(const Job *job, Py_ssize_t planes) noexcept nogil:
@@ -97,17 +77,13 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
     cdef char *scratch = found.scratch
     cdef char *begin = scratch
     cdef char *planes_copy = next_part(&begin, copied_bytes(job, copied.planes))
-    cdef char *rest
     for lot in range(lots * task // job.tasks, lots * (task + 1) // job.tasks):
         first = lot * copied.planes
         some = min(copied.planes, planes - first)
         copy_planes(job, first, some, planes_copy)
         plan_copy(job, first, some, planes_copy, &plan)
-        # The last lot, with fewer planes, may have another method, with a table.
-        assert_in_block(lot_bytes(&plan) <= copied.scratch_bytes)
-        rest = begin
-        plan_table(&plan, &rest)
-        found.scratch = rest
+        assert_in_block(plan.job.scratch_bytes <= copied.scratch_bytes)
+        found.scratch = begin
         plan.kernel(&plan.job, 0, found, plan.job.full.data, plan.job.indices.data)
     found.scratch = scratch
 
@@ -132,6 +108,8 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call whose planes are pooled where they lie."""
     plan.method = choose_method(METHODS, job, plan)
     plan.copied.planes = 0
+    if plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) == SEPARATED_TAKEN:
+        plan_indices(job, &plan.separable)
     if plan.ways & LARGE_TAKEN:
         plan.kernel = ELEMENTS[job.order_kind]
     plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & SEPARATED_TAKEN)
@@ -151,12 +129,12 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
         return "the copy would be packed again, or pooled element by element"
     plan.copied.planes = some
     lots = (planes + some - 1) // some
-    plan.copied.scratch_bytes = lot_bytes(plan)
+    plan.copied.scratch_bytes = plan.job.scratch_bytes
     # The last lot may have fewer planes, and another method.
     planes -= (lots - 1) * some
     if planes < some:
         plan_copy(job, 0, planes, job.full.data, &last)
-        plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, lot_bytes(&last))
+        plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, last.job.scratch_bytes)
     plan.job = job[0]
     plan.job.tasks = min(job.tasks, lots)
     plan.job.plan = &plan.copied
@@ -187,7 +165,7 @@ cdef dict explained(const Job *job, const Plan *plan):
         rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
     found = described(plan.method, &plan.job, plan.ways | WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2),
-                      table_bytes(plan), rejected, job.kind >= HALF_KIND)
+                      rejected, job.kind >= HALF_KIND)
     found["copied"] = plan.copied.planes
     found["shares_rows"] = (plan.ways & ACROSS_TAKEN and can_share(&plan.job)
                             or plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows)
@@ -208,7 +186,6 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     cdef Found found
     cdef Py_ssize_t width, window_elements
     cdef void *scratch
-    cdef char *rest
     cdef int axis
     begin_job(&job, sizes, full, pooled, indices, spatial, codes, threads)
     # Adaptive windows have few elements of their own: with their neighbours they share at most 2 on an axis.
@@ -235,9 +212,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     plan_call(&job, &plan)
     if explaining():
         raise Planned(explained(&job, &plan))
-    scratch = scratch_for(&plan.job, table_bytes(&plan))
-    rest = <char *> scratch
-    plan_table(&plan, &rest)
+    scratch = scratch_for(&plan.job)
     if (cnp.PyArray_SIZE(full)
             + cnp.PyArray_SIZE(pooled) * min(window_elements, <Py_ssize_t> KEEP_GIL_MAX_BYTES)
             <= KEEP_GIL_MAX_BYTES // job.item_size):

@@ -142,7 +142,7 @@ cdef dict explained(const Job *job, const Plan *plan):
     cdef Plan other
     cdef const Method *first = plan.method if plan.ways & GATHERED_TAKEN else METHODS
     cdef const FillPlan *fill = &plan.fill_plan
-    found = described(plan.method, &plan.job, plan.ways, 0, rejected_methods(first, plan.method, job, &other),
+    found = described(plan.method, &plan.job, plan.ways, rejected_methods(first, plan.method, job, &other),
                       not plan.ways & SCATTERED_TAKEN or plan.job.banded)
     if plan.ways & FILLED_TAKEN:
         found["blocks"] = fill.most_rows, fill.most_windows, fill.most_unit
@@ -195,7 +195,7 @@ cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes) except -1:
     cdef void *scratch
     if explaining():
         raise Planned(explained(job, plan))
-    scratch = scratch_for(&plan.job, 0)
+    scratch = scratch_for(&plan.job)
     if most_bytes <= KEEP_GIL_MAX_BYTES:
         found = unpool_job(&plan.job, plan.ways)
     else:

@@ -28,8 +28,7 @@ cdef inline list rejected_methods(const Method *methods, const Method *chosen, c
     return rejected
 
 
-cdef inline dict described(const Method *chosen, const Job *job, int ways, Py_ssize_t table_bytes, list rejected,
-                           bint any_data):
+cdef inline dict described(const Method *chosen, const Job *job, int ways, list rejected, bint any_data):
     """A plan for `cunpool.explain`. Without `any_data` no data of this call need the method's fallback."""
     return {
         "method": chosen.name.decode(),
@@ -39,7 +38,7 @@ cdef inline dict described(const Method *chosen, const Job *job, int ways, Py_ss
         "codes": job.code_size > 0,
         "blocks": (),
         "tasks": job.tasks,
-        "scratch_bytes": table_bytes + shares_of(job) * job.scratch_bytes,
+        "scratch_bytes": shares_of(job) * job.scratch_bytes,
         "allowed": job.threads,
         "threads": shares_of(job),
     }

@@ -44,19 +44,19 @@ cdef inline int shares_of(const Job *job) noexcept nogil:
     return <int> max(min(min(job.threads, MAX_THREADS), job.tasks), 1)
 
 
-cdef inline void *scratch_for(Job *job, Py_ssize_t table_bytes) except? NULL:
-    """Take scratch memory for a job that needs some: a part of `table_bytes` for all shares, and one for each.
+cdef inline void *scratch_for(Job *job) except? NULL:
+    """Take scratch memory for a job that needs some: a part for each share.
 
     It is one block, so that no task has to wait for a lock, or to fail.
     """
-    cdef Py_ssize_t size = table_bytes + shares_of(job) * job.scratch_bytes
+    cdef Py_ssize_t size = shares_of(job) * job.scratch_bytes
     cdef void *scratch
     if size == 0:
         return NULL
     scratch = take_scratch(size + CACHE_LINE)
     if scratch == NULL:
         raise MemoryError(f"no memory for {size} bytes to work in")
-    job.scratch = <char *> align_to_cache_line(scratch) + table_bytes
+    job.scratch = <char *> align_to_cache_line(scratch)
     return scratch
 
 

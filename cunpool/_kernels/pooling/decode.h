@@ -2,7 +2,7 @@
 #define CUNPOOL_POOLING_DECODE_H
 
 /* Window codes become indices: that of the window's first element, and what the code adds. A code's row and layer are
-   quotients, for which a product and a shift stand: exact for windows of up to 256 elements. */
+   quotients, for which a product and a shift stand. In 32 bits they are exact for windows of up to 256 elements. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,8 +14,9 @@ enum { DECODED_TOGETHER = 64 };
 
 /* What a code adds for its column, and from row to row and layer to layer. */
 typedef struct {
-    uint32_t column, row, layer, per_row, per_layer;
+    uint64_t column, row, layer, per_row, per_layer;
     int is_flat;                /* one layer, and no dilation along the row */
+    int is_far;                 /* windows are too large, or their elements too far apart, for 32 bits */
 } cunpool_decoder;
 
 #define CODES_OF_VECTOR(lane) ((CUNPOOL_VECTOR_BYTES + sizeof(lane) - 1) / sizeof(lane))
@@ -45,7 +46,7 @@ typedef struct {
     }
 /* What an index grows by from its window's first element on, if windows have one layer and no dilation along the row,
    as most do. */
-#define CODES_FLAT ((uint32_t) code[i] + ((uint32_t) code[i] * d.per_row >> 16) * d.row)
+#define CODES_FLAT ((uint32_t) code[i] + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row)
 #define CODES_DECODE_FLAT(lane) \
     CODES_DECODE(lane, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FLAT) \
     CODES_DECODE(lane, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FLAT)

@@ -1,6 +1,6 @@
 # Separable pooling: any window, in any order of the axes. `separable.h` has the loops; here is which calls it serves,
 # and its plan.
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry, has_every_window_elements
@@ -18,8 +18,8 @@ cdef extern from "_kernels/pooling/separable.h":
         Py_ssize_t lattice_step, lattices, step, most, parts
         bint doubles
     ctypedef struct Decoder "cunpool_decoder":
-        uint32_t column, row, layer, per_row, per_layer
-        bint is_flat
+        uint64_t column, row, layer, per_row, per_layer
+        bint is_flat, is_far
     ctypedef struct Separable "cunpool_separable":
         const char *full
         char *pooled
@@ -33,7 +33,6 @@ cdef extern from "_kernels/pooling/separable.h":
         uint64_t lowest, nan, flip
         bint is_float, omits_nan
         Decoder decoder
-        const int64_t *offsets
     Py_ssize_t separable_bytes "cunpool_separable_bytes"(const Separable *plan) noexcept nogil
     Py_ssize_t extent_of "cunpool_separable_extent"(const Axis *axis, Py_ssize_t windows) noexcept nogil
     ctypedef struct SeparableBlock "cunpool_separable_block":
@@ -58,7 +57,7 @@ cdef enum:
     MIN_SPARSE = 1 << 10        # Smaller blocks may have more. (speed)
     MAX_PADDED = 8              # A window of this many times the array's elements is mostly padding. (speed)
     MIN_DOUBLED = 7             # Least taps along an axis that are combined by doubling. (speed)
-    MAX_DECODED = 256           # Elements of a window whose codes become indices without a table. (correctness)
+    MAX_DECODED = 256           # Elements of a window whose codes become indices in 32 bits. (correctness)
     MAX_SINGLE = 8              # Elements along a single window: each is a lattice of its own. (speed)
     MAX_UNIT_BYTES = 64         # Channels that are copied together with each position. (speed)
     MAX_WRITTEN = 1 << 10       # Results of a row that are written together stay in L1. (speed)
@@ -311,34 +310,22 @@ cdef inline Py_ssize_t separable_blocks(const Separable *plan) noexcept nogil:
     return blocks
 
 
-cdef inline Py_ssize_t offsets_bytes(const Job *job) noexcept nogil:
-    """Bytes of the table by which codes of large windows, or wide ones, become indices, else 0."""
-    if (job.indices.data == NULL or job.code_size
-            or element_count(job.g.kernel) <= MAX_DECODED and not branch_counted("windows of elements far apart",
-                                                                                 has_far_taps(job))):
-        return 0
-    return element_count(job.g.kernel) * <Py_ssize_t> sizeof(int64_t)
-
-
-cdef inline void plan_indices(const Job *job, Separable *plan, int64_t *offsets) noexcept nogil:
-    """How codes become indices. The table has room for a window's elements, or is NULL."""
+cdef inline void plan_indices(const Job *job, Separable *plan) noexcept nogil:
+    """How codes become indices. Quotients by a product and a shift: with m = 2^s // k + 1, code * m >> s is code // k
+    where code * k < 2^s. In 32 bits s is 16, and 256 elements are the most. In 64 bits s is 40, and blocks have at most
+    2^20 elements with codes."""
     cdef const Py_ssize_t *steps = job.index_steps
     cdef const Py_ssize_t *kernel = job.g.kernel
-    cdef Py_ssize_t d, h, w
-    plan.offsets = offsets
-    plan.decoder.column = <uint32_t> steps[2]
-    plan.decoder.row = <uint32_t> (steps[1] - kernel[2] * steps[2])
-    plan.decoder.layer = <uint32_t> (steps[0] - kernel[1] * steps[1])
-    plan.decoder.per_row = <uint32_t> (65536 // kernel[2] + 1)
-    plan.decoder.per_layer = <uint32_t> (65536 // (kernel[1] * kernel[2]) + 1)
+    cdef bint is_far = job.code_size == 0 and (
+        element_count(kernel) > MAX_DECODED or branch_counted("windows of elements far apart", has_far_taps(job)))
+    cdef uint64_t one = <uint64_t> 1 << (40 if is_far else 16)
+    plan.decoder.is_far = is_far
+    plan.decoder.column = <uint64_t> steps[2]
+    plan.decoder.row = <uint64_t> steps[1] - <uint64_t> kernel[2] * <uint64_t> steps[2]
+    plan.decoder.layer = <uint64_t> steps[0] - <uint64_t> kernel[1] * <uint64_t> steps[1]
+    plan.decoder.per_row = one // <uint64_t> kernel[2] + 1
+    plan.decoder.per_layer = one // <uint64_t> (kernel[1] * kernel[2]) + 1
     plan.decoder.is_flat = kernel[0] == 1 and steps[2] == 1
-    if offsets == NULL:
-        return
-    for d in range(kernel[0]):
-        for h in range(kernel[1]):
-            for w in range(kernel[2]):
-                offsets[0] = d * steps[0] + h * steps[1] + w * steps[2]
-                offsets += 1
 
 
 cdef inline void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:

@@ -47,7 +47,6 @@ typedef struct {
     int infinity;               /* of 16-bit floats, as bits */
     int omits_nan;
     cunpool_decoder decoder;
-    const int64_t *offsets;     /* the same as a table for larger windows; else NULL */
 } cunpool_separable;
 
 /* Begins of the parts of a task's scratch memory, and bytes of all of them. */

@@ -2,19 +2,22 @@
 
 /* What an index grows by in windows of any dilation and layers. */
 #define SEPARABLE_FURTHER \
-    ((uint32_t) code[i] * d.column + ((uint32_t) code[i] * d.per_row >> 16) * d.row \
-     + ((uint32_t) code[i] * d.per_layer >> 16) * d.layer)
+    ((uint32_t) code[i] * (uint32_t) d.column + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row \
+     + ((uint32_t) code[i] * (uint32_t) d.per_layer >> 16) * (uint32_t) d.layer)
 #define SEPARABLE_DECODERS(lane) \
     CODES_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FURTHER) \
     CODES_DECODE(lane, index8, index8, \
                      base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FURTHER) \
     CODES_DECODE(lane, item1, item1, code[i]) \
     CODES_DECODE(lane, item2, item2, code[i]) \
-    static CUNPOOL_COLD void cunpool_look_up_##lane(const cunpool_separable *plan, char *to, const char *codes, \
-                                                    ptrdiff_t count, uint64_t base, const int64_t *ramp) { \
+    static CUNPOOL_COLD void cunpool_decode_far_##lane(const cunpool_separable *plan, char *to, const char *codes, \
+                                                       ptrdiff_t count, uint64_t base, const int64_t *ramp) { \
+        const cunpool_decoder d = plan->decoder; \
         ptrdiff_t i; \
         for (i = 0; i < count; i++) { \
-            const uint64_t x = base + (uint64_t) ramp[i] + (uint64_t) plan->offsets[((const lane *) codes)[i]]; \
+            const uint64_t code = ((const lane *) codes)[i]; \
+            const uint64_t x = base + (uint64_t) ramp[i] + code * d.column + (code * d.per_row >> 40) * d.row \
+                               + (code * d.per_layer >> 40) * d.layer; \
             if (plan->index_bytes == 4) \
                 ((index4 *) to)[i] = (index4) x; \
             else \
@@ -23,8 +26,8 @@
     } \
     static void cunpool_decode_##lane(const cunpool_separable *plan, char *to, const char *codes, ptrdiff_t count, \
                                       uint64_t base, const int64_t *ramp) { \
-        if (plan->offsets) \
-            cunpool_look_up_##lane(plan, to, codes, count, base, ramp); \
+        if (plan->decoder.is_far) \
+            cunpool_decode_far_##lane(plan, to, codes, count, base, ramp); \
         else \
             (plan->code_size == 1 ? cunpool_decode_##lane##_item1 \
              : plan->code_size == 2 ? cunpool_decode_##lane##_item2 \
