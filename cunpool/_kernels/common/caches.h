@@ -2,7 +2,6 @@
 #define CUNPOOL_COMMON_CACHES_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "_kernels/common/types.h"
@@ -38,22 +37,15 @@ static CUNPOOL_INLINE void cunpool_copy(char *to, const char *from, size_t size)
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <emmintrin.h>
 static inline void cunpool_copy_nontemporal(char *to, const char *from, size_t size) {
-    size_t head = (64 - ((size_t) to & 63)) & 63, i;
+    size_t head = (64 - ((size_t) to & 63)) & 63, i, k;
     if (size < head + 64) {
         memcpy(to, from, size);
         return;
     }
     memcpy(to, from, head);
-    for (i = head; i + 64 <= size; i += 64) {
-        __m128i a = _mm_loadu_si128((const __m128i *) (from + i));
-        __m128i b = _mm_loadu_si128((const __m128i *) (from + i + 16));
-        __m128i c = _mm_loadu_si128((const __m128i *) (from + i + 32));
-        __m128i d = _mm_loadu_si128((const __m128i *) (from + i + 48));
-        _mm_stream_si128((__m128i *) (to + i), a);
-        _mm_stream_si128((__m128i *) (to + i + 16), b);
-        _mm_stream_si128((__m128i *) (to + i + 32), c);
-        _mm_stream_si128((__m128i *) (to + i + 48), d);
-    }
+    for (i = head; i + 64 <= size; i += 64)
+        for (k = 0; k < 64; k += 16)
+            _mm_stream_si128((__m128i *) (to + i + k), _mm_loadu_si128((const __m128i *) (from + i + k)));
     memcpy(to + i, from + i, size - i);
 }
 #define cunpool_fence() _mm_sfence()
