@@ -2,10 +2,6 @@
 #define CUNPOOL_COMMON_PACK_H
 
 /* Rows of elements are packed, that is copied to rows without gaps, or scattered, which is the reverse, or filled. */
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "_kernels/common/caches.h"
 #include "_kernels/common/types.h"
 

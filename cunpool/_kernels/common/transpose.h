@@ -3,7 +3,6 @@
 
 /* Matrices transposed in registers, a square of some elements at a time. */
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "_kernels/common/types.h"

@@ -2,7 +2,6 @@
 #define CUNPOOL_UNPOOLING_ELEMENTS_H
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "_kernels/common/types.h"

@@ -1,7 +1,6 @@
 #ifndef CUNPOOL_UNPOOLING_FILL_SELECT_H
 #define CUNPOOL_UNPOOLING_FILL_SELECT_H
 
-#include <stdint.h>
 #include <string.h>
 
 #include "_kernels/common/types.h"
