@@ -59,16 +59,11 @@ typedef int64_t index8 CUNPOOL_ANY;
 #define CUNPOOL_WIDE CUNPOOL_NOINLINE
 #endif
 #pragma GCC diagnostic ignored "-Wattributes" /* Cython calls them inline all the same */
-#elif defined(_MSC_VER)
+#else /* MSVC */
 #define CUNPOOL_INLINE __forceinline
 #define CUNPOOL_NOINLINE __declspec(noinline)
 #define CUNPOOL_WIDE CUNPOOL_NOINLINE
-#define CUNPOOL_COLD __declspec(noinline)
-#else
-#define CUNPOOL_INLINE inline
-#define CUNPOOL_NOINLINE
-#define CUNPOOL_WIDE
-#define CUNPOOL_COLD
+#define CUNPOOL_COLD CUNPOOL_NOINLINE
 #endif
 
 #endif
