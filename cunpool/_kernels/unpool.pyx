@@ -27,7 +27,7 @@ from cunpool._kernels.unpooling.indices cimport is_gapless, prepare_job, set_bac
 from cunpool._kernels.unpooling.scatter cimport (
     scatter_channels, scatter_planes, scatter_row, scatter_task, scatter_unchecked)
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
-from cunpool._kernels.unpooling.walk cimport ByIndices, Canonicalize, Loop, Loops, Unchecked
+from cunpool._kernels.unpooling.walk cimport ByIndices, Canonicalize, Loop, Loops
 from cunpool._kernels.unpooling.window_codes cimport Decoder
 from cunpool._kernels.memory cimport give_scratch
 from cunpool._kernels.runtime cimport explaining
@@ -58,7 +58,7 @@ cdef Loops loops_for(element *_) noexcept nogil:
     loops.row = [<Loop> scatter_row[element, index4], <Loop> scatter_row[element, index8]]
     loops.across = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
     loops.planes = [<Loop> scatter_planes[element, index4], <Loop> scatter_planes[element, index8]]
-    loops.unchecked = <Unchecked> scatter_unchecked[element]
+    loops.unchecked = <Loop> scatter_unchecked[element]
     loops.fill = (<Kernel> fill_blocks[item1] if sizeof(element) == 1 else
                   <Kernel> fill_blocks[item2] if sizeof(element) == 2 else
                   <Kernel> fill_blocks[item4] if sizeof(element) == 4 else <Kernel> fill_blocks[item8])

@@ -148,15 +148,15 @@ cdef inline void find_lines(const Job *job, FillPlan *plan) noexcept nogil:
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t rest
     cdef int k, line, axis
-    plan.lines = <int> plan.row.taps
-    for axis in range(plan.outer_axes):
+    plan.outer[plan.outer_axes] = plan.row  # here alone
+    plan.lines = 1
+    for axis in range(plan.outer_axes + 1):
         plan.lines *= <int> plan.outer[axis].taps
     assert_in_block(plan.lines <= FILL_MAX_LINES)
     for line in range(plan.lines):
-        rest = line // plan.row.taps
-        plan.line_offset[line] = line % plan.row.taps * plan.row.full_step
-        plan.line_code[line] = <item4> (line % plan.row.taps * plan.row.code)
-        for axis in range(plan.outer_axes - 1, -1, -1):
+        plan.line_offset[line] = plan.line_code[line] = 0
+        rest = line
+        for axis in range(plan.outer_axes, -1, -1):
             plan.line_offset[line] += rest % plan.outer[axis].taps * plan.outer[axis].full_step
             plan.line_code[line] += <item4> (rest % plan.outer[axis].taps * plan.outer[axis].code)
             rest //= plan.outer[axis].taps

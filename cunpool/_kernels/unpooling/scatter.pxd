@@ -76,7 +76,7 @@ cdef inline Py_ssize_t scatter_planes(const Job *job, const Run *planes, element
     return outside
 
 
-cdef inline void scatter_unchecked(const Run *run, element *_) noexcept nogil:
+cdef inline Py_ssize_t scatter_unchecked(const Job *_, const Run *run, element *__, void *___) noexcept nogil:
     """`move_each` where all indices are known to lie in the plane (speed: 1.1 times as fast)."""
     cdef element *out = <element *> run.full
     cdef const element *values = <const element *> run.values
@@ -84,6 +84,7 @@ cdef inline void scatter_unchecked(const Run *run, element *_) noexcept nogil:
     cdef Py_ssize_t count = run.count, i
     for i in range(count):
         store_or_add(out + positions[i], values + i)
+    return 0
 
 
 cdef inline Py_ssize_t scatter_bands(const Job *job, Run *run, Py_ssize_t plane) noexcept nogil:

@@ -28,7 +28,6 @@ cdef struct Run:
 
 # A loop returns the number of indices that the run does not expect. The last two arguments only select an instance.
 ctypedef Py_ssize_t (*Loop)(const Job *, const Run *, void *, void *) noexcept nogil
-ctypedef void (*Unchecked)(const Run *, void *) noexcept nogil
 ctypedef void (*Canonicalize)(const char *, Py_ssize_t, void *) noexcept nogil
 ctypedef void (*ByIndices)(const FillPlan *, const FillBlock *, char *, Py_ssize_t, int, bint *, void *,
                            void *) noexcept nogil
@@ -39,7 +38,7 @@ cdef struct Loops:
     Loop row[2]
     Loop across[2]              # interleaved channels
     Loop planes[2]              # all windows of `count` contiguous planes; scatter's alone
-    Unchecked unchecked         # contiguous arrays, where all indices are known to lie in the plane; scatter's alone
+    Loop unchecked              # contiguous arrays, where all indices are known to lie in the plane; scatter's alone
     Canonicalize canonicalize   # for numbers, which are added; NULL for items
     Kernel fill
     ByIndices by_indices[2]     # for elements of 4 and 8 bytes
@@ -90,8 +89,7 @@ cdef inline Py_ssize_t move_decoded(const Job *job, Run run, const CodeBlock *bl
         run.value_bytes = stride_bytes
         if (all_inside and loops.unchecked != NULL and job.parts_per_plane == 1
                 and job.raster_stride_bytes == job.item_size and stride_bytes == job.item_size):
-            loops.unchecked(&run, NULL)
-            return 0
+            return loops.unchecked(job, &run, NULL, NULL)
         return loops.row[job.wide_indices](job, &run, NULL, NULL)
     run.count = width
     values = run.values
