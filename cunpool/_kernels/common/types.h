@@ -51,10 +51,8 @@ typedef int64_t index8 CUNPOOL_ANY;
 #define CUNPOOL_COLD __attribute__((noinline, cold))
 /* For loops that are worth vectors as wide as the instruction set has. Others have narrow ones (setup.py): most rows
    are short, and what is left of a wide vector is handled one by one. (speed) */
-#if defined(__AVX512F__) && !defined(__clang__)
+#if defined(__AVX2__) && !defined(__clang__)
 #define CUNPOOL_WIDE __attribute__((noinline, target("prefer-vector-width=512")))
-#elif defined(__AVX2__) && !defined(__clang__)
-#define CUNPOOL_WIDE __attribute__((noinline, target("prefer-vector-width=256")))
 #else
 #define CUNPOOL_WIDE CUNPOOL_NOINLINE
 #endif
