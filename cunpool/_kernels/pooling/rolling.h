@@ -74,7 +74,7 @@ typedef struct {
     ptrdiff_t count;                        /* pooled rows */
     char *values, *indices;                 /* of its first window */
     ptrdiff_t values_pitch, indices_pitch;  /* bytes from pooled row to pooled row */
-    void *kept;                             /* rows of the stripes' state that blocks share */
+    char *kept;                             /* rows of the stripes' state that blocks share */
     int has_kept, keeps;                    /* whether the block before filled that, and whether this one does */
 } cunpool_rolling_block;
 

@@ -10,12 +10,6 @@ typedef struct {
     codes flip;                         /* cunpool_rolling.flip, in all lanes */
 } OF(Stripe);
 
-/* A reduced row that blocks share. */
-typedef struct {
-    vector best;
-    codes code;
-} OF(Kept);
-
 /* The first, a middle and the last stripe, in memory order of lanes. */
 static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width, OF(Stripe) *stripe) {
     int tap, lane;
@@ -140,7 +134,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
 
 /* One stripe of a block, from `column` and from window `window` on. Returns whether there were odd elements. */
 static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
-                                          const OF(Stripe) *stripe, ptrdiff_t column, ptrdiff_t window, OF(Kept) *kept,
+                                          const OF(Stripe) *stripe, ptrdiff_t column, ptrdiff_t window, char *kept,
                                           int kernel, int stride, int with_codes, int rule, int at_edge,
                                           int careful) {
     const int shared = kernel > stride ? kernel - stride : 0;
@@ -167,12 +161,12 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     if (!block->has_kept)
         SIMD_ONCE for (r = 0; r < shared; r++) {
             ROLLING_REDUCE(r, best, code);
-            kept[r].best = best;
-            kept[r].code = code;
+            memcpy(kept + 2 * r * sizeof(vector), &best, sizeof(vector));
+            memcpy(kept + (2 * r + 1) * sizeof(vector), &code, sizeof(vector));
         }
     SIMD_UNROLL for (r = 0; r < shared; r++) {
-        b[r] = kept[r].best;
-        c[r] = kept[r].code;
+        memcpy(&b[r], kept + 2 * r * sizeof(vector), sizeof(vector));
+        memcpy(&c[r], kept + (2 * r + 1) * sizeof(vector), sizeof(vector));
     }
     for (line = 0; line < block->count; line++) {
         SIMD_UNROLL for (r = shared; r < kernel; r++)
@@ -195,8 +189,8 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     }
     if (block->keeps)
         SIMD_UNROLL for (r = 0; r < shared; r++) {
-            kept[r].best = b[r];
-            kept[r].code = c[r];
+            memcpy(kept + 2 * r * sizeof(vector), &b[r], sizeof(vector));
+            memcpy(kept + (2 * r + 1) * sizeof(vector), &c[r], sizeof(vector));
         }
     return OF(is_odd)(odd, plan->infinity);
 #undef ROLLING_REDUCE
@@ -206,10 +200,10 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
 static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                            const OF(Stripe) *stripes, int kernel, int stride, int with_codes, int rule,
                                            int careful) {
-    OF(Kept) *kept = block->kept;
+    char *kept = block->kept;
     ptrdiff_t window = 0, column;
     int odd = 0;
-    for (;; kept += kernel - 1) {
+    for (;; kept += 2 * (kernel - 1) * (ptrdiff_t) sizeof(vector)) {
         column = window * stride - plan->padding[1];
         if (careful || column < 0 || window + LANES >= plan->windows)
             odd |= OF(roll_stripe)(plan, block, &stripes[window + LANES < plan->windows ? window > 0 : window ? 2 : 0],
