@@ -23,7 +23,6 @@ cdef struct Job:
     Py_ssize_t channels             # C
     Py_ssize_t tasks                # parts of the call that threads take one by one
     Py_ssize_t item_size            # bytes of an element
-    int kind                        # the element type, a position in the module's KINDS
     int threads                     # that the front end allows
     int index_size                  # bytes of an index or code
     int code_size                   # bytes of a window code, 0 where indices are flat in their plane
@@ -33,6 +32,7 @@ cdef struct Job:
     Py_ssize_t scratch_bytes
 
     # Pooling
+    int kind                        # the element type, a position in KINDS of pool.pyx
     int order_kind                  # the kind whose order numbers are compared in once their bits are flipped
     uint64_t flip                   # XORed with an element's bits: minima become maxima, unsigned integers signed ones
     bint omits_nan                  # NaN is less than every number, not greater
