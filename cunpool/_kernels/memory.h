@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_MEMORY_H
-#define CUNPOOL_MEMORY_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -36,6 +35,4 @@ static void cunpool_reset_lock_after_fork(void *lock) {
 }
 #else
 #define cunpool_reset_lock_after_fork(lock) ((void) (lock))
-#endif
-
 #endif

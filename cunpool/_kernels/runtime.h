@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_RUNTIME_H
-#define CUNPOOL_RUNTIME_H
+#pragma once
 
 #include <limits.h>
 
@@ -73,6 +72,4 @@ static int cunpool_forked;
 #include <pthread.h>
 static void cunpool_after_fork(void) { cunpool_forked = 1; }  // unreached: in children, which do not write counts
 #define cunpool_notice_forks() pthread_atfork(NULL, NULL, cunpool_after_fork)
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_COMMON_CACHES_H
-#define CUNPOOL_COMMON_CACHES_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -52,6 +51,4 @@ static inline void cunpool_copy_nontemporal(char *to, const char *from, size_t s
 #else
 #define cunpool_copy_nontemporal(to, from, size) memcpy(to, from, size)
 #define cunpool_fence() ((void) 0)
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_COMMON_CHECKS_H
-#define CUNPOOL_COMMON_CHECKS_H
+#pragma once
 
 /* A checked build ends the process where a block does not fit its buffer. It counts how often each condition that
    chooses a method or sizes a block was false and true. A section of the module holds all, even those never reached. */
@@ -26,6 +25,4 @@ static struct cunpool_condition cunpool_none;
 #define cunpool_condition(i) cunpool_none
 #define cunpool_met(what, condition) (condition)
 #define cunpool_assert(condition) ((void) 0)
-#endif
-
 #endif

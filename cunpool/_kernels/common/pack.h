@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_COMMON_PACK_H
-#define CUNPOOL_COMMON_PACK_H
+#pragma once
 
 /* Rows of elements are packed, that is copied to rows without gaps, or scattered, which is the reverse, or filled. */
 #include "_kernels/common/caches.h"
@@ -91,5 +90,3 @@ static inline void cunpool_scatter(int size, char *to, ptrdiff_t to_bytes, const
 static inline void cunpool_fill(int size, char *to, ptrdiff_t count, uint64_t bits) {
     CUNPOOL_OF_SIZE(cunpool_fill, size)(to, count, bits);
 }
-
-#endif

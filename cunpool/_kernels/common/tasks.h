@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_COMMON_TASKS_H
-#define CUNPOOL_COMMON_TASKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -65,6 +64,4 @@ static inline unsigned cunpool_control(unsigned before) {
 #else
 #define cunpool_exact() 0u
 #define cunpool_control(before) ((void) (before))
-#endif
-
 #endif

@@ -2,8 +2,7 @@
 
    A build with CUNPOOL_LOW_THRESHOLDS has lower ones: small inputs take every method, with the same results. Names in
    quotes are groups and cells of benchmarks/cells.py. */
-#ifndef CUNPOOL_COMMON_THRESHOLDS_H
-#define CUNPOOL_COMMON_THRESHOLDS_H
+#pragma once
 
 #if defined(CUNPOOL_LOW_THRESHOLDS)
 #define CUNPOOL_SPEED(released, low) (low)
@@ -64,5 +63,3 @@ enum {
     /* Scratch memory up to this size is rounded up to a power of two, so that calls of many sizes share blocks. */
     ROUNDED_SCRATCH_MAX_BYTES = CUNPOOL_SPEED(1 << 20, 1 << 12)
 };
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_COMMON_TRANSPOSE_H
-#define CUNPOOL_COMMON_TRANSPOSE_H
+#pragma once
 
 /* Matrices transposed in registers, a square of some elements at a time. */
 #include <stddef.h>
@@ -76,6 +75,4 @@ static inline int cunpool_transpose(ptrdiff_t size, char *to, ptrdiff_t to_pitch
 }
 #else
 #define cunpool_transpose(size, to, to_pitch, from, from_pitch, rows, columns) 0
-#endif
-
 #endif

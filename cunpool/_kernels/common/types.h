@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_COMMON_TYPES_H
-#define CUNPOOL_COMMON_TYPES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -62,6 +61,4 @@ typedef int64_t index8 CUNPOOL_ANY;
 #define CUNPOOL_NOINLINE __declspec(noinline)
 #define CUNPOOL_WIDE CUNPOOL_NOINLINE
 #define CUNPOOL_COLD CUNPOOL_NOINLINE
-#endif
-
 #endif

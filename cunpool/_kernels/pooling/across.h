@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_POOLING_ACROSS_H
-#define CUNPOOL_POOLING_ACROSS_H
+#pragma once
 
 /* Windows compared across channels that are neighbours in memory: a vector of channels at a time, tap by tap. A tap is
    an element of a window. The loops are in across_taps.h. */
@@ -147,6 +146,4 @@ static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool
 #endif
 #if !CUNPOOL_HAS_LARGE_LOOPS
 #define cunpool_compare_shared(rows, item_size, is_float) 0
-#endif
-
 #endif

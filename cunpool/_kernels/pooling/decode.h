@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_POOLING_DECODE_H
-#define CUNPOOL_POOLING_DECODE_H
+#pragma once
 
 /* Window codes become indices: that of the window's first element, and what the code adds. A code's row and layer are
    quotients, for which a product and a shift stand. In 32 bits they are exact for windows of up to 256 elements. */
@@ -51,5 +50,3 @@ typedef struct {
     CODES_DECODE(lane, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FLAT) \
     CODES_DECODE(lane, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FLAT)
 CODES_DECODE_FLAT(item1)
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_POOLING_FILTER_RUNS_H
-#define CUNPOOL_POOLING_FILTER_RUNS_H
+#pragma once
 
 /* Filter's work on runs, which are elements that follow each other in memory. The loops are in filter_loops.h. */
 #include "_kernels/pooling/separable_plan.h"
@@ -62,5 +61,3 @@ static inline int cunpool_has_odd_elements(const cunpool_separable *plan, const 
     return (plan->item_bytes == 2 ? has_odd_half : plan->item_bytes == 4 ? has_odd_float4 : has_odd_float8)(
         elements, count, plan->infinity);
 }
-
-#endif

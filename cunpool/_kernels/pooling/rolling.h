@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_POOLING_ROLLING_H
-#define CUNPOOL_POOLING_ROLLING_H
+#pragma once
 
 /* Max pooling by rolling stripes. A stripe of columns, a vector of windows wide, goes down the pooled rows of a block:
 
@@ -220,6 +219,4 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
      : cunpool_roll_float4)(plan, first, end, scratch)
 #else
 #define cunpool_roll(plan, first, end, scratch) ((void) (plan), (void) (first), (void) (end), (void) (scratch))
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_POOLING_SEPARABLE_H
-#define CUNPOOL_POOLING_SEPARABLE_H
+#pragma once
 
 /* Separable max pooling: any window, any order of the axes in memory. A block of the array is copied into lattices, and
    each axis of the window is reduced by combining runs of a lattice, a vector at a time. With stride 2 along a row:
@@ -88,5 +87,3 @@ static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_bl
         cunpool_separable_leave_padding(plan, block);
     cunpool_separable_write(plan, block, scratch + at.row, (const int64_t *) (scratch + at.ramp));
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_POOLING_SEPARABLE_PLAN_H
-#define CUNPOOL_POOLING_SEPARABLE_PLAN_H
+#pragma once
 
 /* Separable pooling: structures of a call and of a block, which separable.h pools. */
 #include <stddef.h>
@@ -87,5 +86,3 @@ static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_s
     return at;
 }
 #define cunpool_separable_bytes(plan) (cunpool_separable_layout(plan).bytes)
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_POOLING_SIMD_H
-#define CUNPOOL_POOLING_SIMD_H
+#pragma once
 
 /* Vector operations for pooling. The header of an instruction set has what depends on it, for the types float4,
    float8, item1 and int2, with some of int4 and int8. The rest is defined here. int4 and int8 are the codes of float4
@@ -274,6 +273,4 @@ SIMD_COMPARE(int8, SIMD_ALIKE)
 #define CUNPOOL_HAS_VECTORS 0
 #define CUNPOOL_HAS_LARGE_LOOPS 0
 #include "_kernels/pooling/simd_plain.h"
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_POOLING_WINDOW2_H
-#define CUNPOOL_POOLING_WINDOW2_H
+#pragma once
 
 /* Windows of 2 side by side, compared where they lie, a vector of them at a time. The loops are in window2_rows.h. */
 #include "_kernels/pooling/simd.h"
@@ -121,6 +120,4 @@ static inline int cunpool_compare_window2(const cunpool_window2 *windows, int it
 }
 #else
 #define cunpool_compare_window2(windows, item_size, is_float, limit, careful) 0
-#endif
-
 #endif

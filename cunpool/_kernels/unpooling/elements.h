@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_UNPOOLING_ELEMENTS_H
-#define CUNPOOL_UNPOOLING_ELEMENTS_H
+#pragma once
 
 #include <math.h>
 #include <string.h>
@@ -69,5 +68,3 @@ static inline uint16_t bhalf_sum(uint16_t a, uint16_t b) {
         return 0x7FC0;
     return (uint16_t) ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CUNPOOL_UNPOOLING_FILL_SELECT_H
-#define CUNPOOL_UNPOOLING_FILL_SELECT_H
+#pragma once
 
 #include <string.h>
 
@@ -123,6 +122,4 @@ static void cunpool_select_mixed(char *out, const char *codes, const char *value
 #else
 #define CUNPOOL_HAS_SHUFFLE 0
 #define cunpool_select_mixed(out, codes, values, times, step, vectors, at, order, codes_wanted)
-#endif
-
 #endif
