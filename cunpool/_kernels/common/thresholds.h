@@ -40,14 +40,13 @@ enum {
     FEW_WINDOWS_OF_BYTES = CUNPOOL_SPEED(3, 2),
     FEW_WINDOWS_BEFORE_REST = CUNPOOL_SPEED(4, 2),
     FEW_WINDOWS = 1,
-    /* Rows shorter than SHORT_ROW_WINDOWS are scattered where a window has this many elements and more: by codes, in
-       contiguous rows and in others. By indices a row is short below SHORT_ROW_WINDOWS / SMALL_WINDOW_TAPS windows
-       for each element of a window, or of SMALL_WINDOW_TAPS, and for windows of 2 below WINDOW2_ROW_WINDOWS
+    /* Rows shorter than SHORT_ROW_WINDOWS are scattered: by codes where a window has MEDIUM_WINDOW_TAPS elements or
+       more; by indices, rows of windows of 2, and others below SHORT_ROW_WINDOWS / SMALL_WINDOW_TAPS windows for each
+       element of a window, or of SMALL_WINDOW_TAPS. WINDOW2_ROW_WINDOWS is for rows of whole vectors of windows of 2
        ("unpooling, odd shapes"; unpooling in "cunpool bench"). */
     SHORT_ROW_WINDOWS = CUNPOOL_SPEED(40, 20),
     SMALL_WINDOW_TAPS = 4,
     MEDIUM_WINDOW_TAPS = 9,
-    LARGE_WINDOW_TAPS = 27,
     WINDOW2_ROW_WINDOWS = CUNPOOL_SPEED(32, 16),
 
     /* Planes in another order than C are turned to C order in lots of about TURNED_LOT_BYTES, which stay in L2, and of

@@ -25,7 +25,7 @@ from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.thresholds cimport (
     FEW_WINDOWS, FEW_WINDOWS_BEFORE_REST, FEW_WINDOWS_OF_BYTES, FILL_MIN_BLOCK_ELEMENTS, FILL_MIN_WINDOWS,
-    LARGE_WINDOW_TAPS, MEDIUM_WINDOW_TAPS, SHORT_ROW_WINDOWS, SMALL_WINDOW_TAPS, WINDOW2_ROW_WINDOWS)
+    MEDIUM_WINDOW_TAPS, SHORT_ROW_WINDOWS, SMALL_WINDOW_TAPS, WINDOW2_ROW_WINDOWS)
 from cunpool._kernels.common.types cimport item4
 from cunpool._kernels.unpooling.fill_select cimport (
     LONG_BYTES, MAX_LINE_TAPS, MixedUnits, plan_mixed_units, VECTOR_BYTES)
@@ -231,42 +231,31 @@ cdef inline void find_direct_indices(const Job *job, FillPlan *plan) noexcept no
                            * plan.most_windows >= INDICES_VECTOR_WINDOWS))
 
 
-cdef inline bint has_few_windows_in_row(const Geometry *g, Py_ssize_t item_size) noexcept nogil:
-    """Whether rows have so few windows that zeroing and scattering them is faster."""
-    cdef Py_ssize_t most = FEW_WINDOWS_OF_BYTES if item_size == 1 else FEW_WINDOWS
-    if branch_counted("elements of a row that belong to no window", g.pooled[2] * g.kernel[2] < g.full[2]):
-        most = FEW_WINDOWS_BEFORE_REST
-    return g.pooled[2] <= most and branch_counted("rows of more than an element", g.full[2] > 1)
-
-
-cdef inline bint is_short_row2(const Geometry *g) noexcept nogil:
-    """Whether a row of windows of 2 is short. In 1d and 2d a row of whole vectors is shorter."""
-    return g.pooled[2] < SHORT_ROW_WINDOWS and (g.kernel[0] > 1 or g.pooled[2] < WINDOW2_ROW_WINDOWS
-                                                or g.pooled[2] % INDICES_VECTOR_WINDOWS > 0)
+cdef inline Py_ssize_t short_row(const Job *job) noexcept nogil:
+    """Rows of fewer windows are short: most of a line is zero, and scatter is faster."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t taps = element_count(g.kernel)
+    if not job.code_size and is_window2(g):  # in 1d and 2d rows of whole vectors are filled sooner
+        return (WINDOW2_ROW_WINDOWS if g.kernel[0] == 1 and g.pooled[2] % INDICES_VECTOR_WINDOWS == 0
+                else SHORT_ROW_WINDOWS)
+    if not job.code_size:
+        return SHORT_ROW_WINDOWS * max(taps, <Py_ssize_t> SMALL_WINDOW_TAPS) // SMALL_WINDOW_TAPS
+    if taps >= MEDIUM_WINDOW_TAPS:
+        return SHORT_ROW_WINDOWS
+    if g.pooled[2] * g.kernel[2] < g.full[2]:
+        return FEW_WINDOWS_BEFORE_REST + 1
+    return FEW_WINDOWS_OF_BYTES + 1 if job.item_size == 1 else FEW_WINDOWS + 1
 
 
 cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
-    """Why scatter is faster, or NULL: windows are large and rows of them short, so that most of a line is zero."""
-    cdef Py_ssize_t taps = element_count(job.g.kernel), width = job.g.pooled[2]
-    cdef const char *why = NULL
-    cdef bint has_contiguous_rows = branch_counted("contiguous rows", job.pooled.axis_bytes[2] == job.item_size
-                                                   and job.indices.axis_bytes[2] == job.index_size)
-    if job.code_size:
-        if branch_counted("rows of few codes", has_few_windows_in_row(&job.g, job.item_size)):
-            why = "rows have a single window, up to 3 of bytes, or up to 4 before elements of no window"
-        elif (branch_counted("short rows of codes", width < SHORT_ROW_WINDOWS) and taps >= MEDIUM_WINDOW_TAPS
-                and (branch_counted("of large windows", taps >= LARGE_WINDOW_TAPS) or has_contiguous_rows)):
-            why = "rows have fewer than 40 windows of 9 elements or more (27 where rows are not contiguous)"
-    elif (branch_counted("short rows of indices", is_short_row2(&job.g) if is_window2(&job.g) else
-                         width * SMALL_WINDOW_TAPS < SHORT_ROW_WINDOWS * max(taps, <Py_ssize_t> SMALL_WINDOW_TAPS))
-            and (branch_counted("of planes of many windows", element_count(job.g.pooled) >= FILL_MIN_WINDOWS)
-                 or has_contiguous_rows)):
-        why = "rows have fewer than 40 windows, or fewer than 10 for each element of a window"
-    if (why != NULL and branch_counted("of planes one by one", job.interleaved_planes == 1
-                                       and job.raster_stride_bytes == job.item_size)
+    """Why scatter is faster, or NULL."""
+    if (branch_counted("short rows", job.g.pooled[2] < short_row(job))
+            and branch_counted("rows of more than an element", job.g.full[2] > 1)
+            and branch_counted("of planes one by one", job.interleaved_planes == 1
+                               and job.raster_stride_bytes == job.item_size)
             and branch_counted("of arrays not far beyond the caches", not job.nontemporal or job.cached_bytes
                                and job.parts_per_plane == 1)):
-        return why
+        return "rows are short: up to 4 windows by codes, 40 of 9 elements or more, or 10 for each element by indices"
     return NULL
 
 
