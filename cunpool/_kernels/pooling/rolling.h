@@ -204,19 +204,22 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
 /* The types of codes, and the bits of the numbers that limit columns beside the plane. half is bhalf, too:
    plan->infinity says which. */
 #define ROLLING_CODE_float4 int32_t
+#define ROLLING_CODE_float8 int64_t
 #define ROLLING_CODE_item1 uint8_t
 #define ROLLING_CODE_half int16_t
 #define ROLLING_HIGHEST_float4 0x7F800000
+#define ROLLING_HIGHEST_float8 0x7FF0000000000000
 #define ROLLING_HIGHEST_item1 UINT8_MAX
 #define ROLLING_HIGHEST_half INT16_MAX
 #define ROLLING_LOWEST_float4(plan) 0xFF800000
+#define ROLLING_LOWEST_float8(plan) 0xFFF0000000000000
 #define ROLLING_LOWEST_item1(plan) 0
 #define ROLLING_LOWEST_half(plan) (~(plan)->infinity)
 #define SIMD_LOOPS "_kernels/pooling/rolling_stripes.h"
 #include "_kernels/pooling/simd_types.h"
 #define cunpool_roll(plan, first, end, scratch) \
     ((plan)->item_bytes == 1 ? cunpool_roll_item1 : (plan)->item_bytes == 2 ? cunpool_roll_half \
-     : cunpool_roll_float4)(plan, first, end, scratch)
+     : (plan)->item_bytes == 4 ? cunpool_roll_float4 : cunpool_roll_float8)(plan, first, end, scratch)
 #else
 #define cunpool_roll(plan, first, end, scratch) ((void) (plan), (void) (first), (void) (end), (void) (scratch))
 #endif

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport CACHE_LINE
 from cunpool._kernels.common.geometry cimport element_count, Geometry
-from cunpool._kernels.common.job cimport are_all_contiguous, FLOAT4_KIND, HALF_KIND, ITEM1_KIND, Job
+from cunpool._kernels.common.job cimport are_all_contiguous, FLOAT4_KIND, FLOAT8_KIND, HALF_KIND, ITEM1_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport infinity_of
@@ -38,9 +38,11 @@ cdef enum:
     LONG_ROW_BLOCK = 4
     LONGEST_ROW_BLOCK = 6
     MIN_VALUES_ROW_PART = 4         # the windows of a row fill at least this part of a vector, without indices (speed)
-    # Windows of a plane: fewer are not worth its preparation. (speed: 1024 x 4 x 4; narrow elements 512 x 7 x 7)
+    # Windows of a plane: fewer are not worth its preparation. (speed: 1024 x 4 x 4; narrow elements 512 x 7 x 7;
+    # float64 1024 x 5 x 6 and 512 x 7 x 7)
     MIN_WINDOWS = 9
     MIN_NARROW_WINDOWS = 25
+    MIN_FLOAT8_WINDOWS = 49
 
 
 cdef inline bint is_plane_contiguous(const View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
@@ -66,12 +68,14 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
     cdef int kind = job.order_kind
     if not HAS_VECTORS:
         return "the compiler has no vector types"
-    if kind != FLOAT4_KIND and kind != ITEM1_KIND and kind != HALF_KIND:
+    if kind != FLOAT4_KIND and kind != FLOAT8_KIND and kind != ITEM1_KIND and kind != HALF_KIND:
         return "elements of a type without stripes"
     if job.code_size == 2:
         return "window codes of two bytes"
     if job.indices.data == NULL and g.pooled[2] * MIN_VALUES_ROW_PART < VECTOR_BYTES // item_size:
         return "values alone in rows of less than a quarter of a vector"
+    if job.indices.data == NULL and kind == FLOAT8_KIND:
+        return "values alone of float64"
     if g.full[0] > 1 or g.kernel[0] > 1:
         return "three axes"
     if g.kernel[1] != g.kernel[2] or g.kernel[2] != 3 and (job.indices.data != NULL
@@ -89,7 +93,8 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
             and is_plane_contiguous(&job.pooled, g.pooled, item_size)
             and (job.indices.data == NULL or is_plane_contiguous(&job.indices, g.pooled, job.index_size))):
         return "planes that are not contiguous"
-    if element_count(g.pooled) < (MIN_WINDOWS if item_size >= 4 else MIN_NARROW_WINDOWS):
+    if element_count(g.pooled) < (MIN_WINDOWS if item_size == 4 else MIN_FLOAT8_WINDOWS if item_size == 8
+                                  else MIN_NARROW_WINDOWS):
         return "planes of few windows"
     if element_count(g.full) >= 1 << 30:  # a code's row takes 32 bits, twice (correctness)
         return "planes of 2**30 elements or more"  # unreached: 1 GB for a test

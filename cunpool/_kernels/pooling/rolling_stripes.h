@@ -1,6 +1,6 @@
 /* Rolling stripes of one element type, SIMD_TYPE: see rolling.h and simd_types.h. Lanes of 32 bits may hold indices in
    place of codes. */
-#if SIMD_BYTES == 1 || (SIMD_HAS_ODD && SIMD_BYTES < 8)
+#if SIMD_BYTES == 1 || SIMD_HAS_ODD
 
 /* What depends on a stripe's columns. */
 typedef struct {
@@ -230,8 +230,9 @@ static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cu
             return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_MINIMA, 0); \
         return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_FLIPPED, 0); \
     } while (0)
-    /* Careful loops have codes in any case, which are not stored where no one asks for them. (size) */
-    if (plan->form != ROLLING_VALUES || (careful && plan->kernel == 3)) {
+    /* Careful loops have codes in any case, which are not stored where no one asks for them, and all loops of float64
+       have codes. (size) */
+    if (SIMD_BYTES == 8 || plan->form != ROLLING_VALUES || (careful && plan->kernel == 3)) {
         if (plan->stride == 2)
             ROLLING_FOR(3, 2, 1, SIMD_HAS_ODD);
         ROLLING_FOR(3, 1, 1, SIMD_HAS_ODD);

@@ -165,6 +165,11 @@ SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
     }
 SIMD_FLOATS(float4)
 SIMD_FLOATS(float8)
+SIMD_NEXT_PAIRS(float8)
+SIMD_INLINE void store_indices8_float8(char *to, codes_float8 c) { store_int8(to, c); }
+#ifdef SIMD_HAS_STREAM
+SIMD_INLINE void stream_indices8_float8(char *to, codes_float8 c) { stream_int8(to, c); }
+#endif
 
 /* int32 and int64 have the width of float32 and float64, and share the operations that move lanes. */
 #define SIMD_INTEGERS_OF_FLOATS(T, F) \
