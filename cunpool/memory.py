@@ -28,7 +28,6 @@ SHARE = 16
 TEXT_SHOWN = 60  # the warning repeats this many characters of a wrong limit
 UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
-_is_limit_by_user = False  # whether a user has set the limit
 _offers = False  # whether the system may take the pages of kept memory
 
 
@@ -81,15 +80,12 @@ def _from_environment() -> int | None:
 
 
 def _set_limit(nbytes: int, by_user: bool) -> None:
-    global _is_limit_by_user
-    _is_limit_by_user = by_user  # first: from here on, no other thread lowers the limit
-    _memory.configure(nbytes, _offers)
+    _memory.configure(nbytes, _offers, by_user)
 
 
 def lower_limit(nbytes: int) -> None:
     """Lower the limit to `nbytes`, unless a user has set it."""
-    if not _is_limit_by_user and nbytes < get_cache_limit():
-        _memory.configure(nbytes, _offers)
+    _memory.configure(nbytes, _offers, lowers=True)
 
 
 def _start() -> None:

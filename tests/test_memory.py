@@ -417,9 +417,9 @@ def test_a_containers_limit_counts(monkeypatch, tmp_path):
     offered = []
     configure = _memory.configure
 
-    def noted(most, offers):
+    def noted(most, offers, *others):
         offered.append(offers)
-        configure(most, offers)
+        configure(most, offers, *others)
 
     monkeypatch.setattr(_memory, "configure", noted)
     monkeypatch.setattr(memory, "_offers", memory._offers)  # as it was, afterwards

@@ -65,6 +65,7 @@ cdef size_t sizes[MAX_BLOCKS]   # their capacities
 cdef int count = 0
 cdef size_t total = 0       # bytes in these
 cdef size_t limit = 0
+cdef bint is_limit_by_user = False    # whether a user has set the limit
 cdef bint offering = False  # whether the system may take the pages of kept blocks, see `cunpool_offer_pages`
 cdef size_t hits = 0
 cdef size_t misses = 0
@@ -268,14 +269,17 @@ def new(cnp.ndarray like not None, tuple shape not None, cnp.dtype dtype not Non
         PyDataMem_SetHandler(before)
 
 
-def configure(size_t most, bint offers):
+def configure(size_t most, bint offers, bint by_user=False, bint lowers=False):
     """Set the bytes that are kept at most, and return the excess to the system now. Set whether the system may take
-    the pages of blocks that are kept from now on."""
-    global limit, offering
+    the pages of blocks that are kept from now on. With `lowers`, only if no user has set the limit, and it is higher.
+    """
+    global limit, offering, is_limit_by_user
+    cdef size_t now
     with lock:
-        limit = most
-        offering = offers
-    shrink(most)
+        if not lowers or not is_limit_by_user and most < limit:
+            limit, offering, is_limit_by_user = most, offers, by_user
+        now = limit
+    shrink(now)
 
 
 def info():
