@@ -122,7 +122,7 @@ def test_blocks_and_their_edges(rng, ways, dtype, full, arguments, order):
     assert ways[0] == (_pool.ACROSS if full[1] == 70 and order == "channels last" else _pool.SEPARATED)
 
 
-ROLLING = ("float32", "int8", "uint8", "float16", "bfloat16")
+ROLLING = ("float32", "float64", "int8", "uint8", "float16", "bfloat16")
 
 
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS, ids=str)
