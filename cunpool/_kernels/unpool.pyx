@@ -198,7 +198,7 @@ cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes) except -1:
     scratch = scratch_for(&plan.job)
     if most_bytes <= KEEP_GIL_MAX_BYTES:
         found = unpool_job(&plan.job, plan.ways)
-    else:
+    else:  # unreached: compiled with its neighbours
         with nogil:
             found = unpool_job(&plan.job, plan.ways)
     give_scratch(scratch)

@@ -108,7 +108,7 @@ cdef inline cunpool_planes planes_of(const View *view) noexcept nogil:
 cdef inline bint is_vector_aligned(const cunpool_planes *planes, Py_ssize_t row_bytes) noexcept nogil:
     """Whether all rows of all planes begin at a multiple of a vector's bytes."""
     return (<uintptr_t> planes.data | <uintptr_t> planes.batch_bytes | <uintptr_t> planes.channel_bytes
-            | <uintptr_t> row_bytes) % VECTOR_BYTES == 0
+            | <uintptr_t> row_bytes) % VECTOR_BYTES == 0  # unreached: large arrays, in slow tests
 
 
 cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
@@ -139,8 +139,8 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     # Vectors of less than a cache line would leave lines half written as a stripe goes down. (speed)
     plan.is_streamed = (job.nontemporal and VECTOR_BYTES == CACHE_LINE and plan.windows % plan.lanes == 0
                         and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)
-                        and (plan.form != ROLLING_INDICES8 or not plan.is_index
-                             or is_vector_aligned(&plan.indices, g.pooled[2] * job.index_size)))
+                        and (plan.form != ROLLING_INDICES8 or not plan.is_index  # unreached
+                             or is_vector_aligned(&plan.indices, g.pooled[2] * job.index_size)))  # unreached
 
 
 cdef inline void roll_rows(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:

@@ -111,7 +111,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
     best = OF(bits)(best, OF(broadcast_codes)(rule == ROLLING_FLIPPED ? plan->flip : 0));
 #ifdef SIMD_HAS_STREAM
     if (plan->is_streamed)
-        OF(stream)(values, best);
+        OF(stream)(values, best);  // unreached: large arrays, in slow tests
     else
 #endif
     OF(store)(values, best);
@@ -120,7 +120,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
 #if SIMD_BYTES >= 4
 #ifdef SIMD_HAS_STREAM
     if (plan->form == ROLLING_INDICES8 && plan->is_streamed)
-        OF(stream_indices8)(indices, code);
+        OF(stream_indices8)(indices, code);  // unreached: large arrays, in slow tests
     else
 #endif
     if (plan->form == ROLLING_INDICES8)

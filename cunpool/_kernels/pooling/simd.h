@@ -168,7 +168,7 @@ SIMD_FLOATS(float8)
 SIMD_NEXT_PAIRS(float8)
 SIMD_INLINE void store_indices8_float8(char *to, codes_float8 c) { store_int8(to, c); }
 #ifdef SIMD_HAS_STREAM
-SIMD_INLINE void stream_indices8_float8(char *to, codes_float8 c) { stream_int8(to, c); }
+SIMD_INLINE void stream_indices8_float8(char *to, codes_float8 c) { stream_int8(to, c); }  // unreached: large arrays
 #endif
 
 /* int32 and int64 have the width of float32 and float64, and share the operations that move lanes. */
