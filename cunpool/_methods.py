@@ -69,11 +69,12 @@ METHODS = {
     "gather": Method("unpooling/gather.pxd", "gather_row", "unpooling/walk.pxd: move_each"),
 }
 
+_STREAMED = "results are written by non-temporal stores: the arrays are larger than L3"
 _POOLING_STEPS = {
     _pool.COPIED: "planes are copied to C order first (pooling/plan.pxd: copy_planes)",
     _pool.STACKED: "planes are stacked: their rows follow each other as those of one plane",
     _pool.WIDTH_SWAPPED: "another axis is taken for the width, along which memory runs",
-    _pool.STREAMED: "results are written by non-temporal stores: the arrays are larger than L3",
+    _pool.STREAMED: _STREAMED,
 }
 _UNPOOLING_STEPS = {
     _unpool.SPLIT: "planes are split between tasks",
@@ -81,7 +82,7 @@ _UNPOOLING_STEPS = {
     _unpool.BY_INDICES: "indices of windows of 2 are compared as they are (unpooling/fill_indices.pxd)",
     _unpool.TURNED: "planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)",
     _unpool.ONTO: "elements are stored onto a background other than zeros",
-    _unpool.STREAMED: "results are written by non-temporal stores: the arrays are larger than L3",
+    _unpool.STREAMED: _STREAMED,
 }
 _GATHER_STEPS = {
     **_UNPOOLING_STEPS,

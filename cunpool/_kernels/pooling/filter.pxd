@@ -1,7 +1,7 @@
 # Filter: values alone, along contiguous rows. First the rows of a window are combined where they lie, into rows of a
 # buffer, the stage (`filter_rows.pxd`). Then neighbours along these rows are combined, of many rows at once, and of
-# several planes if these are small. A row of interleaved channels is a row like any other, whose
-# neighbours are a unit apart: all channels.
+# several planes if these are small. A row of interleaved channels is a row like any other, whose neighbours are a unit
+# apart: all channels.
 #
 # The order in which elements are compared matters for NaN and for zeros of either sign alone. A block that has a NaN or
 # a negative zero is pooled in raster order instead (`separable.h`).

@@ -48,7 +48,7 @@ typedef struct {
     int kernel, stride;             /* along both axes */
     int form, index_bytes;
     int item_bytes, lanes;
-    int is_index;                   /* codes are indices at once: results are, and lanes have 32 bits */
+    int is_index;                   /* codes are indices at once: results are, and lanes have 32 bits or more */
     int infinity;                   /* of 16-bit floats, as bits */
     int64_t flip;                   /* bits that are inverted while elements are compared: for minima and int8 */
     int omits_nan;

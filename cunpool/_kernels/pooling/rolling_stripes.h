@@ -1,5 +1,5 @@
-/* Rolling stripes of one element type, SIMD_TYPE: see rolling.h and simd_types.h. Lanes of 32 bits may hold indices in
-   place of codes. */
+/* Rolling stripes of one element type, SIMD_TYPE: see rolling.h and simd_types.h. Lanes of 32 bits and more may hold
+   indices in place of codes. */
 #if SIMD_BYTES == 1 || SIMD_HAS_ODD
 
 /* What depends on a stripe's columns. */
