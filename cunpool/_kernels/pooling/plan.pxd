@@ -55,10 +55,6 @@ cdef enum:
     FILTER_MIN_PLANE_TAPS = 128     # The same of a plane. (speed)
     # Separable combines shorter rows of many planes at once. (speed: 256 x 20 x 20, 9 x 9)
     RUNNING_ROW_BYTES = 192
-    # The same for windows of more rows in several layers, if they are one row apart. (speed: 64 x 16 x 16 x 16,
-    # 5 x 5 x 5)
-    LAYERED_ROWS = 16
-    LAYERED_ROW_BYTES = 128
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
     # Copies to C order.
     COPY_MAX_ROW_ELEMENTS = 64      # Longer rows are not copied because of gaps behind them alone. (speed)
@@ -117,10 +113,6 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexc
     if branch_counted("large windows of short rows", g.full[2] * unit_bytes <= RUNNING_ROW_BYTES
                       and not is_direct_down(g)):
         return "a window of many rows, which have 192 bytes or less"
-    if (g.kernel[0] > 1 and branch_counted("layers of many rows", g.kernel[0] * g.kernel[1] > LAYERED_ROWS)
-            and branch_counted("short rows, one apart", g.stride[1] == 1
-                               and g.full[2] * unit_bytes < LAYERED_ROW_BYTES)):
-        return "windows of more than 16 rows in several layers, one apart, and rows of less than 128 bytes"
     if unit > 1 and branch_counted("windows that share rows across channels", can_share(job)):
         return "windows that share rows, in neighbouring channels: see across"
     if (branch_counted("broad units, of which a stride leaves some out",
