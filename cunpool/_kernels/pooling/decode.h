@@ -14,7 +14,6 @@ enum { DECODED_TOGETHER = 64 };
 /* What a code adds for its column, and from row to row and layer to layer. */
 typedef struct {
     uint64_t column, row, layer, per_row, per_layer;
-    int is_flat;                /* one layer, and no dilation along the row */
     int is_far;                 /* windows are too large, or their elements too far apart, for 32 bits */
 } cunpool_decoder;
 
@@ -33,20 +32,18 @@ typedef struct {
     static CUNPOOL_WIDE void cunpool_decode_##lane##_##name(char *to, const char *codes, ptrdiff_t count, \
                                                              uint64_t base, const int64_t *ramp, \
                                                              const cunpool_decoder *decoder) { \
+        const cunpool_decoder d = *decoder; \
         const ptrdiff_t some = CODES_OF_VECTOR(lane); \
         const lane *code = (const lane *) codes; \
         index last[CODES_OF_VECTOR(lane)], *into = (index *) to; \
         for (; count >= some; count -= some, code += some, ramp += some, into += some) \
-            cunpool_decode_##lane##_##name##_vector(into, code, base, ramp, *decoder); \
+            cunpool_decode_##lane##_##name##_vector(into, code, base, ramp, d); \
         if (count) { \
-            cunpool_decode_##lane##_##name##_vector(last, code, base, ramp, *decoder); \
+            cunpool_decode_##lane##_##name##_vector(last, code, base, ramp, d); \
             cunpool_copy((char *) into, (const char *) last, (size_t) count * sizeof(index)); \
         } \
     }
-/* What an index grows by from its window's first element on, if windows have one layer and no dilation along the row,
-   as most do. */
+/* What an index grows by from its window's first element on, in rolling's windows: of one layer, without dilation. */
 #define CODES_FLAT ((uint32_t) code[i] + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row)
-#define CODES_DECODE_FLAT(lane) \
-    CODES_DECODE(lane, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FLAT) \
-    CODES_DECODE(lane, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FLAT)
-CODES_DECODE_FLAT(item1)
+CODES_DECODE(item1, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FLAT)
+CODES_DECODE(item1, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FLAT)

@@ -19,7 +19,7 @@ cdef extern from "_kernels/pooling/separable.h":
         bint doubles
     ctypedef struct Decoder "cunpool_decoder":
         uint64_t column, row, layer, per_row, per_layer
-        bint is_flat, is_far
+        bint is_far
     ctypedef struct Separable "cunpool_separable":
         const char *full
         char *pooled
@@ -325,7 +325,6 @@ cdef inline void plan_indices(const Job *job, Separable *plan) noexcept nogil:
     plan.decoder.layer = <uint64_t> steps[0] - <uint64_t> kernel[1] * <uint64_t> steps[1]
     plan.decoder.per_row = one // <uint64_t> kernel[2] + 1
     plan.decoder.per_layer = one // <uint64_t> (kernel[1] * kernel[2]) + 1
-    plan.decoder.is_flat = kernel[0] == 1 and steps[2] == 1
 
 
 cdef inline void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:

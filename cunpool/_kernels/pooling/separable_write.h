@@ -31,14 +31,9 @@
         else \
             (plan->code_size == 1 ? cunpool_decode_##lane##_item1 \
              : plan->code_size == 2 ? cunpool_decode_##lane##_item2 \
-             : plan->index_bytes == 4 ? (plan->decoder.is_flat ? cunpool_decode_##lane##_flat4 \
-                                         : cunpool_decode_##lane##_index4) \
-             : plan->decoder.is_flat ? cunpool_decode_##lane##_flat8 : cunpool_decode_##lane##_index8)( \
+             : plan->index_bytes == 4 ? cunpool_decode_##lane##_index4 : cunpool_decode_##lane##_index8)( \
                 to, codes, count, base, ramp, &plan->decoder); \
     }
-CODES_DECODE_FLAT(item2)
-CODES_DECODE_FLAT(item4)
-CODES_DECODE_FLAT(item8)
 SEPARABLE_DECODERS(item1)
 SEPARABLE_DECODERS(item2)
 SEPARABLE_DECODERS(item4)
