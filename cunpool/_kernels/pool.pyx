@@ -24,7 +24,6 @@ from cunpool._kernels.pooling.plan cimport (
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
     ROLLING_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
     window2_why_not)
-from cunpool._kernels.pooling.separable cimport plan_indices, Separable
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -108,11 +107,9 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call whose planes are pooled where they lie."""
     plan.method = choose_method(METHODS, job, plan)
     plan.copied.planes = 0
-    if plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) == SEPARATED_TAKEN:
-        plan_indices(job, &plan.separable)
     if plan.ways & LARGE_TAKEN:
         plan.kernel = ELEMENTS[job.order_kind]
-    plan.ways += STREAMED_TAKEN * (plan.job.nontemporal and not plan.ways & SEPARATED_TAKEN)
+    plan.ways += STREAMED_TAKEN * plan.job.nontemporal
 
 
 cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
@@ -159,7 +156,6 @@ cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
 cdef dict explained(const Job *job, const Plan *plan):
     """The plan for `cunpool.explain`, which puts it into words (`_methods.py`)."""
     cdef Plan other
-    cdef const Separable *blocks_of = &plan.filter.blocks if plan.ways & FILTERED_TAKEN else &plan.separable
     rejected = []
     if not plan.copied.planes and not is_adaptive(&job.g):
         rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
@@ -174,7 +170,7 @@ cdef dict explained(const Job *job, const Plan *plan):
     elif plan.ways & INTERLEAVED_TAKEN:
         found["blocks"] = plan.interleaved.planes, plan.interleaved.windows[0], plan.interleaved.windows[1]
     elif plan.ways & SEPARATED_TAKEN:
-        found["blocks"] = tuple([blocks_of.axis[axis].most for axis in range(4)])
+        found["blocks"] = tuple([plan.blocked.blocks.axis[axis].most for axis in range(4)])
     return found
 
 

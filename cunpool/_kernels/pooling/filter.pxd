@@ -29,10 +29,11 @@ cdef enum:
     MAX_IN_PLACE_BYTES = 1 << 23    # Limits a block, and the running maxima down its rows. (speed)
 
 
-cdef struct Filter:
-    # The plan of a call.
-    Separable blocks            # Blocks, and how one with a NaN or a negative zero is pooled.
-    Py_ssize_t unit             # Elements from one column to the next: 1, or all channels.
+cdef struct Blocked:
+    # The plan of a call by filter or separable. The second part is filter's.
+    Separable blocks            # Blocks, and how one is pooled in raster order.
+    Py_ssize_t unit             # Elements from one column to the next: 1, or all channels. 0 if no block is filtered.
+
     Py_ssize_t stride           # Columns from one window to the next. 1 if a block has a single column of windows.
     bint is_direct              # The taps along a row are combined at once, not by doubling.
     Py_ssize_t row_elements     # A buffered row has whole vectors.
@@ -40,48 +41,50 @@ cdef struct Filter:
     Py_ssize_t stage_elements
 
 
-cdef inline Py_ssize_t stage_pitch(const Filter *filter, Py_ssize_t columns) noexcept nogil:
+cdef inline Py_ssize_t stage_pitch(const Blocked *plan, Py_ssize_t columns) noexcept nogil:
     """Elements from one row of the stage to the next: rounded up to the stride, so that each begins with a window."""
-    return (columns + filter.stride - 1) // filter.stride * filter.stride * filter.unit
+    return (columns + plan.stride - 1) // plan.stride * plan.stride * plan.unit
 
 
-cdef inline Py_ssize_t filter_bytes(const Filter *filter) noexcept nogil:
-    """Bytes of scratch memory: a row of padding, the running maxima, and two stages."""
-    return ((filter.row_elements * (1 + filter.running_rows) + 2 * (filter.stage_elements + SPARE_ELEMENTS))
-            * filter.blocks.item_bytes + 2 * CACHE_LINE)
+cdef inline Py_ssize_t filter_bytes(const Blocked *plan) noexcept nogil:
+    """Bytes of scratch memory for filter: a row of padding, the running maxima, and two stages."""
+    if not plan.unit:
+        return 0
+    return ((plan.row_elements * (1 + plan.running_rows) + 2 * (plan.stage_elements + SPARE_ELEMENTS))
+            * plan.blocks.item_bytes + 2 * CACHE_LINE)
 
 
-cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Filter *filter) noexcept nogil:
+cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Blocked *plan) noexcept nogil:
     """How blocks are filtered. `unit` and `blocks` are set."""
-    cdef Py_ssize_t windows = filter.blocks.axis[2].most, columns = span_of(g, 2, windows)
-    cdef int item_size = filter.blocks.item_bytes
-    filter.unit = unit
-    filter.stride = g.stride[2] if windows > 1 else 1
-    filter.is_direct = filter.stride == 1 and branch_counted("few taps along a row", g.kernel[2] <= DIRECT_TAPS)
+    cdef Py_ssize_t windows = plan.blocks.axis[2].most, columns = span_of(g, 2, windows)
+    cdef int item_size = plan.blocks.item_bytes
+    plan.unit = unit
+    plan.stride = g.stride[2] if windows > 1 else 1
+    plan.is_direct = plan.stride == 1 and branch_counted("few taps along a row", g.kernel[2] <= DIRECT_TAPS)
     # The padding behind a row may be longer than the row.
-    filter.row_elements = whole_vectors(stage_pitch(filter, columns), min(item_size, 2))
-    filter.running_rows = 0 if is_direct_down(g) else g.kernel[1] + 1
-    filter.stage_elements = max(<Py_ssize_t> STAGE_BYTES // item_size, stage_pitch(filter, columns))
+    plan.row_elements = whole_vectors(stage_pitch(plan, columns), min(item_size, 2))
+    plan.running_rows = 0 if is_direct_down(g) else g.kernel[1] + 1
+    plan.stage_elements = max(<Py_ssize_t> STAGE_BYTES // item_size, stage_pitch(plan, columns))
 
 
-cdef inline const char *filter_limits_why_not(const Geometry *g, const Filter *filter) noexcept nogil:
+cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *plan) noexcept nogil:
     """Why blocks are too large to be filtered, or their windows too far apart; or NULL."""
-    cdef Py_ssize_t elements = filter.blocks.axis[SEPARABLE_CHANNEL].most, windows = elements, span
+    cdef Py_ssize_t elements = plan.blocks.axis[SEPARABLE_CHANNEL].most, windows = elements, span
     cdef bint is_single = True, fits = True
     cdef int axis
     for axis in range(3):
-        span = span_of(g, axis, filter.blocks.axis[axis].most)
+        span = span_of(g, axis, plan.blocks.axis[axis].most)
         fits &= span <= MAX_IN_PLACE_BYTES // elements
         elements *= span if fits else 1
-        windows *= filter.blocks.axis[axis].most
-        is_single &= filter.blocks.axis[axis].most == 1
+        windows *= plan.blocks.axis[axis].most
+        is_single &= plan.blocks.axis[axis].most == 1
     # A single window may be too large, with all channels as units or with its rows in whole vectors.
-    if not fits or (max(elements, filter.running_rows * filter.row_elements) * filter.blocks.item_bytes
+    if not fits or (max(elements, plan.running_rows * plan.row_elements) * plan.blocks.item_bytes
                     > MAX_IN_PLACE_BYTES):
         return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
-    if filter.running_rows and (g.dilation[1] > 1 or g.kernel[0] > 1):
+    if plan.running_rows and (g.dilation[1] > 1 or g.kernel[0] > 1):
         return "a window has more than 32 rows, with dilation or in several layers"
-    if branch_counted("units that leave room for one window", filter.unit > 1 and is_single
+    if branch_counted("units that leave room for one window", plan.unit > 1 and is_single
                       and (span_of(g, 0, 1) > 2 * g.stride[0] or span_of(g, 1, 1) > 2 * g.stride[1]
                            or span_of(g, 2, 1) > 2 * g.stride[2])):
         return "all channels of more than one window do not fit a block"
@@ -99,14 +102,14 @@ cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
     return runs
 
 
-cdef inline void combine_columns(const Geometry *g, const Filter *filter, Py_ssize_t elements, char **stage,
+cdef inline void combine_columns(const Geometry *g, const Blocked *plan, Py_ssize_t elements, char **stage,
                                  char **other) noexcept nogil:
     """Combine the taps along all rows of the stage, `elements` together: all at once, or running maxima of up to four
     times as many neighbours in each pass. Then one unit of each stride stays. The results are in `stage`, which is the
     other half then if they were stored there."""
-    cdef Py_ssize_t unit = filter.unit, stride = filter.stride, size = filter.blocks.item_bytes
+    cdef Py_ssize_t unit = plan.unit, stride = plan.stride, size = plan.blocks.item_bytes
     cdef Py_ssize_t taps = g.kernel[2], reached = 1, next
-    cdef Py_ssize_t most = taps if filter.is_direct else runs_of_pass(taps)
+    cdef Py_ssize_t most = taps if plan.is_direct else runs_of_pass(taps)
     cdef const char *runs[DIRECT_TAPS]
     cdef int count
     assert_in_block(most <= DIRECT_TAPS)
@@ -117,7 +120,7 @@ cdef inline void combine_columns(const Geometry *g, const Filter *filter, Py_ssi
             runs[count] = stage[0] + min(count * reached, next - reached) * g.dilation[2] * unit * size
             count += 1
         reached = next
-        best_of_runs(&filter.blocks, runs, count, other[0], elements - (reached - 1) * g.dilation[2] * unit, True)
+        best_of_runs(&plan.blocks, runs, count, other[0], elements - (reached - 1) * g.dilation[2] * unit, True)
         stage[0], other[0] = other[0], stage[0]
     if stride > 1:
         pack_row(<int> size, other[0], stage[0], stride * unit * size, elements // (stride * unit), unit)
@@ -132,73 +135,73 @@ cdef struct Staged:
     char *part_pooled[MAX_STAGED_PARTS]     # where their results go
 
 
-cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const Filter *filter, char *scratch,
+cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const Blocked *plan, char *scratch,
                               FilterLayer *layer) noexcept nogil:
     """The buffers in `scratch`, and what all layers of a block have in common."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t unit = filter.unit, columns = span_of(g, 2, block.count[2]), size = job.item_size
+    cdef Py_ssize_t unit = plan.unit, columns = span_of(g, 2, block.count[2]), size = job.item_size
     cdef Py_ssize_t low = clamp(-block.first[2], 0, columns)
     layer.low = low * unit
     layer.elements = clamp(g.full[2] - block.first[2], low, columns) * unit - layer.low
-    layer.pitch = stage_pitch(filter, columns)
-    layer.row_bytes = filter.row_elements * size
+    layer.pitch = stage_pitch(plan, columns)
+    layer.row_bytes = plan.row_elements * size
     layer.padding = scratch
     layer.running = layer.padding + layer.row_bytes
-    layer.stage = <char *> align_to_cache_line(layer.running + filter.running_rows * layer.row_bytes)
-    layer.other = <char *> align_to_cache_line(layer.stage + (filter.stage_elements + SPARE_ELEMENTS) * size)
-    layer.is_running = filter.running_rows > 0
+    layer.stage = <char *> align_to_cache_line(layer.running + plan.running_rows * layer.row_bytes)
+    layer.other = <char *> align_to_cache_line(layer.stage + (plan.stage_elements + SPARE_ELEMENTS) * size)
+    layer.is_running = plan.running_rows > 0
     layer.is_stacked = (not layer.is_running and g.kernel[0] * g.kernel[1] > 1
                         and branch_counted("short rows that follow each other",
                                            layer.elements * size <= STACKED_ROW_BYTES // g.stride[1])
                         and job.full.axis_bytes[1] == layer.elements * size)
-    fill(<int> size, layer.padding, filter.row_elements if layer.is_running
-         else whole_vectors(layer.pitch - layer.elements, size), filter.blocks.lowest)
+    fill(<int> size, layer.padding, plan.row_elements if layer.is_running
+         else whole_vectors(layer.pitch - layer.elements, size), plan.blocks.lowest)
 
 
-cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Filter *filter, const char *plane,
+cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Blocked *plan, const char *plane,
                             Py_ssize_t depth, FilterLayer *layer) noexcept nogil:
     """The rows of the windows in one layer of a block, from position `depth` on."""
     layer.depth, layer.first_row = depth, block.first[1]
-    layer.corner = plane + (block.first[2] * filter.unit + layer.low) * job.item_size
-    layer.limit = end_of(job, plane, filter.unit * job.item_size)
+    layer.corner = plane + (block.first[2] * plan.unit + layer.low) * job.item_size
+    layer.limit = end_of(job, plane, plan.unit * job.item_size)
     layer.group = NO_GROUP
 
 
-cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *block, const Filter *filter,
+cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *block, const Blocked *plan,
                                        FilterLayer *layer, Staged *staged) noexcept nogil:
     """Combine the columns of all rows in the stage, store the results, and leave the stage empty."""
-    cdef Py_ssize_t size = job.item_size, pitch = layer.pitch // filter.stride * size
+    cdef Py_ssize_t size = job.item_size, pitch = layer.pitch // plan.stride * size
     cdef Py_ssize_t bytes = job.pooled.axis_bytes[1]
     cdef const char *results
     cdef int i
-    combine_columns(&job.g, filter, staged.rows * layer.pitch, &layer.stage, &layer.other)
+    combine_columns(&job.g, plan, staged.rows * layer.pitch, &layer.stage, &layer.other)
     results = layer.stage
     for i in range(staged.parts):
         copy_rows(staged.part_pooled[i], bytes, results, pitch, staged.part_rows[i],
-                  block.count[2] * filter.unit * size)
+                  block.count[2] * plan.unit * size)
         results += staged.part_rows[i] * pitch
     staged.rows = staged.parts = 0
 
 
-cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const Filter *filter, FilterLayer *layer,
+cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const Blocked *plan, FilterLayer *layer,
                               Staged *staged, char *pooled) noexcept nogil:
     """Put the windows in one layer of a block into the stage, and store it whenever it is full. Returns whether the
     layer has a NaN or a negative zero: then the results are worth nothing."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t checked = 0, row = 0, rows, last, most = filter.stage_elements // layer.pitch
+    cdef Py_ssize_t checked = 0, row = 0, rows, last, most = plan.stage_elements // layer.pitch
     # Stacked rows take more room: the rows that the stride leaves out are combined with them.
     cdef Py_ssize_t at_once = max(most // (g.stride[1] if layer.is_stacked else 1), <Py_ssize_t> 1)
     while row < block.count[1]:
         if staged.rows == most or branch_counted("a stage of many layers", staged.parts == MAX_STAGED_PARTS):
-            store_staged(job, block, filter, layer, staged)
+            store_staged(job, block, plan, layer, staged)
         rows = min(min(at_once, most - staged.rows), block.count[1] - row)
         last = span_of(g, 1, row + rows)
-        if has_odd_rows(job, &filter.blocks, layer, checked, last):
+        if has_odd_rows(job, &plan.blocks, layer, checked, last):
             return True
         checked = max(checked, last)
-        assert_in_block((staged.rows + rows) * layer.pitch <= filter.stage_elements)
+        assert_in_block((staged.rows + rows) * layer.pitch <= plan.stage_elements)
         assert_in_block(staged.parts < MAX_STAGED_PARTS)
-        combine_rows(job, &filter.blocks, layer, row, rows,
+        combine_rows(job, &plan.blocks, layer, row, rows,
                      layer.stage + staged.rows * layer.pitch * job.item_size)
         staged.part_rows[staged.parts] = rows
         staged.part_pooled[staged.parts] = pooled + row * job.pooled.axis_bytes[1]
@@ -208,36 +211,42 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
     return False
 
 
-cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const Filter *filter,
+cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const Blocked *plan,
                               char *scratch) noexcept nogil:
     """Pool a block. Returns whether it has a NaN or a negative zero: then it is to be pooled in raster order."""
     cdef const Geometry *g = &job.g
     cdef const char *plane
     cdef char *pooled
-    cdef Py_ssize_t channels = block.count[SEPARABLE_CHANNEL] // filter.unit, channel, d
+    cdef Py_ssize_t channels = block.count[SEPARABLE_CHANNEL] // plan.unit, channel, d
     cdef FilterLayer layer
     cdef Staged staged
-    plan_buffers(job, block, filter, scratch, &layer)
+    plan_buffers(job, block, plan, scratch, &layer)
     staged.rows = staged.parts = 0
     for channel in range(channels):
         plane = block.full + (block.first[SEPARABLE_CHANNEL] + channel) * job.full.channel_bytes
         pooled = block.pooled + channel * job.pooled.channel_bytes
         for d in range(block.count[0]):
-            plan_layer(job, block, filter, plane, block.first[0] + d * g.stride[0], &layer)
-            if filter_layer(job, block, filter, &layer, &staged, pooled + d * job.pooled.axis_bytes[0]):
+            plan_layer(job, block, plan, plane, block.first[0] + d * g.stride[0], &layer)
+            if filter_layer(job, block, plan, &layer, &staged, pooled + d * job.pooled.axis_bytes[0]):
                 return True
-    store_staged(job, block, filter, &layer, &staged)
+    store_staged(job, block, plan, &layer, &staged)
     return False
 
 
-cdef inline void pool_filtered(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+cdef inline Py_ssize_t blocked_bytes(const Blocked *plan) noexcept nogil:
+    """Bytes of scratch memory for any block."""
+    return max(filter_bytes(plan), separable_bytes(&plan.blocks))
+
+
+cdef inline void pool_blocks(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
     """One task: some blocks, filtered, or else pooled in raster order."""
-    cdef const Filter *filter = <const Filter *> job.plan
-    cdef Py_ssize_t blocks = separable_blocks(&filter.blocks), block_number
+    cdef const Blocked *plan = <const Blocked *> job.plan
+    cdef Py_ssize_t blocks = separable_blocks(&plan.blocks), block_number
     cdef char *rest = found.scratch
-    cdef char *room = next_part(&rest, max(filter_bytes(filter), separable_bytes(&filter.blocks)))
+    cdef char *room = next_part(&rest, blocked_bytes(plan))
     cdef SeparableBlock block
     for block_number in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
-        find_block(&filter.blocks, block_number, &block)
-        if branch_counted("something odd among a block's elements", filter_block(job, &block, filter, room)):
-            separate(&filter.blocks, &block, room)
+        find_block(&plan.blocks, block_number, &block)
+        if not plan.unit or branch_counted("something odd among a block's elements",
+                                           filter_block(job, &block, plan, room)):
+            separate(&plan.blocks, &block, room)

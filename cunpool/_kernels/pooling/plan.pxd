@@ -11,13 +11,13 @@ from cunpool._kernels.memory cimport part_bytes
 from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, has_runs, TAPS
 from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels, sharing_tasks
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
-from cunpool._kernels.pooling.filter cimport Filter, filter_bytes, filter_limits_why_not, plan_filter, pool_filtered
+from cunpool._kernels.pooling.filter cimport (
+    Blocked, blocked_bytes, filter_limits_why_not, plan_filter, pool_blocks)
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.interleaved cimport (
     Interleaved, interleaved_bytes, interleaved_parts, plan_interleaved, pool_interleaved)
 from cunpool._kernels.pooling.rolling cimport plan_rolling, roll_rows, Rolling, rolling_bytes, rolling_why_not
-from cunpool._kernels.pooling.separable cimport (
-    plan_separable, pool_separable, Separable, separable_blocks, separable_bytes)
+from cunpool._kernels.pooling.separable cimport plan_separable, separable_blocks
 from cunpool._kernels.pooling.window2 cimport (
     can_stack_planes, can_store_rows_together, HAS_VECTORS, pool_window2, stack_planes, window2_shape_why_not)
 
@@ -76,8 +76,7 @@ cdef struct Plan:
     Kernel kernel  # unreached: the same
     bint stores_rows_together   # short rows of windows of 2 are stored together
     Rolling rolling
-    Separable separable
-    Filter filter
+    Blocked blocked
     Copied copied
     Interleaved interleaved
 
@@ -220,6 +219,13 @@ cdef inline const char *interleaved_why_not(const Job *job, Plan *plan) noexcept
     return NULL
 
 
+cdef inline void take_blocks(Plan *plan) noexcept nogil:
+    """Tasks and scratch memory for blocks."""
+    plan.job.tasks = min(plan.job.tasks, separable_blocks(&plan.blocked.blocks))
+    plan.job.scratch_bytes = part_bytes(blocked_bytes(&plan.blocked))
+    plan.job.nontemporal = False
+
+
 cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Values alone, along the last axis that is contiguous or interleaves the channels, which becomes the width."""
     cdef const char *why = "no axis is contiguous or has interleaved channels (up to 4 KiB) in values and results"
@@ -240,20 +246,18 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
             and (job.g.full[2] <= TINY_ROW_ELEMENTS or plan.interleaved.shares_rows)):
         return "rows of at most 16 elements, or 5 x 5 of 16 bits, in planes that can be interleaved"
     for axis in range(2, -1, -1):
-        begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_filtered, &plan.filter)
+        begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
         unit = unit_of(&plan.job)
         if not unit:
             continue
         worth = filtering_why_not(&plan.job, unit)
         if worth == NULL:
-            worth = plan_separable(&plan.job, unit, &plan.filter.blocks)
+            worth = plan_separable(&plan.job, unit, &plan.blocked.blocks)
         if worth == NULL:
-            plan_filter(&plan.job.g, unit, &plan.filter)
-            worth = filter_limits_why_not(&plan.job.g, &plan.filter)
+            plan_filter(&plan.job.g, unit, &plan.blocked)
+            worth = filter_limits_why_not(&plan.job.g, &plan.blocked)
         if worth == NULL:
-            plan.job.tasks = min(job.tasks, separable_blocks(&plan.filter.blocks))
-            plan.job.scratch_bytes = part_bytes(max(filter_bytes(&plan.filter), separable_bytes(&plan.filter.blocks)))
-            plan.job.nontemporal = False
+            take_blocks(plan)
             return NULL
         why = worth
     return why
@@ -289,11 +293,11 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
 
 cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Any order in memory, any window."""
-    cdef const char *why = plan_separable(job, 0, &plan.separable)
+    cdef const char *why = plan_separable(job, 0, &plan.blocked.blocks)
     if why == NULL:
-        begin(job, 2, plan, SEPARATED_TAKEN, <Kernel> pool_separable, &plan.separable)
-        plan.job.scratch_bytes = part_bytes(separable_bytes(&plan.separable))
-        plan.job.tasks = min(job.tasks, separable_blocks(&plan.separable))
+        begin(job, 2, plan, SEPARATED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
+        plan.blocked.unit = 0
+        take_blocks(plan)
     return why  # unreached: compiled together with the condition before
 
 

@@ -58,17 +58,7 @@ static void cunpool_separable_find(const cunpool_separable *plan, ptrdiff_t numb
         block->indices += number * plan->index_batch_bytes;
 }
 
-/* What is the same for all blocks of a task: how far windows that are written together begin behind the first one, as
-   indices. */
-static void cunpool_separable_begin(const cunpool_separable *plan, char *scratch) {
-    const cunpool_axis *along = &plan->axis[plan->order[plan->outer]];
-    int64_t *ramp = (int64_t *) (scratch + cunpool_separable_layout(plan).ramp);
-    ptrdiff_t i;
-    for (i = 0; plan->indices && i < plan->row_windows; i++)
-        ramp[i] = i < plan->unit ? 0 : ramp[i - plan->unit] + along->stride * along->raster;
-}
-
-/* Pool a block. With indices, `cunpool_separable_begin` has filled its part of the scratch memory before. */
+/* Pool a block. */
 static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_block *block, char *scratch) {
     const cunpool_separable_scratch at = cunpool_separable_layout(plan);
     int careful;
@@ -85,5 +75,5 @@ static void cunpool_separate(const cunpool_separable *plan, cunpool_separable_bl
     cunpool_separable_reduce(plan, block, careful);
     if (block->is_padded && (plan->indices || block->outside != plan->lowest))
         cunpool_separable_leave_padding(plan, block);
-    cunpool_separable_write(plan, block, scratch + at.row, (const int64_t *) (scratch + at.ramp));
+    cunpool_separable_write(plan, block, scratch + at.row, (int64_t *) (scratch + at.ramp));
 }

@@ -5,8 +5,6 @@ from libc.stdint cimport uint64_t
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry, has_every_window_elements
 from cunpool._kernels.common.job cimport are_planes_uniform, HALF_KIND, Job
-from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport has_far_taps, infinity_of, lowest_bits, nan_bits
 
 cdef extern from "_kernels/pooling/separable.h":
@@ -42,7 +40,6 @@ cdef extern from "_kernels/pooling/separable.h":
         char *pooled
     void find_block "cunpool_separable_find"(const Separable *plan, Py_ssize_t number,
                                              SeparableBlock *block) noexcept nogil
-    void begin_separable "cunpool_separable_begin"(const Separable *plan, char *scratch) noexcept nogil
     void separate "cunpool_separate"(const Separable *plan, SeparableBlock *block, char *scratch) noexcept nogil
 
 cdef enum:
@@ -233,6 +230,23 @@ cdef inline Py_ssize_t least_shared_room(const Separable *plan, Py_ssize_t filte
     return 1024
 
 
+cdef inline void plan_indices(const Job *job, Separable *plan) noexcept nogil:
+    """How codes become indices. Quotients by a product and a shift: with m = 2^s // k + 1, code * m >> s is code // k
+    where code * k < 2^s. In 32 bits s is 16, and 256 elements are the most. In 64 bits s is 40, and blocks have at most
+    2^20 elements with codes."""
+    cdef const Py_ssize_t *steps = job.index_steps
+    cdef const Py_ssize_t *kernel = job.g.kernel
+    cdef bint is_far = job.code_size == 0 and (
+        element_count(kernel) > MAX_DECODED or branch_counted("windows of elements far apart", has_far_taps(job)))
+    cdef uint64_t one = <uint64_t> 1 << (40 if is_far else 16)
+    plan.decoder.is_far = is_far
+    plan.decoder.column = <uint64_t> steps[2]
+    plan.decoder.row = <uint64_t> steps[1] - <uint64_t> kernel[2] * <uint64_t> steps[2]
+    plan.decoder.layer = <uint64_t> steps[0] - <uint64_t> kernel[1] * <uint64_t> steps[1]
+    plan.decoder.per_row = one // <uint64_t> kernel[2] + 1
+    plan.decoder.per_layer = one // <uint64_t> (kernel[1] * kernel[2]) + 1
+
+
 cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Separable *plan) noexcept nogil:
     """How a call is reduced axis by axis. Returns why it cannot be, or NULL.
 
@@ -291,6 +305,8 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     for i in range(plan.outer, 4 if plan.unit == 1 else 3):
         plan.row_windows *= extent_of(&plan.axis[plan.order[i]], plan.axis[plan.order[i]].most)
     plan.row_windows = min(plan.row_windows, MAX_WRITTEN // plan.unit * plan.unit)
+    if job.indices.data != NULL:
+        plan_indices(job, plan)
     return NULL
 
 
@@ -308,33 +324,3 @@ cdef inline Py_ssize_t separable_blocks(const Separable *plan) noexcept nogil:
     for i in range(SEPARABLE_AXES):
         blocks *= plan.axis[i].parts
     return blocks
-
-
-cdef inline void plan_indices(const Job *job, Separable *plan) noexcept nogil:
-    """How codes become indices. Quotients by a product and a shift: with m = 2^s // k + 1, code * m >> s is code // k
-    where code * k < 2^s. In 32 bits s is 16, and 256 elements are the most. In 64 bits s is 40, and blocks have at most
-    2^20 elements with codes."""
-    cdef const Py_ssize_t *steps = job.index_steps
-    cdef const Py_ssize_t *kernel = job.g.kernel
-    cdef bint is_far = job.code_size == 0 and (
-        element_count(kernel) > MAX_DECODED or branch_counted("windows of elements far apart", has_far_taps(job)))
-    cdef uint64_t one = <uint64_t> 1 << (40 if is_far else 16)
-    plan.decoder.is_far = is_far
-    plan.decoder.column = <uint64_t> steps[2]
-    plan.decoder.row = <uint64_t> steps[1] - <uint64_t> kernel[2] * <uint64_t> steps[2]
-    plan.decoder.layer = <uint64_t> steps[0] - <uint64_t> kernel[1] * <uint64_t> steps[1]
-    plan.decoder.per_row = one // <uint64_t> kernel[2] + 1
-    plan.decoder.per_layer = one // <uint64_t> (kernel[1] * kernel[2]) + 1
-
-
-cdef inline void pool_separable(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
-    """One task: some blocks."""
-    cdef const Separable *plan = <const Separable *> job.plan
-    cdef Py_ssize_t blocks = separable_blocks(plan), block_number
-    cdef char *rest = found.scratch
-    cdef char *room = next_part(&rest, separable_bytes(plan))
-    cdef SeparableBlock block
-    begin_separable(plan, room)
-    for block_number in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
-        find_block(plan, block_number, &block)
-        separate(plan, &block, room)

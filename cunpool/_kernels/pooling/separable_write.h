@@ -74,14 +74,18 @@ static void cunpool_separable_write_row(const cunpool_separable *plan, const cun
     }
 }
 
-/* Write the results of a block, row by row. */
+/* Write the results of a block, row by row. The ramp: how far windows that are written together begin behind the first
+   one, as indices. */
 static void cunpool_separable_write(const cunpool_separable *plan, const cunpool_separable_block *block, char *row,
-                                    const int64_t *ramp) {
+                                    int64_t *ramp) {
     const int *order = plan->order, inner = order[plan->outer];
-    ptrdiff_t at[SEPARABLE_AXES] = {0}, from = 0, rows = 1;
+    ptrdiff_t at[SEPARABLE_AXES] = {0}, from = 0, rows = 1, behind = 0, i;
     char *pooled = block->pooled, *indices = block->indices;
     uint64_t base = (uint64_t) (block->first[inner] * plan->axis[inner].raster);
     int k, axis;
+    for (i = 0; plan->indices && i < plan->row_windows; behind += plan->axis[inner].stride * plan->axis[inner].raster)
+        for (k = 0; k < plan->unit; k++)
+            ramp[i++] = behind;
     for (k = 0; k < plan->outer; k++) {
         rows *= block->count[order[k]];
         base += (uint64_t) (block->first[order[k]] * plan->axis[order[k]].raster);
