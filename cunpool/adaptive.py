@@ -16,6 +16,7 @@ from cunpool._docstrings import complete, shares
 from cunpool._geometry import OutputSize
 from cunpool._kernels import pool as _pool
 from cunpool._kernels import unpool as _unpool
+from cunpool._orders import MAXIMA
 from cunpool._overloads import (
     MaxPoolResult,
     Pair,
@@ -25,7 +26,6 @@ from cunpool._overloads import (
     typed_adaptive_unpool_backward,
 )
 from cunpool._results import ITEM_KINDS
-from cunpool.pooling import KINDS
 
 __all__ = [
     "adaptive_max_pool1d",
@@ -70,7 +70,7 @@ def _max_pool(
     if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
         _pool_converted(n, native, values, indices, sizes, kind, threads)
     elif count:
-        _pool.pool(native, values, indices, sizes, n, KINDS[kind], False, threads)
+        _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads)
     return _results.pooled(given, native, values, indices, pair)
 
 
@@ -88,7 +88,8 @@ def _pool_converted(
             plain = native.astype(like)
     if indices is None:
         indices = _arrays.new(values, values.shape, _arrays.INT64)
-    _pool.pool(plain, _arrays.new(values, values.shape, plain.dtype), indices, sizes, n, KINDS[like], False, threads)
+    maxima = _arrays.new(values, values.shape, plain.dtype)
+    _pool.pool(plain, maxima, indices, sizes, n, MAXIMA[like], False, threads)
     fixed = _geometry.adaptive_sizes(n, native.shape[-n:], values.shape[-n:])
     _unpool.unpool_backward(native, indices, values, fixed, n, ITEM_KINDS[native.itemsize], False, threads)
 

@@ -14,6 +14,7 @@ from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size, Window
 from cunpool._kernels import pool as _pool
+from cunpool._orders import MAXIMA, MINIMA
 from cunpool._overloads import MaxPoolResult, Pair, typed_pool, typed_pool_backward
 
 __all__ = [
@@ -24,8 +25,6 @@ __all__ = [
     "max_pool3d",
     "max_pool3d_backward",
 ]
-
-KINDS = {name: number for number, name in enumerate(_pool.KINDS)}
 
 
 def _max_pool(
@@ -82,7 +81,8 @@ def _max_pool(
         values, indices = _results.arrays_into(pair, given, native, shape, dtype)
     threads = _threads.threads_for(2 * native.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
-        _pool.pool(native, values, indices, sizes, n, KINDS[kind], codes, threads, minimum, omits_nan)
+        order = (MINIMA if minimum else MAXIMA)[kind]
+        _pool.pool(native, values, indices, sizes, n, order, codes, threads, omits_nan)
         if minimum and native.dtype.kind == "b":
             values.view(np.uint8).__iand__(1)  # a window of nothing but padding has the largest byte
     if out is None and given is native:  # a short cut for small calls

@@ -2,7 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-KINDS: tuple[str, ...]
 STACKED: int
 ACROSS: int
 STREAMED: int
@@ -21,10 +20,9 @@ def pool(
     indices: NDArray[Any] | None,
     sizes: tuple[int, ...],
     spatial: int,
-    kind: int,
+    order: tuple[int, ...],
     codes: bool,
     threads: int,
-    is_minimum: bool = False,
     omits_nan: bool = False,
 ) -> int: ...
 def conditions() -> list[dict[str, Any]]: ...

@@ -17,7 +17,7 @@ from cunpool._kernels.common.types cimport float4, float8, half, item1
 from cunpool._kernels.memory cimport give_scratch, next_part, part_bytes
 from cunpool._kernels.pooling.across_shared cimport can_share
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
-from cunpool._kernels.pooling.compare cimport int2, int4, int8, set_order
+from cunpool._kernels.pooling.compare cimport int2, int4, int8
 from cunpool._kernels.pooling.large cimport pool_elements
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
@@ -175,8 +175,11 @@ cdef dict explained(const Job *job, const Plan *plan):
 
 
 def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray indices, tuple sizes, int spatial,
-         int kind, bint codes, int threads, bint is_minimum=False, bint omits_nan=False):
-    """Fill `pooled` and, unless it is None, `indices`: int64 or int32, or window codes. Returns the ways taken."""
+         tuple order, bint codes, int threads, bint omits_nan=False):
+    """Fill `pooled` and, unless it is None, `indices`: int64 or int32, or window codes. Returns the ways taken.
+
+    `_orders.py` has the orders of numbers.
+    """
     cdef Job job
     cdef Plan plan
     cdef Found found
@@ -186,9 +189,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     begin_job(&job, sizes, full, pooled, indices, spatial, codes, threads)
     # Adaptive windows have few elements of their own: with their neighbours they share at most 2 on an axis.
     window_elements = 8 if is_adaptive(&job.g) else element_count(job.g.kernel)
-    job.kind = kind
-    set_order(&job, is_minimum)
-    job.omits_nan = omits_nan and kind >= HALF_KIND
+    job.kind, job.order_kind, job.flip, job.lowest, job.nan, job.infinity = order
+    job.omits_nan = omits_nan and job.kind >= HALF_KIND
     width = job.g.full[2]
     job.raster_axes = [0, 1, 2]
     job.raster_steps = [job.g.full[1] * width, width, 1]
@@ -223,7 +225,3 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
 def conditions():
     """How often each condition was false, and true. Only a checked build counts."""
     return [condition_at(i) for i in range(cunpool_conditions())]
-
-
-# The kinds of numbers, by the names that `pool` takes, in the order of the tables.
-KINDS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "bf2", "f4", "f8")

@@ -7,7 +7,7 @@ from cunpool._kernels.common.arrays cimport raster_stride, View, view_of
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry, geometry_of
 
-cdef enum:  # element types of pooling, in the order of KINDS in pool.pyx; those with NaN begin with HALF_KIND
+cdef enum:  # element types of pooling, in the order of KINDS in _orders.py; those with NaN begin with HALF_KIND
     INT1_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, ITEM2_KIND, ITEM4_KIND, ITEM8_KIND
     HALF_KIND, BHALF_KIND, FLOAT4_KIND, FLOAT8_KIND
 
@@ -32,9 +32,12 @@ cdef struct Job:
     Py_ssize_t scratch_bytes
 
     # Pooling
-    int kind                        # the element type, a position in KINDS of pool.pyx
+    int kind                        # the element type, a position in KINDS of _orders.py
     int order_kind                  # the kind whose order numbers are compared in once their bits are flipped
     uint64_t flip                   # XORed with an element's bits: minima become maxima, unsigned integers signed ones
+    uint64_t lowest                 # bits of an element that loses to all others
+    uint64_t nan                    # bits of a NaN, 0 if the type has none
+    int infinity                    # bits of infinity, if the type is a 16-bit float
     bint omits_nan                  # NaN is less than every number, not greater
     Py_ssize_t index_steps[3]       # per axis, added to an index from one element of a window to the next
     Py_ssize_t raster_steps[3]      # per axis, elements in raster order from one element of the plane to the next

@@ -2,8 +2,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 
 from cunpool._kernels.common.geometry cimport Geometry
-from cunpool._kernels.common.job cimport (
-    FLOAT4_KIND, FLOAT8_KIND, HALF_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, Job)
+from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport float4, float8, half, index, index8, item1, item2, item4, item8
 
 cdef extern from "_kernels/common/types.h":
@@ -47,33 +46,6 @@ cdef inline number flipped(number x, uint64_t flip) noexcept nogil:
     else:
         x = <number> (x ^ <number> flip)
     return x
-
-
-cdef inline uint64_t lowest_bits(int kind) noexcept nogil:
-    """The bits of the lowest number of a type."""
-    cdef uint64_t *bits = [0x80, 0x8000, 0x80000000, <uint64_t> 1 << 63, 0, 0, 0, 0, 0xFC00, 0xFF80, 0xFF800000,
-                           <uint64_t> 0xFFF << 52]
-    return bits[kind]
-
-
-cdef inline uint64_t nan_bits(int kind) noexcept nogil:
-    """The bits of a NaN, or 0 where the type has none."""
-    cdef uint64_t *bits = [0, 0, 0, 0, 0, 0, 0, 0, 0x7E00, 0x7FC0, 0x7FC00000, <uint64_t> 0x7FF8 << 48]
-    return bits[kind]
-
-
-cdef inline void set_order(Job *job, bint is_minimum) noexcept nogil:
-    """How numbers are compared. So that loops exist once, unsigned integers become signed ones, or bytes the other way
-    round; and both 16-bit floats are one kind. For minima the order is reversed: by a float's sign, or all bits of an
-    integer."""
-    cdef int *order_kinds = [ITEM1_KIND, INT2_KIND, INT4_KIND, INT8_KIND, ITEM1_KIND, INT2_KIND, INT4_KIND, INT8_KIND,
-                             HALF_KIND, HALF_KIND, FLOAT4_KIND, FLOAT8_KIND]
-    cdef uint64_t sign = <uint64_t> 1 << 8 * job.item_size - 1
-    job.order_kind, job.flip = order_kinds[job.kind], 0
-    if job.kind < HALF_KIND and job.order_kind != job.kind:
-        job.flip = sign
-    if is_minimum:
-        job.flip ^= sign if job.kind >= HALF_KIND else <uint64_t> -1
 
 
 cdef inline int32_t order_of(int32_t bits, int32_t infinity, bint omits) noexcept nogil:
@@ -154,4 +126,4 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
 
 cdef inline int infinity_of(const Job *job) noexcept nogil:
     """Infinity of 16-bit floats, as bits."""
-    return 0x7C00 if job.kind == HALF_KIND else 0x7F80
+    return job.infinity

@@ -3,12 +3,11 @@ from libc.stdint cimport int32_t
 
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
-from cunpool._kernels.common.job cimport HALF_KIND, Job
+from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport fill
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport index8, void_cold
-from cunpool._kernels.pooling.compare cimport (
-    beats, first_tap, flipped, infinity_of, lowest_bits, number, tap_offset)
+from cunpool._kernels.pooling.compare cimport beats, first_tap, flipped, number, tap_offset
 from cunpool._kernels.pooling.write cimport base_of, Target, target_of, write_each
 
 
@@ -22,7 +21,7 @@ cdef inline void_cold pool_window(const Job *job, Py_ssize_t plane, const Py_ssi
     cdef Py_ssize_t last[3]
     cdef Py_ssize_t kd, kh, kw
     cdef Target target = target_of(job, plane, window[0], window[1], window[2], False)
-    cdef int32_t infinity = infinity_of(job)
+    cdef int32_t infinity = job.infinity
     cdef number best = lowest, x
     cdef index8 offset
     cdef bint has_element = False
@@ -53,7 +52,8 @@ cdef inline void pool_elements(const Job *job, Py_ssize_t task, Found *found, nu
     cdef Py_ssize_t windows = element_count(g.pooled), total = job.batch * job.channels * windows, i, at
     cdef Py_ssize_t window[3]
     cdef number lowest
-    fill(sizeof(number), <char *> &lowest, 1, lowest_bits(job.kind if job.kind >= HALF_KIND else job.order_kind))
+    fill(sizeof(number), <char *> &lowest, 1, job.lowest)
+    lowest = flipped(lowest, job.flip)
     for i in range(total * task // job.tasks, total * (task + 1) // job.tasks):
         at = i % windows
         window = [at // (g.pooled[1] * g.pooled[2]), at // g.pooled[2] % g.pooled[1], at % g.pooled[2]]

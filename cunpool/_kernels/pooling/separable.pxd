@@ -5,7 +5,7 @@ from libc.stdint cimport uint64_t
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry, has_every_window_elements
 from cunpool._kernels.common.job cimport are_planes_uniform, HALF_KIND, Job
-from cunpool._kernels.pooling.compare cimport has_far_taps, infinity_of, lowest_bits, nan_bits
+from cunpool._kernels.pooling.compare cimport has_far_taps
 
 cdef extern from "_kernels/pooling/separable.h":
     enum:
@@ -260,9 +260,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     plan.is_float, plan.item_bytes = job.kind >= HALF_KIND, <int> job.item_size
     plan.index_bytes, plan.code_size = job.index_size, job.code_size
     plan.flip, plan.omits_nan = job.flip, job.omits_nan
-    plan.infinity, plan.lowest = infinity_of(job), lowest_bits(job.kind if plan.is_float else job.order_kind)
-    plan.nan = nan_bits(job.kind)
-    plan.lowest = (plan.lowest ^ job.flip) & <uint64_t> -1 >> 64 - 8 * job.item_size
+    plan.infinity, plan.lowest, plan.nan = job.infinity, job.lowest, job.nan
     least = block_elements(plan, one, &length)
     if branch_counted("a window too large for a block", least < 0 or least * job.item_size > MAX_BLOCK_BYTES):
         return "a window spans more than 4 MiB"
