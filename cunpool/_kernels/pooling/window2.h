@@ -3,10 +3,7 @@
 /* Windows of 2 side by side, compared where they lie, a vector of them at a time. The loops are in window2_rows.h. */
 #include "_kernels/pooling/simd.h"
 
-enum {
-    CUNPOOL_PREFETCH_WINDOWS = 64,          /* windows between two prefetches along a row (speed) */
-    CUNPOOL_SHORT_ROW_BYTES = 1 << 11       /* rows are prefetched together up to here, longer ones in parts (speed) */
-};
+enum { CUNPOOL_WINDOW2_AHEAD = 1 << 12 };    /* bytes that a row is prefetched ahead (speed: 8 x 64 x 224 x 224) */
 
 /* Some rows of windows, and where their results go. */
 typedef struct {
@@ -19,16 +16,14 @@ typedef struct {
     ptrdiff_t pooled_row_bytes; /* from a row to the same one of the next pooled row */
     ptrdiff_t pooled_rows;
     ptrdiff_t row_windows;      /* windows of a pooled row, whose results overwrite what lies behind those before */
-    ptrdiff_t prefetch_bytes;   /* distance of prefetches, or 0 */
     int32_t row_offsets[4];     /* of each row's first element in the window */
     char *best;
     char *best_codes;           /* offsets of 4 bytes for elements of 4 and 8 bytes, window codes for smaller ones */
 } cunpool_window2;
 
 #if CUNPOOL_HAS_VECTORS
-/* `count` windows, from `first_window` on, of the pooled rows from `row` to before `end_row`. */
-typedef int (*cunpool_window2_function)(const cunpool_window2 *, ptrdiff_t row, ptrdiff_t end_row,
-                                        ptrdiff_t first_window, ptrdiff_t count, int careful);
+/* `count` windows of each of the first `pooled_rows` pooled rows. */
+typedef int (*cunpool_window2_function)(const cunpool_window2 *, ptrdiff_t pooled_rows, ptrdiff_t count, int careful);
 
 #define SIMD_LOOPS "_kernels/pooling/window2_rows.h"
 #include "_kernels/pooling/simd_types.h"
@@ -53,7 +48,6 @@ static CUNPOOL_NOINLINE int cunpool_window2_copied(const cunpool_window2 *window
     char copy[4][2 * CUNPOOL_VECTOR_BYTES] = {{0}};
     cunpool_window2 one = *windows;
     int k, is_odd = 0;
-    one.prefetch_bytes = 0;
     for (; row < windows->pooled_rows; row++) {
         for (k = 0; k < windows->kernel_rows; k++) {
             memcpy(copy[k], windows->row[k] + row * windows->pooled_row_bytes,
@@ -62,42 +56,8 @@ static CUNPOOL_NOINLINE int cunpool_window2_copied(const cunpool_window2 *window
         }
         one.best = windows->best + row * windows->row_windows * item_size;
         one.best_codes = windows->best_codes + row * windows->row_windows * (item_size < 4 ? 1 : 4);
-        is_odd |= compare(&one, 0, 1, 0, CUNPOOL_VECTOR_BYTES / item_size, careful);
+        is_odd |= compare(&one, 1, CUNPOOL_VECTOR_BYTES / item_size, careful);
     }
-    return is_odd;
-}
-
-/* Prefetch bytes `first` to before `first` + `size` of each row, `prefetch_bytes` ahead. `of_layers`: that is all of a
-   layer's rows, so that its first one is enough. */
-static void cunpool_window2_prefetch(const cunpool_window2 *windows, ptrdiff_t first, ptrdiff_t size, int of_layers) {
-    ptrdiff_t i;
-    int k;
-    for (k = 0; k < windows->kernel_rows; k++)
-        if (!of_layers || k == 0 || windows->row[k] - windows->row[k - 1] >= windows->pooled_row_bytes)
-            for (i = 0; i < size; i += 64)
-                __builtin_prefetch(windows->row[k] + windows->prefetch_bytes + first + i);
-    __asm__ volatile("");   /* compilers drop functions that only prefetch */
-}
-
-/* The pooled rows before `end_row`, of elements that are prefetched: some rows at a time, or a part of a row. */
-static CUNPOOL_NOINLINE int cunpool_window2_prefetched(const cunpool_window2 *windows, ptrdiff_t end_row,
-                                                       ptrdiff_t count, int item_size, int careful,
-                                                       cunpool_window2_function compare) {
-    const ptrdiff_t row_bytes = windows->pooled_row_bytes;
-    const ptrdiff_t rows_at_once = row_bytes > 0 ? CUNPOOL_SHORT_ROW_BYTES / row_bytes : 0;
-    ptrdiff_t row, i, some;
-    int is_odd = 0;
-    for (row = 0; row < end_row && rows_at_once; row += some) {
-        some = end_row - row < rows_at_once ? end_row - row : rows_at_once;
-        cunpool_window2_prefetch(windows, row * row_bytes, some * row_bytes, 1);
-        is_odd |= compare(windows, row, row + some, 0, count, careful);
-    }
-    for (; row < end_row; row++)
-        for (i = 0; i < count; i += some) {
-            some = count - i < 2 * CUNPOOL_PREFETCH_WINDOWS ? count - i : CUNPOOL_PREFETCH_WINDOWS;
-            cunpool_window2_prefetch(windows, row * row_bytes + 2 * i * item_size, 2 * some * item_size, 0);
-            is_odd |= compare(windows, row, row + 1, i, some, careful);
-        }
     return is_odd;
 }
 
@@ -111,9 +71,7 @@ static inline int cunpool_compare_window2(const cunpool_window2 *windows, int it
     const int is_short = windows->row_windows < lanes;
     const ptrdiff_t count = is_short ? lanes : windows->row_windows;
     const ptrdiff_t readable = is_short ? cunpool_window2_readable(windows, limit) : windows->pooled_rows;
-    int is_odd = windows->prefetch_bytes ? cunpool_window2_prefetched(windows, readable, count, item_size, careful,
-                                                                      compare)
-                 : compare(windows, 0, readable, 0, count, careful);
+    int is_odd = compare(windows, readable, count, careful);
     if (readable < windows->pooled_rows)
         is_odd |= cunpool_window2_copied(windows, readable, item_size, careful, compare);
     return is_odd;

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport plane_address
-from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
+from cunpool._kernels.common.caches cimport align_to_cache_line
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport are_all_contiguous, HALF_KIND, Job
@@ -23,7 +23,7 @@ cdef extern from "_kernels/pooling/window2.h":
         bint omits_nan
         int infinity
         uint64_t flip
-        Py_ssize_t pooled_row_bytes, pooled_rows, row_windows, prefetch_bytes
+        Py_ssize_t pooled_row_bytes, pooled_rows, row_windows
         int32_t row_offsets[4]
         char *best
         char *best_codes
@@ -31,7 +31,6 @@ cdef extern from "_kernels/pooling/window2.h":
                                                    const char *limit, bint careful) noexcept nogil
 
 cdef enum:
-    PREFETCH_BYTES = 1 << 12            # Distance of prefetches, in arrays larger than L3. (speed: 8 x 64 x 224 x 224)
     SHORT_ROW_MAX_WINDOWS = 32          # Rows of up to this many windows are stored together. (speed)
     SHORT_BYTE_ROW_MAX_WINDOWS = 128    # The same for bytes. (speed)
     MIN_ROW_VECTOR_PART = 4             # Rows that fill this part of a vector are compared where they lie. (speed)
@@ -175,12 +174,12 @@ cdef inline void_wide offsets_of_codes(const item1 *code, const int32_t *offsets
 
 
 cdef inline void find_rows(const Job *job, const char *plane, const Block *block, Windows2 *windows) noexcept nogil:
-    """Set the addresses of a block's rows, and the prefetch distance, in whole rows."""
+    """Set the addresses of a block's rows."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t used = 2 * g.kernel[1] * block.width * job.item_size, kd, kh
+    cdef Py_ssize_t kd, kh
     windows.pooled_row_bytes = g.stride[1] * job.full.axis_bytes[1]
     windows.pooled_rows, windows.row_windows = block.rows, block.width
-    windows.kernel_rows, windows.prefetch_bytes = 0, 0
+    windows.kernel_rows = 0
     for kd in range(g.kernel[0]):
         for kh in range(g.kernel[1]):
             windows.row[windows.kernel_rows] = (plane + (block.d * g.stride[0] + kd) * job.full.axis_bytes[0]
@@ -188,11 +187,6 @@ cdef inline void find_rows(const Job *job, const char *plane, const Block *block
                                          + 2 * block.w * job.item_size)
             windows.row_offsets[windows.kernel_rows] = <int32_t> tap_offset(job, kd, kh, 0)
             windows.kernel_rows += 1
-    if job.nontemporal and 0 <= windows.pooled_row_bytes - used < CACHE_LINE:  # rows without gaps between them
-        windows.prefetch_bytes = ((PREFETCH_BYTES + windows.pooled_row_bytes - 1) // windows.pooled_row_bytes
-                                  * windows.pooled_row_bytes)
-    elif job.nontemporal and block.width < g.pooled[2]:  # a part of a long row
-        windows.prefetch_bytes = PREFETCH_BYTES
 
 
 cdef inline void compare_block(const Job *job, const char *limit, int *nan_backoff, Windows2 *windows) noexcept nogil:

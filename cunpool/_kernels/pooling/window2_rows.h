@@ -5,27 +5,23 @@
 /* Floats of 32 and 64 bits have loops for minima. Others are flipped, or change their order in any case. */
 #define WINDOW2_MINIMA (SIMD_HAS_ODD && SIMD_BYTES >= 4)
 
-/* The loop over pooled rows, windows, and the rows of a window: `count` windows from `first_window` on, of each pooled
-   row from `row` to before `end_row`. The other arguments are constants, but not `rows` and `with_codes` of a
-   `careful` loop. */
-static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t row, ptrdiff_t end_row,
-                                           ptrdiff_t first_window, ptrdiff_t count, int rows, int with_codes,
-                                           int is_minimum, int careful) {
+/* The loop over pooled rows, windows, and the rows of a window: `count` windows of each pooled row. The other arguments
+   are constants, but not `rows` and `with_codes` of a `careful` loop. */
+static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t pooled_rows, ptrdiff_t count,
+                                           int rows, int with_codes, int is_minimum, int careful) {
     const int flips = careful || !WINDOW2_MINIMA;
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);
     /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
     const ptrdiff_t size = SIMD_BYTES, row_bytes = windows->pooled_row_bytes, row_windows = windows->row_windows;
     const char *elements[4];
-    const ptrdiff_t result = row * row_windows + first_window;
-    char *best = windows->best + result * size;
-    char *code_to = windows->best_codes + result * (SIMD_BYTES < 4 ? 1 : 4);
+    char *best = windows->best, *code_to = windows->best_codes;
     ptrdiff_t i;
     vector highest, x, y, first;
     codes code, tap_code[8];
     OF(odd) odd = OF(nothing_odd)();
     int k;
     for (k = 0; k < rows; k++) {
-        elements[k] = windows->row[k] + row * row_bytes + 2 * first_window * size;
+        elements[k] = windows->row[k];
         tap_code[2 * k] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 0));
         tap_code[2 * k + 1] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 1));
     }
@@ -33,13 +29,16 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
 #define WINDOW2_COMPARE(x, number) \
         OF(compare)(careful, windows->omits_nan, windows->infinity, with_codes, is_minimum, &highest, &code, x, \
                     tap_code[number])
-    for (; row < end_row; row++) {
+    for (; pooled_rows > 0; pooled_rows--) {
         for (i = 0; i < count; i = simd_next(i, LANES, count)) {
             SIMD_UNROLL for (k = 0; k < rows; k++) {
                 x = OF(load)(elements[k] + 2 * i * size);
                 y = OF(load)(elements[k] + (2 * i + LANES) * size);
                 SIMD_KEEP(x);
                 SIMD_KEEP(y);
+                __builtin_prefetch(elements[k] + 2 * i * size + CUNPOOL_WINDOW2_AHEAD);
+                if (CUNPOOL_VECTOR_BYTES == 64)
+                    __builtin_prefetch(elements[k] + (2 * i + LANES) * size + CUNPOOL_WINDOW2_AHEAD);
                 if (!careful)
                     odd = OF(note_pair)(odd, x, y);
                 first = OF(key)(OF(first_of_pairs)(x, y), flip);
@@ -67,19 +66,18 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
     return OF(is_odd)(odd, windows->infinity);
 }
 
-static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_t row, ptrdiff_t end_row,
-                                        ptrdiff_t first_window, ptrdiff_t count, int careful) {
+static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_t pooled_rows, ptrdiff_t count,
+                                        int careful) {
     const int is_minimum = WINDOW2_MINIMA && windows->flip;
 #define WINDOW2_INSTANCE(rows, with_codes, is_minimum) \
-    OF(window2_loop)(windows, row, end_row, first_window, count, rows, with_codes, is_minimum, 0)
+    OF(window2_loop)(windows, pooled_rows, count, rows, with_codes, is_minimum, 0)
 #define WINDOW2_INSTANCES(rows) \
     (is_minimum ? windows->with_codes ? WINDOW2_INSTANCE(rows, 1, WINDOW2_MINIMA) \
                                       : WINDOW2_INSTANCE(rows, 0, WINDOW2_MINIMA) \
      : windows->with_codes ? WINDOW2_INSTANCE(rows, 1, 0) : WINDOW2_INSTANCE(rows, 0, 0))
 #if SIMD_HAS_ODD
     if (careful)
-        return OF(window2_loop)(windows, row, end_row, first_window, count, windows->kernel_rows, windows->with_codes,
-                                0, 1);
+        return OF(window2_loop)(windows, pooled_rows, count, windows->kernel_rows, windows->with_codes, 0, 1);
 #endif
     (void) careful;
     return windows->kernel_rows == 1 ? WINDOW2_INSTANCES(1) : windows->kernel_rows == 2 ? WINDOW2_INSTANCES(2)
