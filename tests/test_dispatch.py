@@ -229,11 +229,10 @@ def test_which_method_pools(rng, dtype, full, order, arguments, with_indices, wi
 @pytest.mark.parametrize("channels", [2, 3, 5, 8, 24])
 @pytest.mark.parametrize("arguments", [(2, 1), (3, 1, 1), ((4, 3), 1)])
 def test_window_codes_of_few_channels(rng, arguments, channels, dtype):
-    """Windows of up to 9 elements, one column apart, are compared across channels in one run; bytes, of up to 4 and
-    of 3 x 3."""
+    """Windows of up to 9 elements, one column apart, are compared across channels in one run; bytes, of up to 4."""
     x = random_numbers(rng, np.dtype(dtype), (2, channels, 9, 700))
     kernel = np.broadcast_to(arguments[0], 2)
-    few = kernel.prod() <= (4 if dtype == "u1" else 9) or arguments == (3, 1, 1)
+    few = kernel.prod() <= (4 if dtype == "u1" else 9)
     bytes_of_all = channels * x.itemsize
     method = ACROSS if few or (bytes_of_all >= 32 and dtype != "u1") else SEPARATED
     options = {"return_indices": True, "index_format": "window"}
@@ -255,9 +254,8 @@ def test_which_windows_share_rows(rng):
     codes = {"return_indices": True, "index_format": "window"}
     for shares, x, window in (
         (True, last("f4", 16), (3, 1)),
-        (True, last("f4", 15), (3, 1)),  # less than a vector, but codes in runs
-        (True, last("f4", 2, width=10), (3, 1)),
-        (False, last("f4", 2, width=9), (3, 1)),  # runs of less than a vector
+        (False, last("f4", 15), (3, 1)),  # less than a vector
+        (False, last("f4", 2, width=10), (3, 1)),
         (False, last("f4", 15), (3, 2)),
         (False, last("f4", 15), (5, 1)),
         (True, last("f4", 512), (3, 1)),
@@ -282,7 +280,7 @@ def test_which_windows_share_rows(rng):
     for shares, dtype, channels in ((True, "i8", 8), (False, "i8", 7), (True, "i8", 100)):
         planes = rng.integers(0, 5, (1, channels, 40, 40)).astype(dtype)
         assert has_shared_rows(planes, 3, 1, return_indices=True) == shares, channels
-    # Values in less than a vector, and indices, have no runs.
+    # The same for values, and for indices.
     assert not has_shared_rows(last("f4", 15), 3, 1)
     assert not has_shared_rows(last("f4", 15), 3, 1, return_indices=True)
     assert has_shared_rows(last("f4", 16), 3, 1)

@@ -9,7 +9,7 @@ from cunpool._kernels.common.geometry cimport absolute, clamp, Geometry
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.pooling.across cimport (
-    AcrossWindows, has_runs, MAX_RESULTS_AT_ONCE, pool_across, VECTOR_BYTES, windows_alike, windows_together)
+    AcrossWindows, MAX_RESULTS_AT_ONCE, pool_across, windows_alike, windows_together)
 from cunpool._kernels.pooling.compare cimport expect_nan, expects_no_nan, infinity_of
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, write_indices
 
@@ -56,20 +56,12 @@ cdef inline bint can_share_rows(const Job *job) noexcept nogil:
             and (job.indices.data == NULL or job.code_size == 1 or job.item_size > 1))
 
 
-cdef inline bint can_share_runs(const Job *job) noexcept nogil:
-    """Whether lines are compared together as runs: all channels of all windows that are inside the array, which fill
-    a vector. Windows at the edges are compared one by one, which takes too long for 5 x 5 and for values. (speed)"""
-    cdef const Geometry *g = &job.g
-    return (has_runs(job) and job.code_size == 1 and g.kernel[2] == 3
-            and (g.full[2] - g.kernel[2] + 1) * job.channels * job.item_size >= MIN_SHARING_BYTES)
-
-
 cdef inline bint can_share(const Job *job) noexcept nogil:
     """Whether lines are compared together: they share rows of elements, in neighbouring channels, and results are
     stored in place."""
     cdef Py_ssize_t most = STRIDE_2_MAX_BYTES_3 if job.g.kernel[1] == 3 else STRIDE_2_MAX_BYTES_5
     return (can_share_rows(job) and job.full.channel_bytes == job.item_size and not job.nontemporal
-            and (job.channels * job.item_size >= MIN_SHARING_BYTES or can_share_runs(job)) and job.channels <= LINE
+            and job.channels * job.item_size >= MIN_SHARING_BYTES and job.channels <= LINE
             and (job.g.stride[1] == 1 or job.channels * job.item_size <= most)
             and has_interleaved_channels(job, &job.pooled, job.item_size)
             and (job.indices.data == NULL or has_interleaved_channels(job, &job.indices, job.index_size)))
@@ -120,18 +112,8 @@ cdef inline void set_taps(const Job *job, Py_ssize_t w, SharedRows *rows) noexce
         rows.tap_offset[tap] = <int32_t> ((inside - start) * job.index_steps[2])
 
 
-cdef inline bint set_run(const Job *job, Py_ssize_t count, bint in_runs, AcrossWindows *windows) noexcept nogil:
-    """Set how many results are compared at once: those of `count` channels, or of all windows as one run. Returns
-    whether they fill a vector."""
-    windows.channels = windows.window_results = count
-    if in_runs:
-        windows.channels *= windows.count
-        windows.count = 1
-    return windows.channels * job.item_size >= VECTOR_BYTES
-
-
 cdef inline bint pool_lines(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t lines,
-                            Py_ssize_t count, int *nan_backoff) noexcept nogil:
+                            Py_ssize_t count) noexcept nogil:
     """Pool some lines in `count` channels. Returns whether there were odd elements: then the results are worth
     nothing."""
     cdef const Geometry *g = &job.g
@@ -141,12 +123,12 @@ cdef inline bint pool_lines(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
     cdef Target target = target_of(job, plane, d, h, 0, True)
     cdef bint by_codes = target.indices != NULL and job.code_size == 1
     cdef bint by_offsets = target.indices != NULL and not by_codes
-    cdef bint in_runs = count * job.item_size % VECTOR_BYTES != 0 and can_share_runs(job)
     cdef Py_ssize_t most = windows_together(job, count) if by_offsets else g.pooled[2], w = 0, some, line
     rows.lines = lines
     rows.code_line_bytes = job.indices.axis_bytes[1] if by_codes else 0
     set_rows(job, plane, d, h, &rows)
     windows.offset = offset if by_offsets else NULL
+    windows.channels = windows.window_results = count
     while w < g.pooled[2]:
         some = windows.count = min(most, windows_alike(job, w))
         rows.line_results = some * count
@@ -154,10 +136,7 @@ cdef inline bint pool_lines(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_s
         set_taps(job, w, &rows)
         windows.best = target.values
         windows.code_bytes = target.indices if by_codes else NULL
-        if not set_run(job, count, in_runs, windows):
-            for line in range(lines):
-                pool_across(job, plane, d, h + line, w, w + some, count, nan_backoff)
-        elif compare_shared(&rows, <int> job.item_size, job.kind >= HALF_KIND):
+        if compare_shared(&rows, <int> job.item_size, job.kind >= HALF_KIND):
             return True
         for line in range(lines if by_offsets else 0):
             write_indices(job, &target, base_of(job, d, h + line, w), 0, rows.line_results,
@@ -181,7 +160,7 @@ cdef inline void pool_rows(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ss
         lines = (end - h + parts - 1) // parts
         shares = lines >= MIN_SHARING_LINES and expects_no_nan(nan_backoff)
         if shares and branch_counted("odd elements in rows that windows share",
-                                     pool_lines(job, plane, d, h, lines, count, nan_backoff)):
+                                     pool_lines(job, plane, d, h, lines, count)):
             expect_nan(nan_backoff)
             shares = False
         for line in range(h, h if shares else h + lines):
