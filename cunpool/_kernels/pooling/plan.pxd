@@ -47,6 +47,8 @@ cdef enum:
     # 64 x 112 x 112, 3 x 3, with indices)
     BYTES_MAX_TAPS = 4
     ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
+    # The same for windows of at most 4 elements. (speed: 8 x 380 x 432, 16 x 112 x 112 of float16, 2 x 2)
+    ACROSS_MIN_UNIT_BYTES_OF_4 = 24
     # Filter.
     FILTER_MIN_ELEMENTS = 1 << 9    # A smaller array is not worth the plan of filtering. (speed)
     TINY_ROW_ELEMENTS = 16          # Rows of no more elements are interleaved, if they can be. (speed)
@@ -108,16 +110,18 @@ cdef inline bint has_values_across(const Job *job) noexcept nogil:
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexcept nogil:
     """Why filter would not pay for its plan or its loops, or NULL."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t row = g.pooled[2] * unit * element_count(g.kernel), unit_bytes = unit * job.item_size
+    cdef Py_ssize_t taps = element_count(g.kernel), row = g.pooled[2] * unit * taps, unit_bytes = unit * job.item_size
     if branch_counted("large windows of short rows", g.full[2] * unit_bytes <= RUNNING_ROW_BYTES
                       and not is_direct_down(g)):
         return "a window of many rows, which have 192 bytes or less"
     if unit > 1 and branch_counted("windows that share rows across channels", can_share(job)):
         return "windows that share rows, in neighbouring channels: see across"
     if (branch_counted("broad units, of which a stride leaves some out",
-                       g.stride[2] > 1 and unit > 1 and unit_bytes >= ACROSS_MIN_UNIT_BYTES)
+                       g.stride[2] > 1 and unit > 1
+                       and unit_bytes >= (ACROSS_MIN_UNIT_BYTES_OF_4 if taps <= 4 else ACROSS_MIN_UNIT_BYTES))
             and has_values_across(job)):
-        return "small windows, or some that overlap little, of channels of 64 bytes or more: see across"
+        return ("small windows, or some that overlap little, of channels of 64 bytes or more, or of 4 elements and "
+                "channels of 24 bytes or more: see across")
     if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
         return "a row has no more than 4 elements"
     if not branch_counted("rows worth filtering", row >= FILTER_MIN_ROW_TAPS):
