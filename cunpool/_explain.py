@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -129,7 +130,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
     return Explanation(
         function=name,
         method=plan["method"],
-        file=KERNELS + method.file,
+        file=posixpath.normpath(KERNELS + method.file),
         symbol=method.function,
         loop=method.loop,
         rejected=tuple(plan["rejected"]),

@@ -50,7 +50,7 @@ METHODS = {
         "pooling/separable_loops.h: combine_loop",
         "a block with a NaN is compared by the comparison that finds NaN",
     ),
-    "element by element": Method("pooling/large.pxd", "pool_window", "pooling/large.pxd: pool_window"),
+    "NumPy": Method("../_large.py", "pool", "../_large.py: _first_best and _pool_taps"),
     "adaptive": Method(
         "pooling/adaptive.pxd", "pool_adaptive", "pooling/adaptive.pxd: compare_line and compare_columns"
     ),

@@ -9,7 +9,7 @@ from typing import SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _background, _channels, _diagnostics, _geometry, _results, _threads
+from cunpool import _arrays, _background, _channels, _diagnostics, _geometry, _large, _results, _threads
 from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
@@ -69,8 +69,8 @@ def _max_pool(
     threads = _threads.threads_for(2 * max(native.nbytes, values.nbytes), num_threads)  # see `pooling`
     if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
         _pool_converted(n, native, values, indices, sizes, kind, threads)
-    elif count:
-        _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads)
+    elif count and _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads) & _pool.LARGE:
+        _large.pool(native, values, indices, sizes, n, kind, False, False, False)
     return _results.pooled(given, native, values, indices, pair)
 
 

@@ -9,7 +9,19 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from cunpool import _arrays, _calls, _channels, _diagnostics, _geometry, _remedies, _results, _threads, _warn, unpooling
+from cunpool import (
+    _arrays,
+    _calls,
+    _channels,
+    _diagnostics,
+    _geometry,
+    _large,
+    _remedies,
+    _results,
+    _threads,
+    _warn,
+    unpooling,
+)
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, NanPolicy, Padding, Size, Window
@@ -82,7 +94,8 @@ def _max_pool(
     threads = _threads.threads_for(2 * native.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
         order = (MINIMA if minimum else MAXIMA)[kind]
-        _pool.pool(native, values, indices, sizes, n, order, codes, threads, omits_nan)
+        if _pool.pool(native, values, indices, sizes, n, order, codes, threads, omits_nan) & _pool.LARGE:
+            _large.pool(native, values, indices, sizes, n, kind, codes, minimum, omits_nan)
         if minimum and native.dtype.kind == "b":
             values.view(np.uint8).__iand__(1)  # a window of nothing but padding has the largest byte
     if out is None and given is native:  # a short cut for small calls

@@ -44,8 +44,7 @@ def ways(monkeypatch):
 
 # Methods, and what else a plan does.
 WINDOW2, SEPARATED, LARGE, ACROSS, ROLLED, FILTERED, INTERLEAVED = (
-    frozenset([method])
-    for method in ("window2", "separable", "element by element", "across", "rolling", "filter", "interleaved")
+    frozenset([method]) for method in ("window2", "separable", "NumPy", "across", "rolling", "filter", "interleaved")
 )
 STACKED, WIDTH_SWAPPED = (frozenset([detail]) for detail in ("stacked", "width swapped"))
 SCATTER, FILL, SPLIT, STREAMED = (frozenset([word]) for word in ("scatter", "fill", "split", "streamed"))

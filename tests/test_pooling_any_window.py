@@ -216,6 +216,36 @@ def test_a_window_larger_than_any_block_is_looked_at_cell_by_cell(ways):
     assert indices[0].tolist() == [[0, 500], [500 * 3000, 2999 * 3000 + 2999]]
 
 
+@pytest.mark.parametrize("policy", ["propagate", "omit"])
+@pytest.mark.parametrize("minimum", [False, True], ids=["max", "min"])
+@pytest.mark.parametrize("dtype", ["e", "f4", "f8", ml_dtypes.bfloat16], ids=str)
+def test_a_large_window_keeps_the_bits_of_its_element(ways, dtype, minimum, policy):
+    """Quiet and signaling NaN, zeros of either sign and infinities, in windows of 5 MB and more."""
+    integer = f"u{np.dtype(dtype).itemsize}"
+    ones = int(np.iinfo(integer).max)
+    infinity = int(np.asarray(np.inf, dtype).view(integer))
+    sign = ones // 2 + 1
+    zeros = np.zeros((5, 1, 1600, 1700), integer)
+    zeros[:, 0, 700, 900] = sign  # a later zero of the other sign
+    zeros[0, 0, 3, 4], zeros[0, 0, 30, 40] = infinity + 1, ones  # signaling, then quiet
+    zeros[1, 0, 30, 40], zeros[1, 0, 3, 4] = infinity + 1, ones
+    zeros[1, 0, 40, 30] = sign * minimum | infinity
+    zeros[2, 0] = infinity + 3
+    zeros[3, 0, 5, 5] = sign | infinity
+    zeros[3, 0, 6, 6] = infinity
+    x = zeros.view(dtype)
+    values, indices = (cu.min_pool2d if minimum else cu.max_pool2d)(
+        x, x.shape[2:], return_indices=True, nan_policy=policy, num_threads=1
+    )
+    assert ways == [_pool.LARGE]
+    if policy == "omit":
+        expected = [0, 40 * 1700 + 30, 0, 5 * 1701 if minimum else 6 * 1701, 0]
+    else:
+        expected = [30 * 1700 + 40, 30 * 1700 + 40, 1600 * 1700 - 1, 5 * 1701 if minimum else 6 * 1701, 0]
+    assert indices.ravel().tolist() == expected
+    assert bits(values.ravel()) == bits(x.reshape(5, -1)[np.arange(5), expected])
+
+
 @pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4"])
 @pytest.mark.parametrize("cells", [256, 257, 65536, 65537])
 def test_the_last_cell_of_a_window_of_many_has_its_place(ways, dtype, cells):

@@ -13,12 +13,10 @@ from cunpool._kernels.common.job cimport begin_job, HALF_KIND, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
-from cunpool._kernels.common.types cimport float4, float8, half, item1
+from cunpool._kernels.common.types cimport float4, float8, index8
 from cunpool._kernels.memory cimport give_scratch, next_part, part_bytes
 from cunpool._kernels.pooling.across_shared cimport can_share
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
-from cunpool._kernels.pooling.compare cimport int2, int4, int8
-from cunpool._kernels.pooling.large cimport pool_elements
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
@@ -30,15 +28,9 @@ from cunpool._kernels.runtime import Planned
 cnp.import_array()
 
 
-# By Job.order_kind. (size)
-cdef Kernel[12] ELEMENTS = [
-    NULL, <Kernel> pool_elements[int2], <Kernel> pool_elements[int4], <Kernel> pool_elements[int8],
-    <Kernel> pool_elements[item1], NULL, NULL, NULL,
-    <Kernel> pool_elements[half], NULL, <Kernel> pool_elements[float4], <Kernel> pool_elements[float8]]
-
 # The front end converts the other kinds, without loss: 12 instances would add 40 KB to the wheel. (size)
 cdef Kernel[12] ADAPTIVE = [
-    NULL, NULL, NULL, <Kernel> pool_adaptive[int8], NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, <Kernel> pool_adaptive[index8], NULL, NULL, NULL, NULL, NULL, NULL,
     <Kernel> pool_adaptive[float4], <Kernel> pool_adaptive[float8]]
 
 
@@ -96,7 +88,7 @@ METHODS = [
     Method("across", <Condition> across_why_not),
     Method("interleaved", <Condition> interleaved_why_not),
     Method("separable", <Condition> separable_why_not),
-    Method("element by element", <Condition> any_why_not)]
+    Method("NumPy", <Condition> any_why_not)]
 
 # The only method of adaptive pooling, which no window of the others serves.
 cdef Method ADAPTIVE_METHOD
@@ -107,8 +99,6 @@ cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call whose planes are pooled where they lie."""
     plan.method = choose_method(METHODS, job, plan)
     plan.copied.planes = 0
-    if plan.ways & LARGE_TAKEN:
-        plan.kernel = ELEMENTS[job.order_kind]
     plan.ways += STREAMED_TAKEN * plan.job.nontemporal
 
 
@@ -123,7 +113,7 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
     if not branch_counted("copies that are not packed again",
                           plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) != SEPARATED_TAKEN
                           and not plan.ways & (LARGE_TAKEN | INTERLEAVED_TAKEN)):
-        return "the copy would be packed again, or pooled element by element"
+        return "the copy would be packed again, or pooled in NumPy"
     plan.copied.planes = some
     lots = (planes + some - 1) // some
     plan.copied.scratch_bytes = plan.job.scratch_bytes
@@ -131,6 +121,8 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
     planes -= (lots - 1) * some
     if planes < some:
         plan_copy(job, 0, planes, job.full.data, &last)
+        if last.ways & LARGE_TAKEN:
+            return "the last planes would be pooled in NumPy"
         plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, last.job.scratch_bytes)
     plan.job = job[0]
     plan.job.tasks = min(job.tasks, lots)
@@ -178,6 +170,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
          tuple order, bint codes, int threads, bint omits_nan=False):
     """Fill `pooled` and, unless it is None, `indices`: int64 or int32, or window codes. Returns the ways taken.
 
+    If LARGE is one of them, no method serves the call, and the arrays are as before.
     `_orders.py` has the orders of numbers.
     """
     cdef Job job
@@ -210,6 +203,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     plan_call(&job, &plan)
     if explaining():
         raise Planned(explained(&job, &plan))
+    if plan.ways & LARGE_TAKEN:
+        return plan.ways
     scratch = scratch_for(&plan.job)
     if (cnp.PyArray_SIZE(full)
             + cnp.PyArray_SIZE(pooled) * min(window_elements, <Py_ssize_t> KEEP_GIL_MAX_BYTES)

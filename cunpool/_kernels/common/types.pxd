@@ -9,7 +9,6 @@ cdef extern from "_kernels/common/types.h":
     ctypedef void void_inline "CUNPOOL_INLINE void"
     ctypedef void void_wide "CUNPOOL_WIDE void"
     ctypedef void void_noinline "CUNPOOL_NOINLINE void"
-    ctypedef void void_cold "CUNPOOL_COLD void"
     ctypedef uint8_t item1
     ctypedef uint16_t item2
     ctypedef uint32_t item4

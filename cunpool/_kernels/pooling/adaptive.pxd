@@ -12,8 +12,8 @@ from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport pack_row
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.types cimport float4, float8, index8, void_wide
-from cunpool._kernels.pooling.compare cimport beats, int8, whole_vectors
+from cunpool._kernels.common.types cimport float4, float8, index8 as int8, index8, void_wide
+from cunpool._kernels.pooling.compare cimport whole_vectors
 from cunpool._kernels.pooling.write cimport LINE, Target, target_of, VECTOR, write_each, write_values
 
 # The front end converts other types, without loss.
@@ -40,6 +40,14 @@ cdef inline Py_ssize_t window_begin(const Geometry *g, int axis, Py_ssize_t wind
 cdef inline Py_ssize_t window_end(const Geometry *g, int axis, Py_ssize_t window) noexcept nogil:
     """The element behind the last one of a window along an axis."""
     return ((window + 1) * g.full[axis] + g.pooled[axis] - 1) // g.pooled[axis]
+
+
+cdef inline bint beats(element x, element best) noexcept nogil:
+    """Whether `x`, which is later in raster order, replaces `best`. The first maximum stays. A NaN beats all, NaN too.
+
+    This rule is that of PyTorch's pooling kernels. Without branches, so that it vectorises.
+    """
+    return (x > best) | (x != x)
 
 
 cdef struct Windows:
@@ -69,7 +77,7 @@ cdef inline void_wide compare_line(const element *elements, int32_t here, Py_ssi
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(elements[i], best[i], False, 0)
+        better = beats(elements[i], best[i])
         best[i] = elements[i] if better else best[i]
         codes[i] = here if better else codes[i]
 
@@ -121,8 +129,8 @@ cdef inline void compare_columns(const element *column, const index8 *given, Py_
     cdef Py_ssize_t i
     cdef bint better
     for i in range(count):
-        better = beats(column[i], best[0], False, 0)
-        if better == beats(best[0], column[i], False, 0):  # both are NaN, or they are equal
+        better = beats(column[i], best[0])
+        if better == beats(best[0], column[i]):  # both are NaN, or they are equal
             better = (given[i] > best_index[0]) == better
         best[0] = column[i] if better else best[0]
         best_index[0] = given[i] if better else best_index[0]

@@ -1,24 +1,7 @@
-# The order of numbers, which of two stays, and where the elements of a window lie.
-from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
-
+# What the comparing methods share: whole vectors, the NaN backoff, and where the elements of a window lie.
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.types cimport float4, float8, half, index, index8, item1, item2, item4, item8
-
-cdef extern from "_kernels/common/types.h":
-    ctypedef int16_t int2
-    ctypedef int32_t int4 "index4"
-    ctypedef int64_t int8 "index8"
-
-# The types that `Job.order_kind` names.
-ctypedef fused number:
-    item1
-    int2
-    int4
-    int8
-    half
-    float4
-    float8
+from cunpool._kernels.common.types cimport index8
 
 cdef enum:
     NAN_BACKOFF_CALLS = 16  # comparisons after one with a NaN that expect NaN (speed)
@@ -33,45 +16,6 @@ cdef inline Py_ssize_t whole_vectors(Py_ssize_t count, Py_ssize_t size) noexcept
     """`count`, rounded up to whole vectors. Results behind a row are overwritten by the next row."""
     cdef Py_ssize_t vector = vector_of(size)
     return (count + vector - 1) & -vector
-
-
-cdef inline number flipped(number x, uint64_t flip) noexcept nogil:
-    """A number with some of its bits inverted."""
-    if number is half:
-        x.bits = <item2> (x.bits ^ flip)
-    elif number is float4:
-        (<item4 *> &x)[0] ^= <item4> flip
-    elif number is float8:
-        (<item8 *> &x)[0] ^= <item8> flip
-    else:
-        x = <number> (x ^ <number> flip)
-    return x
-
-
-cdef inline int32_t order_of(int32_t bits, int32_t infinity, bint omits) noexcept nogil:
-    """A 16-bit float as an integer of the same order. Both zeros are 0. Every NaN is above infinity, or below the
-    lowest number if the order `omits` NaN."""
-    cdef int32_t size = bits & 0x7FFF, negative = -(bits >> 15), nan = -<int32_t> (size > infinity)
-    return (size ^ negative) - negative & ~nan | (-0x8000 if omits else 0x8000) & nan
-
-
-cdef inline bint beats(number x, number best, bint omits_nan, int32_t infinity) noexcept nogil:
-    """Whether `x`, which is later in raster order, replaces `best`. The first maximum stays. A NaN beats all, NaN too,
-    or is beaten by every number where it is omitted. `infinity` is that of 16-bit floats, as bits.
-
-    The first rule is that of PyTorch's pooling kernels. Without branches, so that it vectorises.
-    """
-    cdef int32_t later
-    if number is half:
-        later = order_of(x.bits, infinity, omits_nan)
-        return (later > order_of(best.bits, infinity, omits_nan)) | (later == 0x8000)
-    elif number is float4 or number is float8:
-        # Loops have `omits_nan` as a constant: a choice in each iteration would keep them from vectorising.
-        if omits_nan:
-            return (not x <= best) & (x == x)
-        return (x > best) | (x != x)
-    else:
-        return x > best
 
 
 cdef inline bint expects_no_nan(int *nan_backoff) noexcept nogil:

@@ -25,7 +25,7 @@ cdef enum:  # the ways, for plan_pool
     STACKED_TAKEN = 1
     ACROSS_TAKEN = 2
     STREAMED_TAKEN = 4
-    LARGE_TAKEN = 8
+    LARGE_TAKEN = 8             # nothing is pooled: no method serves the call
     WINDOW2_TAKEN = 32
     FILTERED_TAKEN = 128
     COPIED_TAKEN = 256
@@ -306,9 +306,9 @@ cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept n
 
 
 cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Windows that miss the array, or are larger than any block: any window. `plan_pool` has the kernels."""
+    """Windows that miss the array, or are larger than any block: the front end pools them in NumPy."""
     begin(job, 2, plan, LARGE_TAKEN, NULL, NULL)
-    plan.job.nontemporal = False
+    plan.job.tasks, plan.job.nontemporal = 1, False
     return NULL
 
 

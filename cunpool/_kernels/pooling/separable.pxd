@@ -48,7 +48,7 @@ cdef enum:
     MAX_FILTERED_ROW_BYTES = 1 << 13    # Longer rows of large windows are cut into parts that stay in L1. (speed)
     SHARED_ROWS = 64            # Least rows of windows for each thread, if rows stay long for threads. (speed)
     MAX_OVERLAPS = 8            # But each part has this many times the elements that it shares with the next. (speed)
-    MAX_BLOCK_BYTES = 1 << 22   # A window that needs a larger block is pooled element by element. (speed)
+    MAX_BLOCK_BYTES = 1 << 22   # A window that needs a larger block is pooled in NumPy. (speed)
     MAX_WINDOWS_ELEMENTS = 1 << 16  # A block grows to at most this for a vector of windows. (speed)
     MAX_SPARSE = 8              # Limits the elements of a block for each one that a window has. (speed)
     MIN_SPARSE = 1 << 10        # Smaller blocks may have more. (speed)
