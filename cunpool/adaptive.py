@@ -26,6 +26,7 @@ from cunpool._overloads import (
     typed_adaptive_unpool_backward,
 )
 from cunpool._results import ITEM_KINDS
+from cunpool.pooling import _is_wide, _pool_bytes
 
 __all__ = [
     "adaptive_max_pool1d",
@@ -69,8 +70,13 @@ def _max_pool(
     threads = _threads.threads_for(2 * max(native.nbytes, values.nbytes), num_threads)  # see `pooling`
     if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
         _pool_converted(n, native, values, indices, sizes, kind, threads)
-    elif count and _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads) & _pool.LARGE:
-        _large.pool(native, values, indices, sizes, n, kind, False, False, False)
+    elif count:
+        if native.itemsize == 1 and indices is not None and _is_wide(sizes):
+            ways = _pool_bytes(native, values, indices, sizes, n, kind, False, threads)
+        else:
+            ways = _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads)
+        if ways & _pool.LARGE:
+            _large.pool(native, values, indices, sizes, n, kind, False, False, False)
     return _results.pooled(given, native, values, indices, pair)
 
 
