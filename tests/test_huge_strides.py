@@ -53,7 +53,7 @@ CASES = [
     # Windows of neighbours, as far from where their plane begins: of two, deinterleaved, and across channels.
     ("f4", (1, 2**26 + 3, 64), (0, 0, 1), (2, (2**25 + 1, 2)), WINDOW2 | STREAMED, WINDOW2 | STREAMED),
     ("f4", (1, 1025, 1024, 4100), (0, 9, 0, 1), ((2, 1, 3), (512, 512, 100)), SEPARATED, SEPARATED),
-    ("f4", (20, 2**26 + 3, 64), (1, 0, 20), (3, (2**25 + 1, 20)), ACROSS | STREAMED, ACROSS | STREAMED),
+    ("f4", (20, 2**26 + 3, 64), (1, 0, 20), (3, (2**25 + 1, 20)), SEPARATED, ACROSS | STREAMED),
 ]  # fmt: skip
 
 
@@ -87,19 +87,20 @@ def test_windows_of_cells_far_apart(rng, ways, dtype, shape, apart, arguments, b
     assert bits(UNPOOL_BACKWARD[n](x, coded.indices, **window, index_format="window")) == bits(values)
 
 
-def test_the_first_of_neighbouring_windows_has_places_of_32_bits(ways):
-    """And the second has not, counted from where the first begins."""
-    width, channels = 2**31 - 9, 40
+@pytest.mark.parametrize(("width", "method"), [(2**30 - 1, ACROSS), (2**30, SEPARATED), (2**31 - 9, SEPARATED)])
+def test_the_first_of_neighbouring_windows_has_places_of_32_bits(ways, width, method):
+    """And the second has not, counted from where the first begins. Lanes of 32 bits hold indices up to 2**31."""
+    stride, channels = (width + 9) // 2, 40
     row = np.arange(2 * channels, dtype=np.int32)
     x = np.lib.stride_tricks.as_strided(row, (channels, 2, width), (4, 4 * channels, 0))
     out = (
         np.zeros((1, 2, channels), np.int32).transpose(2, 0, 1),
         np.zeros((1, 2, channels), np.int64).transpose(2, 0, 1),
     )
-    cu.max_pool2d(x, (2, 1), (1, 2**30), return_indices=True, out=out)
+    cu.max_pool2d(x, (2, 1), (1, stride), return_indices=True, out=out)
     assert np.array_equal(out[0], np.broadcast_to(np.arange(channels, 2 * channels)[:, None, None], (channels, 1, 2)))
-    assert np.array_equal(out[1], np.broadcast_to([[width, width + 2**30]], (channels, 1, 2)))
-    assert [way & _pool.ACROSS for way in ways] == [_pool.ACROSS]
+    assert np.array_equal(out[1], np.broadcast_to([[width, width + stride]], (channels, 1, 2)))
+    assert [way & (ACROSS | SEPARATED) for way in ways] == [method]
 
 
 @pytest.mark.parametrize("stride", [2**21, 2**22, 2**31, 2**54, 2**57])

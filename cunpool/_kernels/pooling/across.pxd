@@ -1,5 +1,5 @@
 # Across: windows of all neighbouring channels, some of a row at once.
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.caches cimport align_to_cache_line
@@ -8,8 +8,8 @@ from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_over
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.pooling.compare cimport (
     end_of, expect_nan, expects_no_nan, first_tap, infinity_of, is_inside, tap_offset)
-from cunpool._kernels.pooling.write cimport (
-    base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_indices, write_values)
+from cunpool._kernels.pooling.separable cimport decode_item1, Decoder, plan_indices
+from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_values
 
 cdef extern from "_kernels/pooling/across.h":
     enum:
@@ -24,13 +24,13 @@ cdef extern from "_kernels/pooling/across.h":
         int infinity
         uint64_t flip
         const char *elements[TAPS]
-        int32_t offsets[TAPS]
+        int32_t tap_codes[TAPS]
     ctypedef struct AcrossWindows "cunpool_across_windows":
-        Py_ssize_t count, window_bytes, window_offset, channels, window_results
-        int32_t first_offset
+        Py_ssize_t count, window_bytes, window_step, channels, window_results
+        int64_t base
         char *best
-        int32_t *offset
-        char *code_bytes
+        char *best_codes
+        int code_bytes
     bint compare_across "cunpool_compare_across"(const Taps *taps, const AcrossWindows *windows, int item_size,
                                                  bint is_float, bint careful) noexcept nogil
 
@@ -38,7 +38,13 @@ cdef enum:
     MOST_STREAMED = 1 << 10     # Bytes of values compared together, if these are stored by non-temporal stores. (speed)
     MANY_TAPS = 32              # Windows of more elements are compared across if these are in few windows: (speed)
     MANY_TAPS_MAX_OVERLAP = 12  # windows that an element is in, in the mean, at most
-    MAX_16_BIT_OFFSET = 0xFFFF  # of an element of 16 bits in its window: offsets are as wide (correctness)
+
+
+cdef struct Across:
+    # What a task keeps.
+    int nan_backoff
+    Py_ssize_t count        # channels of the ramp, or 0
+    int64_t[MAX_RESULTS_AT_ONCE + VECTOR] ramp  # how far each result's window begins behind the first one, as an index
 
 
 cdef inline bint has_few_taps(const Geometry *g) noexcept nogil:
@@ -47,10 +53,32 @@ cdef inline bint has_few_taps(const Geometry *g) noexcept nogil:
     return taps <= TAPS and (taps <= MANY_TAPS or mean_overlap(g) <= MANY_TAPS_MAX_OVERLAP)
 
 
-cdef inline bint has_16_bit_offsets(const Job *job) noexcept nogil:
-    """Whether the offset of each element in its window fits 16 bits."""
-    cdef const Geometry *g = &job.g
-    return tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1) <= MAX_16_BIT_OFFSET
+cdef inline bint has_indices_in_lanes(const Job *job) noexcept nogil:
+    """Whether elements are as wide as indices: their lanes hold indices in place of window codes."""
+    return job.item_size >= 4 and not job.code_size
+
+
+cdef inline bint are_codes_decoded(const Job *job) noexcept nogil:
+    """Whether window codes become something else: indices, or codes of two bytes."""
+    return not has_indices_in_lanes(job) and job.index_size > 1
+
+
+cdef inline void plan_codes(Job *job, Decoder *decoder) noexcept nogil:
+    """How window codes become indices, where lanes hold codes: taps count in codes then. The width is not swapped."""
+    plan_indices(job, decoder)
+    job.plan = decoder
+    if not has_indices_in_lanes(job):
+        job.index_steps = [job.g.kernel[1] * job.g.kernel[2], job.g.kernel[2], 1]
+
+
+cdef inline void fill_ramp(const Job *job, Py_ssize_t count, Across *state) noexcept nogil:
+    """Fill the ramp of windows of a row in `count` channels."""
+    cdef Py_ssize_t most = min(count * job.g.pooled[2], <Py_ssize_t> MAX_RESULTS_AT_ONCE) + VECTOR, i
+    if state.count == count or not are_codes_decoded(job):
+        return
+    state.count = count
+    for i in range(most):
+        state.ramp[i] = 0 if i < count else state.ramp[i - count] + job.g.stride[2] * job.raster_steps[2]
 
 
 cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count) noexcept nogil:
@@ -64,14 +92,7 @@ cdef inline Py_ssize_t windows_together(const Job *job, Py_ssize_t count) noexce
     if job.indices.data != NULL and not branch_counted("indices of all channels that follow each other",
                                                        has_interleaved_channels(job, &job.indices, job.index_size)):
         return 1
-    # Offsets count from the first window, in 32 bits. (correctness)
-    if (g.stride[2] > 0x7FFFFFFF // MAX_RESULTS_AT_ONCE // job.raster_steps[2]
-            or tap_offset(job, g.kernel[0] - 1, g.kernel[1] - 1, g.kernel[2] - 1)
-            > 0x7FFFFFFF - MAX_RESULTS_AT_ONCE * g.stride[2] * job.raster_steps[2]):
-        return 1
-    # Indices that are stored by non-temporal stores have a buffer of their own, of one LINE. (correctness)
-    return max((min(<Py_ssize_t> LINE, MOST_STREAMED // job.item_size) if job.nontemporal else MAX_RESULTS_AT_ONCE)
-               // count, 1)
+    return max((MOST_STREAMED // job.item_size if job.nontemporal else MAX_RESULTS_AT_ONCE) // count, 1)
 
 
 cdef inline bint has_runs(const Job *job) noexcept nogil:
@@ -116,13 +137,13 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
                 assert_in_block(taps.count < TAPS)
                 taps.elements[taps.count] = (row + (start[fast] + third * g.dilation[fast])
                                              * job.full.axis_bytes[fast])
-                taps.offsets[taps.count] = <int32_t> tap_offset(job, k[0], k[1], k[2])
+                taps.tap_codes[taps.count] = <int32_t> tap_offset(job, k[0], k[1], k[2])
                 taps.count += 1
 
 
 cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossWindows *windows,
                                  int *nan_backoff) noexcept nogil:
-    """The maxima of some windows and their offsets. After a NaN, or a negative zero of 16 bits, the next calls do not
+    """The maxima of some windows and their codes. After a NaN, or a negative zero of 16 bits, the next calls do not
     try the fast comparison."""
     cdef bint is_float = job.kind >= HALF_KIND
     assert_in_block(0 < taps.count <= TAPS)
@@ -134,20 +155,10 @@ cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossW
 
 
 cdef inline bint can_store_in_place(const Job *job, const Target *target) noexcept nogil:
-    """Whether results can go to the caller's arrays: values alone, or with codes of a byte, in neighbouring channels.
-    Nothing behind the channels is written then: the last vector of a window repeats some."""
+    """Whether results can go to the caller's arrays: in neighbouring channels. Nothing behind the channels is written
+    then: the last vector of a window repeats some."""
     return (not job.nontemporal and target.value_step == job.item_size
-            and (target.indices == NULL or job.code_size == 1 and target.index_step == 1))
-
-
-cdef inline void write_windows(const Job *job, const AcrossWindows *windows, Py_ssize_t results, Py_ssize_t base,
-                               const Target *target) noexcept nogil:
-    """Store the results of some windows."""
-    write_values(target.values, target.value_step, job.nontemporal, results, windows.best, job.item_size)
-    if windows.code_bytes != NULL:
-        write_values(target.indices, target.index_step, job.nontemporal, results, windows.code_bytes, 1)
-    elif target.indices != NULL:
-        write_indices(job, target, base, 0, results, windows.offset)
+            and (target.indices == NULL or target.index_step == job.index_size))
 
 
 cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize_t size, bint in_runs, const Taps *taps,
@@ -176,12 +187,14 @@ cdef inline Py_ssize_t windows_alike(const Job *job, Py_ssize_t w) noexcept nogi
 
 
 cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                             Py_ssize_t end, Py_ssize_t count, int *nan_backoff) noexcept nogil:
+                             Py_ssize_t end, Py_ssize_t count, Across *state) noexcept nogil:
     """Pool windows `w` to before `end` of a row in `count` neighbouring channels."""
     cdef char[(MAX_RESULTS_AT_ONCE + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
-    cdef int32_t[MAX_RESULTS_AT_ONCE + 2 * VECTOR] offset_room
+    cdef char[(MAX_RESULTS_AT_ONCE + 2 * VECTOR) * MAX_ITEM_BYTES] index_room
+    cdef char[MAX_RESULTS_AT_ONCE + 2 * VECTOR] codes
     cdef char *best_buffer = <char *> align_to_cache_line(best_room)
-    cdef int32_t *offset = <int32_t *> align_to_cache_line(offset_room)
+    cdef char *index_buffer = <char *> align_to_cache_line(index_room)
+    cdef char *indices
     cdef Taps taps
     cdef AcrossWindows windows
     cdef const Geometry *g = &job.g
@@ -195,15 +208,14 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t most = windows_together(job, count), number
     cdef const char *limit = end_of(job, from_plane, count * size)
     cdef bint within
-    cdef bint by_codes = target.indices != NULL and job.code_size == 1
+    cdef bint in_lanes = has_indices_in_lanes(job), are_decoded = are_codes_decoded(job)
     cdef bint in_place = can_store_in_place(job, &target), stores, is_run
     cdef bint in_runs = (branch_counted("channels that fill no vectors", count * size % VECTOR_BYTES != 0)
                          and has_runs(job))
     assert_in_block(count * most <= MAX_RESULTS_AT_ONCE and count <= LINE)
     windows.window_bytes = g.stride[2] * job.full.axis_bytes[2]
-    windows.window_offset = 0 if job.code_size else next_base
-    windows.first_offset, windows.window_results = 0, count
-    windows.offset = NULL if target.indices == NULL else offset
+    windows.window_step = next_base if in_lanes else 0
+    windows.window_results, windows.code_bytes = count, job.index_size if in_lanes else 1
     while w < end:
         windows.count = min(min(most, end - w), windows_alike(job, w))
         within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
@@ -217,11 +229,17 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         is_run = set_channels(&windows, count, size, in_runs and within, &taps, limit)
         stores = in_place and (is_run or count * size >= VECTOR_BYTES)
         windows.best = target.values if stores else best_buffer
-        windows.code_bytes = NULL if not by_codes else target.indices if stores else <char *> offset
+        indices = NULL if target.indices == NULL else target.indices if stores else index_buffer
+        windows.best_codes = <char *> codes if are_decoded else indices
+        windows.base = base if in_lanes else 0
         assert_in_block((windows.count - 1) * count + windows.channels <= MAX_RESULTS_AT_ONCE + VECTOR)
-        compare_windows(job, &taps, &windows, nan_backoff)
+        compare_windows(job, &taps, &windows, &state.nan_backoff)
+        if are_decoded:
+            decode_item1(<const Decoder *> job.plan, indices, codes, number * count, <uint64_t> base, state.ramp)
         if not stores:
-            write_windows(job, &windows, number * count, base, &target)
+            write_values(target.values, target.value_step, job.nontemporal, number * count, windows.best, size)
+        if not stores and indices != NULL:
+            write_values(target.indices, target.index_step, job.nontemporal, number * count, indices, job.index_size)
         start[2] += number * g.stride[2]
         base += number * next_base
         target.values += number * job.pooled.axis_bytes[2]

@@ -1,10 +1,10 @@
 /* Square windows that share rows, across channels of one element type, SIMD_TYPE: see across.h and simd_types.h. */
 
-/* The highest of the taps of a row, and its offset. Elements are noted once: a window notes the columns that the next
+/* The highest of the taps of a row, and its code. Elements are noted once: a window notes the columns that the next
    one does not have, and the last one (`is_last`) all of its own. */
-static CUNPOOL_INLINE void OF(reduce_taps)(const char *row, const ptrdiff_t *tap_bytes, const codes *tap_offset,
-                                           int kernel, int stride, int is_last, int with_offsets, codes flip,
-                                           vector *best, codes *offset, OF(odd) *odd) {
+static CUNPOOL_INLINE void OF(reduce_taps)(const char *row, const ptrdiff_t *tap_bytes, const codes *tap_code,
+                                           int kernel, int stride, int is_last, int with_codes, codes flip,
+                                           vector *best, codes *code, OF(odd) *odd) {
     vector x[SHARED_MAX_KERNEL];
     int tap;
     SIMD_UNROLL for (tap = 0; tap < kernel; tap++) {
@@ -16,57 +16,56 @@ static CUNPOOL_INLINE void OF(reduce_taps)(const char *row, const ptrdiff_t *tap
         SIMD_UNROLL for (tap = stride; tap < kernel; tap++)
             *odd = OF(note)(*odd, x[tap]);
     *best = OF(key)(x[0], flip);
-    *offset = tap_offset[0];
+    *code = tap_code[0];
     SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
-        OF(compare)(0, 0, 0, with_offsets, 0, best, offset, OF(key)(x[tap], flip), tap_offset[tap]);
+        OF(compare)(0, 0, 0, with_codes, 0, best, code, OF(key)(x[tap], flip), tap_code[tap]);
 }
 
 /* The loop over windows of a line, channels, and lines. All but `rows` are constants. */
 static CUNPOOL_INLINE int OF(shared_loop)(const cunpool_shared_rows *rows, int kernel, int stride,
-                                          int with_offsets, int flips) {
+                                          int with_codes, int flips) {
     /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
     const cunpool_shared_rows r = *rows;
     const cunpool_across_windows w = r.first_line;
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) r.flip : 0);
-    codes tap_offset[SHARED_MAX_KERNEL], offset_of[SHARED_MAX_KERNEL], offset;
-    codes first_offset[SHARED_MAX_KERNEL];
+    codes tap_code[SHARED_MAX_KERNEL], code_of[SHARED_MAX_KERNEL], first_code[SHARED_MAX_KERNEL], code;
     vector best_of[SHARED_MAX_KERNEL], first_best[SHARED_MAX_KERNEL], best;
     OF(odd) odd = OF(nothing_odd)();
     ptrdiff_t window, i, line, result, at;
+    int64_t base = w.base;
     int k;
     SIMD_UNROLL for (k = 0; k < kernel; k++)
-        tap_offset[k] = OF(broadcast_codes)(r.tap_offset[k]);
-#define SHARED_REDUCE(k, best, offset) do { \
-        OF(reduce_taps)(row[k] + at, r.tap_bytes, tap_offset, kernel, stride, window + 1 == w.count, with_offsets, \
-                        flip, &(best), &(offset), &odd); \
-        offset = OF(add_codes)(offset, OF(broadcast_codes)(row_offset[k])); \
+        tap_code[k] = OF(broadcast_codes)(r.tap_code[k]);
+#define SHARED_REDUCE(k, best, code) do { \
+        OF(reduce_taps)(row[k] + at, r.tap_bytes, tap_code, kernel, stride, window + 1 == w.count, with_codes, \
+                        flip, &(best), &(code), &odd); \
+        code = OF(add_codes)(code, OF(broadcast_codes)(row_code[k])); \
     } while (0)
-    for (window = 0; window < w.count; window++) {
+    for (window = 0; window < w.count; window++, base += w.window_step) {
         for (i = 0; i < w.channels; i = simd_next(i, LANES, w.channels)) {
             const char *const *row = r.row;
-            const int32_t *row_offset = r.row_offset;
+            const int64_t *row_code = r.row_code;
             at = window * w.window_bytes + i * SIMD_BYTES;
             result = window * w.window_results + i;
             /* By way of memory: a loop that is not unrolled has a fraction of the code. (size) */
             SIMD_ONCE for (k = 0; k < kernel - stride; k++)
-                SHARED_REDUCE(k, first_best[k], first_offset[k]);
+                SHARED_REDUCE(k, first_best[k], first_code[k]);
             SIMD_UNROLL for (k = 0; k < kernel - stride; k++)
-                best_of[k] = first_best[k], offset_of[k] = first_offset[k];
+                best_of[k] = first_best[k], code_of[k] = first_code[k];
             for (line = 0; line < r.lines; line++) {
                 SIMD_UNROLL for (k = kernel - stride; k < kernel; k++)
-                    SHARED_REDUCE(k, best_of[k], offset_of[k]);
-                best = best_of[0], offset = offset_of[0];
+                    SHARED_REDUCE(k, best_of[k], code_of[k]);
+                best = best_of[0], code = code_of[0];
                 SIMD_UNROLL for (k = 1; k < kernel; k++)
-                    OF(compare)(0, 0, 0, with_offsets, 0, &best, &offset, best_of[k], offset_of[k]);
+                    OF(compare)(0, 0, 0, with_codes, 0, &best, &code, best_of[k], code_of[k]);
                 OF(store)(w.best + line * r.best_line_bytes + result * SIMD_BYTES, OF(bits)(best, flip));
-                offset = OF(subtract_codes)(offset, OF(broadcast_codes)(line * (int64_t) r.line_offset));
-                if (with_offsets)
-                    OF(store_offsets)(offset, (int32_t) (window * w.window_offset),
-                                      w.offset + line * r.line_results + result,
-                                      w.code_bytes ? w.code_bytes + line * r.code_line_bytes + result : NULL);
-                row += stride, row_offset += stride;
+                code = OF(add_codes)(code, OF(broadcast_codes)(base - line * r.line_code));
+                if (with_codes)
+                    OF(store_codes)(w.best_codes + line * r.code_line_bytes + result * w.code_bytes, code,
+                                    w.code_bytes);
+                row += stride, row_code += stride;
                 SIMD_UNROLL for (k = 0; k < kernel - stride; k++)
-                    best_of[k] = best_of[k + stride], offset_of[k] = offset_of[k + stride];
+                    best_of[k] = best_of[k + stride], code_of[k] = code_of[k + stride];
             }
         }
     }
@@ -75,10 +74,10 @@ static CUNPOOL_INLINE int OF(shared_loop)(const cunpool_shared_rows *rows, int k
 }
 
 static CUNPOOL_NOINLINE int OF(shared)(const cunpool_shared_rows *rows) {
-    const int with_offsets = rows->first_line.offset || rows->first_line.code_bytes;
+    const int with_codes = rows->first_line.best_codes != NULL;
     const int flips = SIMD_BYTES <= 2;
 #define SHARED_INSTANCE(kernel, stride) \
-    (with_offsets ? OF(shared_loop)(rows, kernel, stride, 1, flips) \
+    (with_codes ? OF(shared_loop)(rows, kernel, stride, 1, flips) \
      : OF(shared_loop)(rows, kernel, stride, 0, flips))
     if (rows->kernel == 2)      /* with offsets it would gain less (size) */
         return OF(shared_loop)(rows, 2, 1, 0, flips);

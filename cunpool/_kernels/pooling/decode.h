@@ -14,6 +14,7 @@ enum { DECODED_TOGETHER = 64 };
 /* What a code adds for its column, and from row to row and layer to layer. */
 typedef struct {
     uint64_t column, row, layer, per_row, per_layer;
+    int index_bytes, code_size; /* of a result; `code_size` is 0 for indices */
     int is_far;                 /* windows are too large, or their elements too far apart, for 32 bits */
 } cunpool_decoder;
 

@@ -9,7 +9,7 @@ from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry,
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
-from cunpool._kernels.pooling.across cimport VECTOR_BYTES
+from cunpool._kernels.pooling.across cimport Across, VECTOR_BYTES
 from cunpool._kernels.pooling.across_shared cimport can_share_rows, MIN_SHARING_BYTES, pool_rows, SHARED_MAX_LINES
 
 cdef enum:
@@ -130,7 +130,7 @@ cdef inline Py_ssize_t interleaved_parts(const Job *job, const Interleaved *plan
 
 
 cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t number, char *scratch,
-                           int *nan_backoff) noexcept nogil:
+                           Across *state) noexcept nogil:
     """Pool a part of the planes of a lot."""
     cdef const Geometry *g = &job.g
     cdef Job inner = plan.inner
@@ -162,7 +162,7 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
                    &job.full, planes, elements)
     memset(full + element_count(elements) * planes * size, 0, VECTOR_BYTES)
     for d in range(window[0], window[0] + windows[0]):
-        pool_rows(&inner, 0, d, window[1], window[1] + windows[1], planes, nan_backoff)
+        pool_rows(&inner, 0, d, window[1], window[1] + windows[1], planes, state)
     copy_planes_of(size, element_address(&job.pooled, job.channels, plane, window[0], window[1], 0), &job.pooled,
                    pooled, &inner.pooled, planes, windows)
     if job.indices.data != NULL:
@@ -174,6 +174,7 @@ cdef inline void pool_interleaved(const Job *job, Py_ssize_t task, Found *found,
     """One task: some parts."""
     cdef const Interleaved *plan = <const Interleaved *> job.plan
     cdef Py_ssize_t parts = interleaved_parts(job, plan), number
-    cdef int nan_backoff = 0
+    cdef Across state
+    state.nan_backoff = state.count = 0
     for number in range(parts * task // job.tasks, parts * (task + 1) // job.tasks):
-        pool_part(job, plan, number, found.scratch, &nan_backoff)
+        pool_part(job, plan, number, found.scratch, &state)

@@ -8,7 +8,7 @@ from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.memory cimport part_bytes
-from cunpool._kernels.pooling.across cimport has_16_bit_offsets, has_few_taps, has_runs, TAPS
+from cunpool._kernels.pooling.across cimport has_few_taps, has_runs, plan_codes, TAPS
 from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels, sharing_tasks
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
 from cunpool._kernels.pooling.filter cimport (
@@ -17,7 +17,7 @@ from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.interleaved cimport (
     Interleaved, interleaved_bytes, interleaved_parts, plan_interleaved, pool_interleaved)
 from cunpool._kernels.pooling.rolling cimport plan_rolling, roll_rows, Rolling, rolling_bytes, rolling_why_not
-from cunpool._kernels.pooling.separable cimport plan_separable, separable_blocks
+from cunpool._kernels.pooling.separable cimport Decoder, plan_separable, separable_blocks
 from cunpool._kernels.pooling.window2 cimport (
     can_stack_planes, can_store_rows_together, HAS_VECTORS, pool_window2, stack_planes, window2_shape_why_not)
 
@@ -43,8 +43,8 @@ cdef enum:
     LITTLE_OVERLAP = 3
     # Values of larger windows that overlap more are filtered, unless windows share rows. (speed)
     ACROSS_MAX_TAPS = 9
-    # Bytes in larger windows, one element apart, are not compared across channels, unless windows share rows. (speed:
-    # 64 x 112 x 112, 3 x 3, with indices)
+    # Bytes in larger windows, one element apart, are not compared across channels, unless windows share rows or are
+    # runs. (speed: 64 x 112 x 112, 3 x 3, with indices)
     BYTES_MAX_TAPS = 4
     ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
     # The same for windows of at most 4 elements. (speed: 8 x 380 x 432, 16 x 112 x 112 of float16, 2 x 2)
@@ -80,6 +80,7 @@ cdef struct Plan:
     Rolling rolling
     Blocked blocked
     Copied copied
+    Decoder decoder
     Interleaved interleaved
 
 
@@ -172,9 +173,9 @@ cdef inline const char *comparing_why_not(const Job *job) noexcept nogil:
     """Why the elements of windows are not compared one by one, across neighbouring channels or planes, or NULL."""
     if not HAS_VECTORS:
         return "the compiler has no vector types"  # unreached: another compiler
-    if (job.item_size == 2 and job.indices.data != NULL
-            and not branch_counted("offsets of 16 bits in a window", has_16_bit_offsets(job))):
-        return "elements of 2 bytes, and an offset in a window takes more than 16 bits"
+    # Lanes of 32 bits hold indices. (correctness)
+    if job.indices.data != NULL and not branch_counted("indices of 32 bits", element_count(job.g.full) <= 0x7FFFFFFF):
+        return "a plane has 2**31 elements or more"
     if not branch_counted("windows with an element of the array", has_every_window_elements(&job.g)):
         return "a window has no element of the array"
     if not branch_counted("a window of few elements", has_few_taps(&job.g)):
@@ -216,6 +217,7 @@ cdef inline const char *interleaved_why_not(const Job *job, Plan *plan) noexcept
         why = plan_interleaved(job, &plan.interleaved)
     if why != NULL:
         return why
+    plan_codes(&plan.interleaved.inner, &plan.decoder)
     begin(job, 2, plan, INTERLEAVED_TAKEN, <Kernel> pool_interleaved, &plan.interleaved)
     plan.job.scratch_bytes = part_bytes(interleaved_bytes(&plan.interleaved))
     plan.job.tasks = min(job.tasks, interleaved_parts(job, &plan.interleaved))
@@ -282,12 +284,14 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return ("channels have less than 32 bytes (12, if windows overlap little; any, for window codes of small "
                 "windows one column apart)")
     begin(job, 2, plan, ACROSS_TAKEN, <Kernel> pool_channels, NULL)
+    plan_codes(&plan.job, &plan.decoder)
     swap_width_for_channels(&plan.job)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
     # (speed: 64 x 112 x 112, 3 x 3, with indices) For bytes in windows one apart, combining runs is 1.8x faster.
     if (job.item_size == 1 and plan.job.g.stride[2] == 1 and not can_share(&plan.job)
-            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel) > BYTES_MAX_TAPS)):
-        return "bytes in windows of more than 4 elements, one element apart, that do not share rows"
+            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel)
+                               > (ACROSS_MAX_TAPS if has_runs(&plan.job) else BYTES_MAX_TAPS))):
+        return "bytes in windows of more than 4 elements (or 9, with codes), one element apart, that do not share rows"
     if not branch_counted("few elements for values alone", job.indices.data != NULL or has_values_across(&plan.job)):
         return "without indices, a window has more than 9 elements, that are in many windows"
     if branch_counted("tasks of lines", can_share(&plan.job)):

@@ -117,19 +117,12 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
     OF(store)(values, best);
     if (!with_codes || plan->form == ROLLING_VALUES)
         return;
-#if SIMD_BYTES >= 4
-#ifdef SIMD_HAS_STREAM
+#if SIMD_BYTES >= 4 && defined(SIMD_HAS_STREAM)
     if (plan->form == ROLLING_INDICES8 && plan->is_streamed)
         OF(stream_indices8)(indices, code);  // unreached: large arrays, in slow tests
     else
 #endif
-    if (plan->form == ROLLING_INDICES8)
-        OF(store_indices8)(indices, code);
-    else if (plan->form == ROLLING_INDICES4)
-        OF(store_indices4)(indices, code);
-    else
-#endif
-        OF(store_code_bytes)(indices, code);
+        OF(store_codes)(indices, code, plan->index_bytes);
 }
 
 /* One stripe of a block, from `column` and from window `window` on. Returns whether there were odd elements. */

@@ -1,6 +1,6 @@
 # Separable pooling: any window, in any order of the axes. `separable.h` has the loops; here is which calls it serves,
 # and its plan.
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry, has_every_window_elements
@@ -17,6 +17,7 @@ cdef extern from "_kernels/pooling/separable.h":
         bint doubles
     ctypedef struct Decoder "cunpool_decoder":
         uint64_t column, row, layer, per_row, per_layer
+        int index_bytes, code_size
         bint is_far
     ctypedef struct Separable "cunpool_separable":
         const char *full
@@ -27,7 +28,7 @@ cdef extern from "_kernels/pooling/separable.h":
         int order[4]
         int raster_axes[3]
         Py_ssize_t unit, lattices, pitch, row_windows
-        int outer, item_bytes, index_bytes, code_size, infinity
+        int outer, item_bytes, index_bytes, infinity
         uint64_t lowest, nan, flip
         bint is_float, omits_nan
         Decoder decoder
@@ -40,6 +41,8 @@ cdef extern from "_kernels/pooling/separable.h":
         char *pooled
     void find_block "cunpool_separable_find"(const Separable *plan, Py_ssize_t number,
                                              SeparableBlock *block) noexcept nogil
+    void decode_item1 "cunpool_decode_item1"(const Decoder *decoder, char *to, const char *codes, Py_ssize_t count,
+                                             uint64_t base, const int64_t *ramp) noexcept nogil
     void separate "cunpool_separate"(const Separable *plan, SeparableBlock *block, char *scratch) noexcept nogil
 
 cdef enum:
@@ -230,7 +233,7 @@ cdef inline Py_ssize_t least_shared_room(const Separable *plan, Py_ssize_t filte
     return 1024
 
 
-cdef inline void plan_indices(const Job *job, Separable *plan) noexcept nogil:
+cdef inline void plan_indices(const Job *job, Decoder *decoder) noexcept nogil:
     """How codes become indices. Quotients by a product and a shift: with m = 2^s // k + 1, code * m >> s is code // k
     where code * k < 2^s. In 32 bits s is 16, and 256 elements are the most. In 64 bits s is 40, and blocks have at most
     2^20 elements with codes."""
@@ -239,12 +242,13 @@ cdef inline void plan_indices(const Job *job, Separable *plan) noexcept nogil:
     cdef bint is_far = job.code_size == 0 and (
         element_count(kernel) > MAX_DECODED or branch_counted("windows of elements far apart", has_far_taps(job)))
     cdef uint64_t one = <uint64_t> 1 << (40 if is_far else 16)
-    plan.decoder.is_far = is_far
-    plan.decoder.column = <uint64_t> steps[2]
-    plan.decoder.row = <uint64_t> steps[1] - <uint64_t> kernel[2] * <uint64_t> steps[2]
-    plan.decoder.layer = <uint64_t> steps[0] - <uint64_t> kernel[1] * <uint64_t> steps[1]
-    plan.decoder.per_row = one // <uint64_t> kernel[2] + 1
-    plan.decoder.per_layer = one // <uint64_t> (kernel[1] * kernel[2]) + 1
+    decoder.index_bytes, decoder.code_size = job.index_size, job.code_size
+    decoder.is_far = is_far
+    decoder.column = <uint64_t> steps[2]
+    decoder.row = <uint64_t> steps[1] - <uint64_t> kernel[2] * <uint64_t> steps[2]
+    decoder.layer = <uint64_t> steps[0] - <uint64_t> kernel[1] * <uint64_t> steps[1]
+    decoder.per_row = one // <uint64_t> kernel[2] + 1
+    decoder.per_layer = one // <uint64_t> (kernel[1] * kernel[2]) + 1
 
 
 cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Separable *plan) noexcept nogil:
@@ -258,7 +262,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     cdef int i, last
     set_axes(job, filtered > 1, plan)
     plan.is_float, plan.item_bytes = job.kind >= HALF_KIND, <int> job.item_size
-    plan.index_bytes, plan.code_size = job.index_size, job.code_size
+    plan.index_bytes = job.index_size
     plan.flip, plan.omits_nan = job.flip, job.omits_nan
     plan.infinity, plan.lowest, plan.nan = job.infinity, job.lowest, job.nan
     least = block_elements(plan, one, &length)
@@ -301,7 +305,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
         plan.row_windows *= extent_of(&plan.axis[plan.order[i]], plan.axis[plan.order[i]].most)
     plan.row_windows = min(plan.row_windows, MAX_WRITTEN // plan.unit * plan.unit)
     if job.indices.data != NULL:
-        plan_indices(job, plan)
+        plan_indices(job, &plan.decoder)
     return NULL
 
 

@@ -39,7 +39,7 @@ typedef struct {
     int outer;                  /* axes of `order` that lead to a row; the next one is the row's own */
     ptrdiff_t lattices, pitch;  /* of a block: lattices, and elements from one to the next */
     ptrdiff_t row_windows;      /* results of a row that are written together, at most */
-    int is_float, item_bytes, index_bytes, code_size;   /* while elements are compared, codes are as wide as they */
+    int is_float, item_bytes, index_bytes;  /* while elements are compared, codes are as wide as they */
     uint64_t lowest, nan;       /* bits of padding: flipped, the lowest number; a NaN, for blocks that have one */
     uint64_t flip;              /* bits that are inverted while elements are compared */
     int infinity;               /* of 16-bit floats, as bits */

@@ -10,29 +10,29 @@
                      base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FURTHER) \
     CODES_DECODE(lane, item1, item1, code[i]) \
     CODES_DECODE(lane, item2, item2, code[i]) \
-    static CUNPOOL_COLD void cunpool_decode_far_##lane(const cunpool_separable *plan, char *to, const char *codes, \
+    static CUNPOOL_COLD void cunpool_decode_far_##lane(const cunpool_decoder *decoder, char *to, const char *codes, \
                                                        ptrdiff_t count, uint64_t base, const int64_t *ramp) { \
-        const cunpool_decoder d = plan->decoder; \
+        const cunpool_decoder d = *decoder; \
         ptrdiff_t i; \
         for (i = 0; i < count; i++) { \
             const uint64_t code = ((const lane *) codes)[i]; \
             const uint64_t x = base + (uint64_t) ramp[i] + code * d.column + (code * d.per_row >> 40) * d.row \
                                + (code * d.per_layer >> 40) * d.layer; \
-            if (plan->index_bytes == 4) \
+            if (d.index_bytes == 4) \
                 ((index4 *) to)[i] = (index4) x; \
             else \
                 ((index8 *) to)[i] = (index8) x; \
         } \
     } \
-    static void cunpool_decode_##lane(const cunpool_separable *plan, char *to, const char *codes, ptrdiff_t count, \
+    static void cunpool_decode_##lane(const cunpool_decoder *d, char *to, const char *codes, ptrdiff_t count, \
                                       uint64_t base, const int64_t *ramp) { \
-        if (plan->decoder.is_far) \
-            cunpool_decode_far_##lane(plan, to, codes, count, base, ramp); \
+        if (d->is_far) \
+            cunpool_decode_far_##lane(d, to, codes, count, base, ramp); \
         else \
-            (plan->code_size == 1 ? cunpool_decode_##lane##_item1 \
-             : plan->code_size == 2 ? cunpool_decode_##lane##_item2 \
-             : plan->index_bytes == 4 ? cunpool_decode_##lane##_index4 : cunpool_decode_##lane##_index8)( \
-                to, codes, count, base, ramp, &plan->decoder); \
+            (d->code_size == 1 ? cunpool_decode_##lane##_item1 \
+             : d->code_size == 2 ? cunpool_decode_##lane##_item2 \
+             : d->index_bytes == 4 ? cunpool_decode_##lane##_index4 : cunpool_decode_##lane##_index8)( \
+                to, codes, count, base, ramp, d); \
     }
 SEPARABLE_DECODERS(item1)
 SEPARABLE_DECODERS(item2)
@@ -66,7 +66,7 @@ static void cunpool_separable_write_row(const cunpool_separable *plan, const cun
         }
         (size == 1 ? cunpool_decode_item1 : size == 2 ? cunpool_decode_item2
          : size == 4 ? cunpool_decode_item4 : cunpool_decode_item8)(
-            plan, index_bytes == plan->index_bytes ? indices : row, codes, count, base, ramp);
+            &plan->decoder, index_bytes == plan->index_bytes ? indices : row, codes, count, base, ramp);
         if (index_bytes != plan->index_bytes)
             cunpool_scatter(plan->index_bytes, indices, index_bytes, row, count);
         indices += most * along->index_bytes;

@@ -27,13 +27,9 @@
      deinterleaved_lane_T(i)    which pair lane i of first_of_pairs_T belongs to
      add_codes_T, subtract_codes_T, broadcast_codes_T
      store_code_bytes_T, store_indices4_T, store_indices8_T    codes as bytes, or as indices
+     store_codes_T        the same, by the bytes of each: 1, or where lanes have 4 bytes or more, 4 or 8
      compare_T            compare the best so far, and its code, with a later element
-     equal_item1          where a set compares unsigned bytes for equality alone
-
-   and, whatever the type,
-
-     look_up_offsets      offsets of 16 bytes, which are numbers of taps, from a table of 32 or more
-     add_to_offsets4      offsets of a vector of 4 bytes from one offset and 16-bit ones */
+     equal_item1          where a set compares unsigned bytes for equality alone */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -175,6 +171,7 @@ SIMD_INLINE void stream_indices8_float8(char *to, codes_float8 c) { stream_int8(
 #define SIMD_INTEGERS_OF_FLOATS(T, F) \
     SIMD_INLINE void store_code_bytes_##T(char *to, codes_##T c) { store_code_bytes_##F(to, c); } \
     SIMD_INLINE void store_indices4_##T(char *to, codes_##T c) { store_indices4_##F(to, c); } \
+    SIMD_INLINE void store_indices8_##T(char *to, codes_##T c) { store_indices8_##F(to, c); } \
     SIMD_INLINE vector_##T first_of_pairs_##T(vector_##T x, vector_##T y) { \
         return (vector_##T) first_of_pairs_##F((vector_##F) x, (vector_##F) y); \
     } \
@@ -236,6 +233,28 @@ SIMD_INLINE mask_half beats_half(vector_half later, vector_half best, int infini
 SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, int infinity) {
     return (is_greater_half(later, best) | is_nan_half(best, infinity)) & ~is_nan_half(later, infinity);
 }
+
+#define SIMD_STORE_CODES(T, INDICES) \
+    SIMD_INLINE void store_codes_##T(char *to, codes_##T c, int bytes) { \
+        INDICES(T) \
+        store_code_bytes_##T(to, c); \
+    }
+#define SIMD_STORE_INDICES(T) \
+        if (bytes > 1) { \
+            if (bytes == 8) \
+                store_indices8_##T(to, c); \
+            else \
+                store_indices4_##T(to, c); \
+            return; \
+        }
+#define SIMD_STORE_BYTES(T) (void) bytes;
+SIMD_STORE_CODES(float4, SIMD_STORE_INDICES)
+SIMD_STORE_CODES(float8, SIMD_STORE_INDICES)
+SIMD_STORE_CODES(int4, SIMD_STORE_INDICES)
+SIMD_STORE_CODES(int8, SIMD_STORE_INDICES)
+SIMD_STORE_CODES(half, SIMD_STORE_BYTES)
+SIMD_STORE_CODES(int2, SIMD_STORE_BYTES)
+SIMD_STORE_CODES(item1, SIMD_STORE_BYTES)
 
 /* Compare the best so far, and its code, with something later in raster order: the first of equals stays. `careful`
    comparisons are exact for NaN and zeros. With `is_minimum`, no bits are flipped. These two are constants of each

@@ -117,20 +117,3 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     c = _mm256_permute4x64_epi64(_mm256_packus_epi16(c, c), MIDDLE_EXCHANGED);
     _mm_storeu_si128((__m128i *) to, _mm256_castsi256_si128(c));
 }
-
-/* Codes as indices. */
-SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
-    const __m256i low = _mm256_loadu_si256((const __m256i *) table), further = _mm256_set1_epi32(first);
-    __m256i at;
-    int i;
-    for (i = 0; i < 16; i += 8) {
-        at = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *) (number + i)));
-        at = _mm256_movemask_epi8(_mm256_cmpgt_epi32(at, _mm256_set1_epi32(7)))
-            ? _mm256_i32gather_epi32((const int *) table, at, 4) : _mm256_permutevar8x32_epi32(low, at);
-        _mm256_storeu_si256((__m256i *) (to + i), _mm256_add_epi32(at, further));
-    }
-}
-SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
-    const __m256i further = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) offset));
-    _mm256_storeu_si256((__m256i *) to, _mm256_add_epi32(further, _mm256_set1_epi32(first)));
-}

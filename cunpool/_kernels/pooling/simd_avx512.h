@@ -125,16 +125,3 @@ SIMD_INLINE vector_int2 next_first_of_pairs_int2(vector_int2 first, const char *
 SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi16_epi8(c));
 }
-
-/* Codes as indices. */
-SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
-    const __m512i at = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *) number));
-    const __m512i offsets = _mm512_cmpgt_epi32_mask(at, _mm512_set1_epi32(31))
-        ? _mm512_i32gather_epi32(at, table, 4)
-        : _mm512_permutex2var_epi32(_mm512_loadu_si512(table), at, _mm512_loadu_si512(table + 16));
-    _mm512_storeu_si512(to, _mm512_add_epi32(offsets, _mm512_set1_epi32(first)));
-}
-SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
-    const __m512i further = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) offset));
-    _mm512_storeu_si512(to, _mm512_add_epi32(further, _mm512_set1_epi32(first)));
-}

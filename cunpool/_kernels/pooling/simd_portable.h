@@ -143,22 +143,3 @@ SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
 #endif
 SIMD_INLINE vector_int2 sign_int2(vector_int2 x) { return x >> 15; }
 SIMD_NEXT_PAIRS(int2)
-
-/* Codes as indices. */
-SIMD_INLINE void look_up_offsets(int32_t *to, const uint8_t *number, const int32_t *table, int32_t first) {
-    int i;
-    for (i = 0; i < 16; i++)
-        to[i] = table[number[i]] + first;
-}
-#if defined(__SSE2__)
-SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
-    const __m128i further = _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *) offset), _mm_setzero_si128());
-    _mm_storeu_si128((__m128i *) to, _mm_add_epi32(further, _mm_set1_epi32(first)));
-}
-#else
-SIMD_INLINE void add_to_offsets4(char *to, const uint16_t *offset, int32_t first) {
-    int i;
-    for (i = 0; i < 4; i++)
-        ((index4 *) to)[i] = first + offset[i];
-}
-#endif
