@@ -24,11 +24,10 @@ from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
 from cunpool._kernels.unpooling.fill_select cimport VECTOR_BYTES
 from cunpool._kernels.unpooling.gather cimport gather_loops_for, gather_task
 from cunpool._kernels.unpooling.indices cimport is_gapless, prepare_job, set_background, split_planes
-from cunpool._kernels.unpooling.scatter cimport (
-    scatter_channels, scatter_planes, scatter_row, scatter_task, scatter_unchecked)
+from cunpool._kernels.unpooling.scatter cimport scatter_channels, scatter_row, scatter_task, scatter_unchecked
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
 from cunpool._kernels.unpooling.walk cimport ByIndices, Canonicalize, Loop, Loops
-from cunpool._kernels.unpooling.window_codes cimport Decoder
+from cunpool._kernels.unpooling.window_codes cimport BlockPlan, plan_blocks
 from cunpool._kernels.memory cimport give_scratch
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
@@ -57,7 +56,6 @@ cdef Loops loops_for(element *_) noexcept nogil:
     cdef Loops loops
     loops.row = [<Loop> scatter_row[element, index4], <Loop> scatter_row[element, index8]]
     loops.across = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
-    loops.planes = [<Loop> scatter_planes[element, index4], <Loop> scatter_planes[element, index8]]
     loops.unchecked = <Loop> scatter_unchecked[element]
     loops.fill = (<Kernel> fill_blocks[item1] if sizeof(element) == 1 else
                   <Kernel> fill_blocks[item2] if sizeof(element) == 2 else
@@ -68,7 +66,6 @@ cdef Loops loops_for(element *_) noexcept nogil:
     if element is item4 or element is item8 or element is float4 or element is float8:
         loops.by_indices = [<ByIndices> fill_by_indices[element, index4], <ByIndices> fill_by_indices[element, index8]]
     loops.task = scatter_task
-    loops.gathers = False
     return loops
 
 
@@ -102,7 +99,7 @@ cdef struct Plan:
     int ways
     FillPlan fill_plan
     Turned turned
-    Decoder decoder
+    BlockPlan blocks
 
 
 cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
@@ -124,8 +121,8 @@ cdef const char *move_condition(const Job *job, Plan *plan) noexcept nogil:
     """Scatter and gather serve all of their calls."""
     cdef bint is_turned
     plan.job = job[0]
-    is_turned = plan_worker(&plan.job, &plan.turned, &plan.decoder)
-    plan.ways = ((GATHERED_TAKEN if (<const Loops *> job.ops).gathers else SCATTERED_TAKEN)
+    is_turned = plan_worker(&plan.job, &plan.turned, &plan.blocks)
+    plan.ways = ((GATHERED_TAKEN if job.gathers else SCATTERED_TAKEN)
                  + SPLIT_TAKEN * (plan.job.parts_per_plane > 1) + INTERLEAVED_TAKEN * (job.interleaved_planes > 1)
                  + TURNED_TAKEN * is_turned + ONTO_TAKEN * (job.in_place or job.background != NULL))
     return NULL
@@ -184,6 +181,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED_TAKEN
     job.ops = &GATHER_LOOPS[kind]
+    job.gathers = True
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     plan.method = choose_method(&METHODS[2], &job, &plan)
     return run_plan(&job, &plan, max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * job.item_size)
@@ -197,10 +195,10 @@ cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes) except -1:
         raise Planned(explained(job, plan))
     scratch = scratch_for(&plan.job)
     if most_bytes <= KEEP_GIL_MAX_BYTES:
-        found = unpool_job(&plan.job, plan.ways)
+        found = unpool_job(plan)
     else:  # unreached: compiled with its neighbours
         with nogil:
-            found = unpool_job(&plan.job, plan.ways)
+            found = unpool_job(plan)
     give_scratch(scratch)
     return 0 if found.out_of_plane else plan.ways + STRAYED_TAKEN * (found.out_of_window > 0)
 
@@ -217,14 +215,15 @@ cdef Found run_scatter(Job *job) noexcept nogil:
     return run_tasks(scatter_task, job)
 
 
-cdef Found unpool_job(Job *job, int ways) noexcept nogil:
+cdef Found unpool_job(Plan *plan) noexcept nogil:
     """Run the method. If fill, or a split plane, meets an index outside its window, scatter the whole call."""
+    cdef Job *job = &plan.job
     cdef Found found
-    if ways & FILLED_TAKEN:
+    if plan.ways & FILLED_TAKEN:
         found = run_tasks((<const Loops *> job.ops).fill, job)
-    elif ways & TURNED_TAKEN:
+    elif plan.ways & TURNED_TAKEN:
         found = run_tasks(move_turned, job)
-    elif ways & GATHERED_TAKEN:
+    elif plan.ways & GATHERED_TAKEN:
         found = run_tasks(gather_task, job)
     else:
         found = run_scatter(job)
@@ -236,6 +235,7 @@ cdef Found unpool_job(Job *job, int ways) noexcept nogil:
         return found
     split_planes(job)
     job.banded = False
+    plan_blocks(job, &plan.blocks)  # fill planned none
     found.out_of_plane = run_scatter(job).out_of_plane
     return found
 

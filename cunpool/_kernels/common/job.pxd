@@ -59,7 +59,8 @@ cdef struct Job:
     bint banded                     # each index is expected in the rows of its own window
     const void *ops                 # the loops for elements of this kind
     bint wide_indices               # which of these: indices have 8 bytes, not 4
-    const void *decoder             # how window codes become indices
+    bint gathers                    # elements are read where indices point, not stored there
+    const void *blocks              # how windows are divided into blocks
 
 
 cdef inline void begin_job(Job *job, tuple sizes, cnp.ndarray full, cnp.ndarray pooled, cnp.ndarray indices,

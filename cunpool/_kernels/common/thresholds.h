@@ -22,10 +22,9 @@ enum {
     /* Channels that are neighbours in memory are worked on together from this number on ("channels last"). */
     ACROSS_MIN_CHANNELS = CUNPOOL_SPEED(8, 2),
 
-    /* Scatter zeroes whole planes up to these sizes together, and stores into them while they are in L1; the second is
-       of planes to which numbers are added ("pool gradient"). */
-    ZERO_BYTES = CUNPOOL_SPEED(1 << 10, 1 << 7),
-    ZERO_ADDED_BYTES = CUNPOOL_SPEED(1 << 13, 1 << 8),
+    /* Scatter zeroes whole planes up to this size together, and stores into them while they are in L1 ("pool
+       gradient"). */
+    ZERO_BYTES = CUNPOOL_SPEED(1 << 13, 1 << 7),
     /* Windows of a 1d plane whose range of elements is computed at once. */
     BAND_MAX_WINDOWS = CUNPOOL_SPEED(4096, 64),
     /* Least pooled rows of a task's band, where windows overlap: two tasks read the rows between their bands ("inside

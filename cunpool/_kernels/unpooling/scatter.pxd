@@ -1,17 +1,17 @@
 # Scatter: store elements, or add numbers, where their indices point. One loop for each kind of element and index type:
 # elements of an integer type (`item1` to `item16`) are stored, numbers (`half` to `float8`) are added.
-from cunpool._kernels.common.arrays cimport plane_address, raster_stride
+from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.tasks cimport Found
-from cunpool._kernels.common.thresholds cimport BAND_MAX_WINDOWS, ZERO_ADDED_BYTES, ZERO_BYTES
+from cunpool._kernels.common.thresholds cimport BAND_MAX_WINDOWS, ZERO_BYTES
 from cunpool._kernels.common.types cimport element, index, index4, void_inline
 from cunpool._kernels.unpooling.elements cimport store_or_add
 from cunpool._kernels.unpooling.indices cimport expected_range, lay_background, part_start
 from cunpool._kernels.unpooling.walk cimport (
-    Loops, move_block, move_contiguous, move_each, move_row, point_to, Run)
-from cunpool._kernels.unpooling.window_codes cimport CodeBlock, Decoder, first_block, next_block, PLANE_AXIS
+    Loops, move_block, move_blocks, move_contiguous, move_each, point_to_next_row, Run)
+from cunpool._kernels.unpooling.window_codes cimport Block, block_count, BlockPlan, PLANE_AXIS, WIDTH_AXIS
 
 
 cdef inline bint is_whole(const Run *run) noexcept nogil:
@@ -19,21 +19,23 @@ cdef inline bint is_whole(const Run *run) noexcept nogil:
     return run.low <= run.expected_begin and run.expected_end <= run.high
 
 
-cdef inline Py_ssize_t scatter_row(const Job *job, const Run *run, element *full, index *index_type) noexcept nogil:
-    """Store the values of a row.
+cdef inline Py_ssize_t scatter_row(const Job *job, Run *run, element *full, index *index_type) noexcept nogil:
+    """Store the values of a run, row by row.
 
     The loop is compiled for contiguous arrays, for uniform planes, and for all others, for whole runs and for parts.
     """
     cdef Py_ssize_t outside = 0
-    if not job.raster_stride_bytes:
-        move_each(job, run[0], False, True, False, 0, 0, full, index_type, &outside)
-    elif not is_whole(run):
-        move_each(job, run[0], False, True, True, job.raster_stride_bytes, 0, full, index_type, &outside)
-    elif (job.raster_stride_bytes != sizeof(element) or run.value_bytes != sizeof(element)
-            or run.index_bytes != sizeof(index)):
-        move_each(job, run[0], False, False, True, job.raster_stride_bytes, 0, full, index_type, &outside)
-    else:
-        move_contiguous(job, run[0], False, full, index_type, &outside)
+    for _ in range(run.rows):
+        if not job.raster_stride_bytes:
+            move_each(job, run[0], False, True, False, 0, 0, full, index_type, &outside)
+        elif not is_whole(run):
+            move_each(job, run[0], False, True, True, job.raster_stride_bytes, 0, full, index_type, &outside)
+        elif (job.raster_stride_bytes != sizeof(element) or run.value_bytes != sizeof(element)
+                or run.index_bytes != sizeof(index)):
+            move_each(job, run[0], False, False, True, job.raster_stride_bytes, 0, full, index_type, &outside)
+        else:
+            move_contiguous(job, run[0], False, full, index_type, &outside)
+        point_to_next_row(run)
     return outside
 
 
@@ -50,7 +52,7 @@ cdef inline void_inline scatter_windows(const Job *job, Run run, bint in_part, e
         window.indices += run.index_bytes
 
 
-cdef inline Py_ssize_t scatter_channels(const Job *job, const Run *run, element *full,
+cdef inline Py_ssize_t scatter_channels(const Job *job, Run *run, element *full,
                                         index *index_type) noexcept nogil:
     """Store one element of each interleaved channel, window by window. Compiled apart for whole runs."""
     cdef Py_ssize_t outside = 0
@@ -61,22 +63,7 @@ cdef inline Py_ssize_t scatter_channels(const Job *job, const Run *run, element 
     return outside
 
 
-cdef inline Py_ssize_t scatter_planes(const Job *job, const Run *planes, element *full,
-                                      index *index_type) noexcept nogil:
-    """`move_contiguous` for each of `count` zeroed planes. Small planes need few instructions around the loop."""
-    cdef Py_ssize_t outside = 0
-    cdef Run run = planes[0]
-    run.count = element_count(job.g.pooled)
-    run.expected_begin, run.expected_end = 0, element_count(job.g.full)
-    for _ in range(planes.count):
-        move_contiguous(job, run, False, full, index_type, &outside)
-        run.full += job.full.channel_bytes
-        run.values += job.pooled.channel_bytes
-        run.indices += job.indices.channel_bytes
-    return outside
-
-
-cdef inline Py_ssize_t scatter_unchecked(const Job *_, const Run *run, element *__, void *___) noexcept nogil:
+cdef inline Py_ssize_t scatter_unchecked(const Job *_, Run *run, element *__, void *___) noexcept nogil:
     """`move_each` where all indices are known to lie in the plane (speed: 1.1 times as fast)."""
     cdef element *out = <element *> run.full
     cdef const element *values = <const element *> run.values
@@ -94,56 +81,20 @@ cdef inline Py_ssize_t scatter_bands(const Job *job, Run *run, Py_ssize_t plane)
     without bands, because another task may have missed it.
     """
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t width = g.pooled[2], size = element_count(g.full), d, h, part, w, count, outside = 0
+    cdef Py_ssize_t width = g.pooled[2], size = element_count(g.full), d, h, part, outside = 0
+    cdef Py_ssize_t most = clamp((<const BlockPlan *> job.blocks).block_windows[WIDTH_AXIS], 1, BAND_MAX_WINDOWS)
     cdef Py_ssize_t[2] expected
+    cdef Block block
     for d in range(g.pooled[0]):
         for h in range(g.pooled[1]):
-            for part in range((width + BAND_MAX_WINDOWS - 1) // BAND_MAX_WINDOWS):
-                w = part * BAND_MAX_WINDOWS
-                count = min(width - w, <Py_ssize_t> BAND_MAX_WINDOWS)
-                expected_range(g, d, h, w, w + count, expected)
+            for part in range((width + most - 1) // most):
+                block.at, block.count = [plane, d, h, part * most], [1, 1, 1, min(width - part * most, most)]
+                expected_range(g, d, h, part * most, part * most + block.count[WIDTH_AXIS], expected)
                 # Rows that expect no index are read by the task in which they lie: all of their indices are outside.
                 if (expected[1] <= run.low and expected[0] < run.low) or (expected[0] >= run.high and run.high < size):
                     continue
                 run.expected_begin, run.expected_end = expected[0], expected[1]
-                outside += move_row(job, run[0], plane, d, h, w, count)
-    return outside
-
-
-cdef inline Py_ssize_t scatter_plane(const Job *job, Py_ssize_t plane, Py_ssize_t low, Py_ssize_t high,
-                                     bint zeroing) noexcept nogil:
-    """Zero and scatter the elements `low` to `high` of a plane, or of all interleaved planes, in raster order.
-
-    Returns the number of indices outside the plane, or of a banded job what `scatter_bands` returns.
-    """
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t d, h, outside = 0
-    cdef CodeBlock block
-    cdef Run run
-    if high <= low:
-        return 0
-    if zeroing:
-        lay_background(job, plane_address(&job.full, job.channels, plane), low, high, job.item_size)
-    if element_count(g.pooled) == 0:
-        return 0
-    run.low, run.high, run.expected_begin, run.expected_end = low, high, 0, element_count(g.full)
-    if job.banded:
-        return scatter_bands(job, &run, plane)
-    if job.code_size:
-        first_block(job, plane, &block)
-        while block.at[PLANE_AXIS] == plane // job.interleaved_planes:
-            outside += move_block(job, &run, &block)
-            next_block(job, &block)
-        return outside
-    point_to(job, &run, plane, 0, 0, 0)
-    run.value_bytes = raster_stride(&job.pooled, g.pooled)
-    run.index_bytes = raster_stride(&job.indices, g.pooled)
-    if job.interleaved_planes == 1 and run.value_bytes and run.index_bytes:
-        run.count = element_count(g.pooled)
-        return (<const Loops *> job.ops).row[job.wide_indices](job, &run, NULL, NULL)
-    for d in range(g.pooled[0]):
-        for h in range(g.pooled[1]):
-            outside += move_row(job, run, plane, d, h, 0, g.pooled[2])
+                outside += move_block(job, run, &block)
     return outside
 
 
@@ -154,34 +105,30 @@ cdef inline bint are_planes_contiguous(const Job *job) noexcept nogil:
 
 cdef inline Py_ssize_t planes_zeroed_together(const Job *job) noexcept nogil:
     """The number of planes that are zeroed, and scattered to, together."""
-    cdef Py_ssize_t bytes = ZERO_ADDED_BYTES if (<const Loops *> job.ops).canonicalize != NULL else ZERO_BYTES
     if not are_planes_contiguous(job):
         return 1
-    if job.code_size and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1:
-        return (<const Decoder *> job.decoder).block_windows[PLANE_AXIS]
-    return max(bytes // job.full.channel_bytes, 1)
+    if job.code_size and (<const BlockPlan *> job.blocks).block_windows[PLANE_AXIS] > 1:
+        return (<const BlockPlan *> job.blocks).block_windows[PLANE_AXIS]
+    return max(ZERO_BYTES // job.full.channel_bytes, 1)
 
 
-cdef inline Py_ssize_t scatter_together(const Job *job, Py_ssize_t plane, Py_ssize_t planes,
-                                        bint is_contiguous) noexcept nogil:
-    """Zero and scatter some contiguous planes. Returns the number of indices outside their planes."""
-    cdef Py_ssize_t size = element_count(job.g.full), outside = 0, k
-    cdef CodeBlock block
+cdef inline Py_ssize_t scatter_planes(const Job *job, Py_ssize_t plane, Py_ssize_t planes, Py_ssize_t low,
+                                      Py_ssize_t high) noexcept nogil:
+    """Zero and scatter some contiguous planes, or the elements `low` to `high` of one. Interleaved planes count as
+    one.
+
+    Returns the number of indices outside the plane, or of a banded job what `scatter_bands` returns.
+    """
     cdef Run run
-    if not job.in_place:
-        lay_background(job, plane_address(&job.full, job.channels, plane), 0, planes * size, job.item_size)
-    run.low, run.high, run.expected_begin, run.expected_end = 0, planes * size, 0, planes * size
-    if is_contiguous:
-        point_to(job, &run, plane, 0, 0, 0)
-        run.count = planes
-        return (<const Loops *> job.ops).planes[job.wide_indices](job, &run, NULL, NULL)
-    if job.code_size and (<const Decoder *> job.decoder).block_windows[PLANE_AXIS] > 1:
-        first_block(job, plane, &block)
-        block.count[PLANE_AXIS] = planes
-        return move_block(job, &run, &block)
-    for k in range(planes):
-        outside += scatter_plane(job, plane + k, 0, size, False)
-    return outside
+    if high <= low:
+        return 0
+    if not job.zeroed:
+        lay_background(job, plane_address(&job.full, job.channels, plane * job.interleaved_planes), low, high,
+                       job.item_size)
+    run.low, run.high = low, high
+    if job.banded:
+        return scatter_bands(job, &run, plane)
+    return move_blocks(job, &run, plane, planes, 0, block_count(job, planes))
 
 
 cdef inline void scatter_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
@@ -189,24 +136,17 @@ cdef inline void scatter_task(const Job *job, Py_ssize_t task, Found *found, voi
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, size = element_count(job.g.full)
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks, part, planes
     cdef Py_ssize_t outside = 0
-    cdef bint is_contiguous
     if job.parts_per_plane > 1:
         part = task % job.parts_per_plane
         assert_in_block(part_start(job, part) <= part_start(job, part + 1))
-        outside = scatter_plane(job, task // job.parts_per_plane * job.interleaved_planes, part_start(job, part),
-                                part_start(job, part + 1), not job.zeroed)
+        outside = scatter_planes(job, task // job.parts_per_plane, 1, part_start(job, part), part_start(job, part + 1))
         if job.banded:
             found.out_of_window += outside
             return
-    is_contiguous = (not job.code_size and are_planes_contiguous(job) and job.pooled.uniform_planes
-                     and job.indices.uniform_planes and raster_stride(&job.pooled, job.g.pooled) == job.item_size
-                     and raster_stride(&job.indices, job.g.pooled) == job.index_size)
     planes = planes_zeroed_together(job)
     while group < end and job.parts_per_plane == 1:
         planes = min(planes, end - group)
-        if branch_counted("planes cleared together", planes > 1) or is_contiguous:
-            outside += scatter_together(job, group, planes, is_contiguous)
-        else:
-            outside += scatter_plane(job, group * job.interleaved_planes, 0, size, not job.zeroed)
+        branch_counted("planes cleared together", planes > 1)
+        outside += scatter_planes(job, group, planes, 0, planes * size)
         group += planes
     found.out_of_plane += outside

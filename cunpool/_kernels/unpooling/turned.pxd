@@ -9,7 +9,7 @@ from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found, planes_of_lot
 from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
 from cunpool._kernels.unpooling.walk cimport Loops
-from cunpool._kernels.unpooling.window_codes cimport Decoder, plan_decoder
+from cunpool._kernels.unpooling.window_codes cimport BlockPlan, plan_blocks
 from cunpool._kernels.memory cimport next_part, part_bytes
 
 cdef struct Turned:
@@ -49,7 +49,7 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     return turned.planes <= TURNED_MAX_BYTES // plane_bytes  # else a lot is large
 
 
-cdef inline bint plan_worker(Job *job, Turned *turned, Decoder *decoder) noexcept nogil:
+cdef inline bint plan_worker(Job *job, Turned *turned, BlockPlan *blocks) noexcept nogil:
     """Plan the job whose planes are scattered or gathered: the call's own, or that of turned planes. Returns whether
     planes are turned: then each lot of them is a task."""
     cdef bint is_turned = plan_turned(job, turned)
@@ -61,8 +61,7 @@ cdef inline bint plan_worker(Job *job, Turned *turned, Decoder *decoder) noexcep
         job.scratch_bytes = (part_bytes(turned.planes * turned.inner.full.channel_bytes)
                              + part_bytes(turned.planes * turned.inner.pooled.channel_bytes)
                              + part_bytes(turned.planes * turned.inner.indices.channel_bytes))
-    if job.code_size:
-        plan_decoder(&turned.inner if is_turned else job, decoder)
+    plan_blocks(&turned.inner if is_turned else job, blocks)
     return is_turned
 
 
@@ -85,15 +84,15 @@ cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, void 
     inner.indices.data = next_part(&rest, turned.planes * inner.indices.channel_bytes)
     copy_planes_of(job.index_size, inner.indices.data, &inner.indices,
                    plane_address(&job.indices, job.channels, plane), &job.indices, inner.channels, job.g.pooled)
-    if loops.gathers or job.in_place:
+    if job.gathers or job.in_place:
         copy_planes_of(job.item_size, inner.full.data, &inner.full, full, &job.full, inner.channels, job.g.full)
-    if not loops.gathers:
+    if not job.gathers:
         copy_planes_of(job.item_size, inner.pooled.data, &inner.pooled, values, &job.pooled, inner.channels,
                        job.g.pooled)
     loops.task(&inner, 0, found, NULL, NULL)
     if found.out_of_plane > before:
         return
-    if loops.gathers:
+    if job.gathers:
         copy_planes_of(job.item_size, values, &job.pooled, inner.pooled.data, &inner.pooled, inner.channels,
                        job.g.pooled)
     else:

@@ -1,33 +1,41 @@
-# The walk of scatter and gather, windows in raster order, by indices or by window codes, as runs for one loop; and that
-# loop.
+# The walk of scatter and gather: blocks of windows in raster order, by indices or by window codes, as runs for one
+# loop; and that loop.
 from libc.stdint cimport int64_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport element_address, plane_address
+from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
+from cunpool._kernels.common.pack cimport PackedRows
 from cunpool._kernels.common.tasks cimport Kernel
 from cunpool._kernels.common.types cimport element, index, index8, unlikely, void_inline
 from cunpool._kernels.unpooling.elements cimport store_or_add
 from cunpool._kernels.unpooling.fill_plan cimport FillBlock, FillPlan
 from cunpool._kernels.unpooling.indices cimport find_offset
 from cunpool._kernels.unpooling.window_codes cimport (
-    block_stride, code_count, CodeBlock, decode, DECODE_MAX_CODES, Decoder, PLANE_AXIS, row_count, row_offset,
-    WIDTH_AXIS)
+    Block, BlockPlan, decode, DECODE_MAX_CODES, locate_block, PLANE_AXIS, WIDTH_AXIS)
 
 
 cdef struct Run:
-    # Windows of a plane, or of all interleaved planes, in raster order, that a loop moves together.
+    # Windows in raster order that a loop moves together: rows of one plane, or all windows of some planes as one row
+    # each. If planes are interleaved, all windows are one row.
+    # Pointers are no neighbours, so that the compiler does not load two at once, before both are stored (speed).
     char *full                  # element 0 of the plane
+    Py_ssize_t full_row_bytes   # from one row to the next
     char *values
-    const char *indices
+    Py_ssize_t value_row_bytes
     Py_ssize_t value_bytes      # from one window to the next
+    const char *indices
+    Py_ssize_t index_row_bytes
     Py_ssize_t index_bytes
-    Py_ssize_t count            # windows
+    Py_ssize_t rows
+    Py_ssize_t count            # windows of each row
     Py_ssize_t channels         # interleaved channels of each
     # Scatter stores to the elements `low` to `high` alone. Indices outside the expected ones are counted.
     Py_ssize_t low, high, expected_begin, expected_end
 
-# A loop returns the number of indices that the run does not expect. The last two arguments only select an instance.
-ctypedef Py_ssize_t (*Loop)(const Job *, const Run *, void *, void *) noexcept nogil
+# A loop returns the number of indices that the run does not expect. It may move the run's pointers. A copy of
+# the run would wait for the stores to it (speed). The last two arguments only select an instance.
+ctypedef Py_ssize_t (*Loop)(const Job *, Run *, void *, void *) noexcept nogil
 ctypedef void (*Canonicalize)(const char *, Py_ssize_t, void *) noexcept nogil
 ctypedef void (*ByIndices)(const FillPlan *, const FillBlock *, char *, Py_ssize_t, int, bint *, void *,
                            void *) noexcept nogil
@@ -37,96 +45,91 @@ cdef struct Loops:
     # The loops for one kind of element. Pairs by whether indices have 64 bits.
     Loop row[2]
     Loop across[2]              # interleaved channels
-    Loop planes[2]              # all windows of `count` contiguous planes; scatter's alone
     Loop unchecked              # contiguous arrays, where all indices are known to lie in the plane; scatter's alone
     Canonicalize canonicalize   # for numbers, which are added; NULL for items
     Kernel fill
     ByIndices by_indices[2]     # for elements of 4 and 8 bytes
     Kernel task
-    bint gathers
 
 
-cdef inline void point_to(const Job *job, Run *run, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h,
-                          Py_ssize_t w) noexcept nogil:
-    """Let a run begin at a window."""
+cdef inline void_inline point_to_next_row(Run *run) noexcept nogil:
+    run.full += run.full_row_bytes
+    run.values += run.value_row_bytes
+    run.indices += run.index_row_bytes
+
+
+cdef inline void point_to(const Job *job, const Block *block, Py_ssize_t channel, Run *run) noexcept nogil:
+    """Let a run have the windows of a block, of interleaved channels from `channel` on."""
+    cdef Py_ssize_t plane = block.at[PLANE_AXIS] * job.interleaved_planes + channel
     run.full = plane_address(&job.full, job.channels, plane)
-    run.values = element_address(&job.pooled, job.channels, plane, d, h, w)
-    run.indices = element_address(&job.indices, job.channels, plane, d, h, w)
-    run.value_bytes = job.pooled.axis_bytes[2]
-    run.index_bytes = job.indices.axis_bytes[2]
+    run.values = element_address(&job.pooled, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH_AXIS])
+    run.indices = element_address(&job.indices, job.channels, plane, block.at[1], block.at[2], block.at[WIDTH_AXIS])
+    run.value_bytes, run.index_bytes = job.pooled.axis_bytes[2], job.indices.axis_bytes[2]
+    run.full_row_bytes, run.value_row_bytes = job.full.channel_bytes, job.pooled.channel_bytes
+    run.index_row_bytes = job.indices.channel_bytes
+    run.rows, run.count = block.count[PLANE_AXIS], element_count(&block.count[1])
+    if not (<const BlockPlan *> job.blocks).joins_rows:
+        run.rows, run.count = run.rows * block.count[1] * block.count[2], block.count[WIDTH_AXIS]
+        run.full_row_bytes, run.value_row_bytes = 0, job.pooled.axis_bytes[1]
+        run.index_row_bytes = job.indices.axis_bytes[1]
+    elif job.code_size:
+        run.rows, run.count = 1, run.rows * run.count
+    run.channels = block.interleaved
 
 
-cdef inline void_inline point_to_next(Run *run) noexcept nogil:
-    """Let a run begin behind its end."""
-    run.values += run.count * run.value_bytes
-    run.indices += run.count * run.index_bytes
-
-
-cdef inline Py_ssize_t move_decoded(const Job *job, Run run, const CodeBlock *block,
-                                    Py_ssize_t channel) noexcept nogil:
-    """Move a block of windows by codes, of some planes or of the interleaved channels from `channel` on.
+cdef inline Py_ssize_t move_channels(const Job *job, Run *run, const Block *block, Py_ssize_t channel) noexcept nogil:
+    """Move a block of windows, of the interleaved channels from `channel` on.
 
     `positions` is allocated for DECODE_MAX_CODES of 8 bytes. `decode` writes to before round_up_codes(count), and the
     highest entry read is before the block's count.
     """
     cdef index8[DECODE_MAX_CODES] positions  # of 8 bytes, or of 4
     cdef const Loops *loops = <const Loops *> job.ops
-    cdef Py_ssize_t width = block.count[WIDTH_AXIS], stride_bytes = block_stride(&job.pooled, block), outside = 0, row
-    cdef char *values
-    cdef bint all_inside
-    point_to(job, &run, block.at[PLANE_AXIS] * job.interleaved_planes, block.at[1], block.at[2], block.at[WIDTH_AXIS])
-    run.full += channel * job.item_size
-    run.values += channel * job.item_size
-    decode(job, run.indices + channel * job.code_size, block, <char *> positions, &all_inside)
-    run.indices = <const char *> positions
-    run.index_bytes = 8 if job.wide_indices else 4
-    if job.interleaved_planes > 1:
-        run.index_bytes *= block.interleaved
-        run.count, run.channels = width, block.interleaved
-        return loops.across[job.wide_indices](job, &run, NULL, NULL)
-    run.count = code_count(block)
-    if stride_bytes:
-        run.value_bytes = stride_bytes
-        if (all_inside and loops.unchecked != NULL and job.parts_per_plane == 1
-                and job.raster_stride_bytes == job.item_size and stride_bytes == job.item_size):
-            return loops.unchecked(job, &run, NULL, NULL)
-        return loops.row[job.wide_indices](job, &run, NULL, NULL)
-    run.count = width
-    values = run.values
-    for row in range(row_count(block)):
-        run.values = values + row_offset(&job.pooled, block, row)
-        outside += loops.row[job.wide_indices](job, &run, NULL, NULL)
-        point_to_next(&run)
-    return outside
-
-
-cdef inline Py_ssize_t move_block(const Job *job, const Run *run, CodeBlock *block) noexcept nogil:
-    """`move_decoded` for DECODE_MAX_CODES channels at a time."""
-    cdef Py_ssize_t part, outside = 0
-    for part in range((job.interleaved_planes + DECODE_MAX_CODES - 1) // DECODE_MAX_CODES):
-        block.interleaved = min(job.interleaved_planes - part * DECODE_MAX_CODES, <Py_ssize_t> DECODE_MAX_CODES)
-        outside += move_decoded(job, run[0], block, part * DECODE_MAX_CODES)
-    return outside
-
-
-cdef inline Py_ssize_t move_row(const Job *job, Run run, Py_ssize_t plane, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w,
-                                Py_ssize_t count) noexcept nogil:
-    """Move part of a pooled row, in one plane or in all interleaved ones."""
-    cdef const Loops *loops = <const Loops *> job.ops
-    cdef Py_ssize_t part, most, outside = 0
-    cdef CodeBlock block
+    cdef bint all_inside = False
+    cdef PackedRows codes
+    point_to(job, block, channel, run)
     if job.code_size:
-        most = max((<const Decoder *> job.decoder).block_windows[WIDTH_AXIS], 1)
-        for part in range((count + most - 1) // most):
-            block.at = [plane // job.interleaved_planes, d, h, w + part * most]
-            block.count = [1, 1, 1, min(count - part * most, most)]
-            outside += move_block(job, &run, &block)
-        return outside
-    point_to(job, &run, plane, d, h, w)
-    run.count, run.channels = count, job.interleaved_planes
+        codes.unit = 1
+        codes.unit_bytes, codes.units, codes.row_bytes, codes.rows = (run.index_bytes, run.count, run.index_row_bytes,
+                                                                      run.rows)
+        if job.interleaved_planes > 1:  # each window is a row: what lies between windows may not belong to the array
+            codes.unit_bytes, codes.units, codes.row_bytes, codes.rows = (job.code_size, run.channels, run.index_bytes,
+                                                                          run.count)
+        decode(job, run.indices, &codes, block, <char *> positions, &all_inside)
+        run.indices = <const char *> positions
+        run.index_bytes = (8 if job.wide_indices else 4) * run.channels
+        run.index_row_bytes = run.index_bytes * run.count
     if job.interleaved_planes > 1:
-        return loops.across[job.wide_indices](job, &run, NULL, NULL)
-    return loops.row[job.wide_indices](job, &run, NULL, NULL)
+        return loops.across[job.wide_indices](job, run, NULL, NULL)
+    if (all_inside and loops.unchecked != NULL and job.parts_per_plane == 1 and run.rows == 1
+            and job.raster_stride_bytes == job.item_size and run.value_bytes == job.item_size):
+        return loops.unchecked(job, run, NULL, NULL)
+    return loops.row[job.wide_indices](job, run, NULL, NULL)
+
+
+cdef inline Py_ssize_t move_block(const Job *job, Run *run, Block *block) noexcept nogil:
+    """`move_channels` for all channels, by codes for DECODE_MAX_CODES at a time."""
+    cdef Py_ssize_t channel = 0, outside = 0
+    while channel < job.interleaved_planes:
+        block.interleaved = job.interleaved_planes - channel
+        if job.code_size:
+            block.interleaved = min(block.interleaved, <Py_ssize_t> DECODE_MAX_CODES)
+        outside += move_channels(job, run, block, channel)
+        channel += block.interleaved
+    return outside
+
+
+cdef inline Py_ssize_t move_blocks(const Job *job, Run *run, Py_ssize_t plane, Py_ssize_t planes, Py_ssize_t begin,
+                                   Py_ssize_t end) noexcept nogil:
+    """Move the blocks from number `begin` to before `end` of some planes, whose indices are all expected."""
+    cdef Py_ssize_t outside = 0, number
+    cdef Block block
+    run.expected_begin = 0
+    for number in range(begin, end):
+        locate_block(job, plane, planes, number, &block)
+        run.expected_end = (block.count[PLANE_AXIS] if job.code_size else 1) * element_count(job.g.full)
+        outside += move_block(job, run, &block)
+    return outside
 
 
 cdef inline void_inline move_each(const Job *job, Run run, bint gathers, bint in_part, bint is_uniform,

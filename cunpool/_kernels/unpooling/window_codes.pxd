@@ -1,28 +1,33 @@
-# Window codes decoded to indices, for scatter and gather.
+# Blocks of windows for scatter and gather, and window codes decoded to indices.
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from cunpool._kernels.common.arrays cimport raster_stride, View
+from cunpool._kernels.common.arrays cimport View
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
-from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
+from cunpool._kernels.common.job cimport are_full_planes_adjacent, are_planes_uniform, Job
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_wide
 
 cdef enum:
+    GATHER_MAX_WINDOWS = 2048   # windows of a block that is gathered by indices: tasks are alike (speed)
     DECODE_MAX_CODES = 512  # codes of a block: its buffers stay in L1 (speed)
     DECODE_VECTOR_CODES = 64    # loops run over multiples of this, in whole vectors (speed)
-    # The axes of a block: planes, layers, rows, width.
+    # The axes of a block: planes or groups of interleaved ones, layers, rows, width.
     PLANE_AXIS = 0
+    HEIGHT_AXIS = 2
     WIDTH_AXIS = 3
     BLOCK_REACH = 0x7FFF    # elements of a block are nearer along each axis, and codes are less
 
 
-cdef struct Decoder:
-    # How a call's window codes are decoded, planned before its tasks begin.
+cdef struct BlockPlan:
+    # How a call's windows are divided into blocks, planned before its tasks begin.
     # The windows of a block along each axis: some planes, some layers of one, some rows, or part of a row.
     Py_ssize_t block_windows[4]
-    bint has_layers               # whether windows have several layers, or begin in another than the first
+    Py_ssize_t blocks[4]        # of a plane; the entry of planes is unused
+    bint joins_rows             # whether a row of windows continues at the stride of the row before
+    # The rest is how window codes are decoded.
+    bint has_layers             # whether windows have several layers, or begin in another than the first
     bint is_wide                # whether a call needs `decode_64_bits`
     uint16_t row_reciprocal, layer_reciprocal   # for `quotient`
     # The begin of each code's window, relative to the block's first window: along each axis, and as an index from the
@@ -33,15 +38,15 @@ cdef struct Decoder:
     int32_t position[DECODE_MAX_CODES]
 
 
-cdef struct CodeBlock:
-    # Windows whose codes are decoded together: the first one, and the number along each axis.
+cdef struct Block:
+    # Windows that are moved together: the first one, and the number along each axis.
     Py_ssize_t at[4]
     Py_ssize_t count[4]
-    Py_ssize_t interleaved        # channels of each window that are neighbours; `move_block` sets it
+    Py_ssize_t interleaved      # channels of each window that are neighbours; `move_block` sets it
 
 
-cdef inline Py_ssize_t code_count(const CodeBlock *block) noexcept nogil:
-    return block.count[0] * block.count[1] * block.count[2] * block.count[3] * block.interleaved
+cdef inline Py_ssize_t code_count(const Block *block) noexcept nogil:
+    return block.count[PLANE_AXIS] * element_count(&block.count[1]) * block.interleaved
 
 
 cdef inline Py_ssize_t round_up_codes(Py_ssize_t count) noexcept nogil:
@@ -70,132 +75,101 @@ cdef inline bint needs_64_bits(const Geometry *g) noexcept nogil:
             or (2 * g.kernel[0] * g.kernel[1] - 1) * g.kernel[1] > 0xFFFF)
 
 
-cdef inline bint can_join_planes(const Job *job) noexcept nogil:
-    """Whether indices can be counted from another plane's start: full planes are adjacent, pooled ones uniform."""
-    return (branch_counted("full planes that follow each other", are_full_planes_adjacent(job))
-            and branch_counted("pooled planes as far apart as the next", job.pooled.uniform_planes
-                               and job.indices.uniform_planes))
+cdef inline bint is_continued(const Job *job, int axis) noexcept nogil:
+    """Whether windows follow those along the next axis of blocks at the same stride, in both pooled arrays."""
+    cdef Py_ssize_t windows = job.g.pooled[axis]
+    if axis == PLANE_AXIS:
+        return (job.pooled.channel_bytes == job.pooled.axis_bytes[0] * windows
+                and job.indices.channel_bytes == job.indices.axis_bytes[0] * windows)
+    return (job.pooled.axis_bytes[axis - 1] == job.pooled.axis_bytes[axis] * windows
+            and job.indices.axis_bytes[axis - 1] == job.indices.axis_bytes[axis] * windows)
 
 
-cdef inline Py_ssize_t windows_along(const Job *job, int axis) noexcept nogil:
-    """Windows of the whole call along an axis of its blocks."""
-    return job.batch * job.channels // job.interleaved_planes if axis == PLANE_AXIS else job.g.pooled[axis - 1]
+cdef inline bint can_join(const Job *job, int axis) noexcept nogil:
+    """Whether a block with all windows along the next axis may have several along this one: rows at a constant stride,
+    of interleaved planes all windows."""
+    if axis == HEIGHT_AXIS:
+        return job.interleaved_planes == 1 or is_continued(job, axis)
+    if axis > PLANE_AXIS:
+        return is_continued(job, axis)
+    if job.interleaved_planes > 1 or not branch_counted("planes as far apart as the next", are_planes_uniform(job)):
+        return False
+    if not job.code_size:
+        return is_continued(job, HEIGHT_AXIS)
+    return is_continued(job, axis) and branch_counted("full planes that follow each other",
+                                                      are_full_planes_adjacent(job))
 
 
-cdef inline void plan_decoder(Job *job, Decoder *codes) noexcept nogil:
-    """Plan how a call's window codes are decoded."""
+cdef inline void plan_decoder(const Job *job, BlockPlan *plan) noexcept nogil:
+    """Plan how the window codes of a block are decoded."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t size = element_count(g.full)
     cdef Py_ssize_t interleaved = min(job.interleaved_planes, <Py_ssize_t> DECODE_MAX_CODES)
-    cdef Py_ssize_t left = DECODE_MAX_CODES // interleaved
-    cdef Py_ssize_t plane, d, h, w, windows, i = 0
-    cdef int axis
-    for axis in range(WIDTH_AXIS, PLANE_AXIS - 1, -1):
-        windows = windows_along(job, axis)
-        if axis != PLANE_AXIS:
-            left = min(left, (BLOCK_REACH // 2 - 1) // g.stride[axis - 1] + 1)
-        codes.block_windows[axis] = min(left, windows)
-        # Only whole rows are joined, and only whole layers. There may be none at all.
-        left = left // windows if 0 < windows <= left and job.interleaved_planes == 1 else 1
-    codes.has_layers = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
-    codes.is_wide = branch_counted("windows that reach far", needs_64_bits(g))
-    job.decoder, job.wide_indices = codes, codes.is_wide
-    if codes.is_wide or not can_join_planes(job) or size * codes.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
-        codes.block_windows[PLANE_AXIS] = 1
-    codes.row_reciprocal, codes.layer_reciprocal = reciprocal_of(g.kernel[2]), reciprocal_of(g.kernel[1])
-    for plane in range(codes.block_windows[PLANE_AXIS]):
-        for d in range(codes.block_windows[1]):
-            for h in range(codes.block_windows[2]):
-                for w in range(codes.block_windows[WIDTH_AXIS]):
+    cdef Py_ssize_t plane, d, h, w, i = 0
+    plan.has_layers = g.kernel[0] > 1 or g.padding[0] > 0 or (g.pooled[0] - 1) * g.stride[0] >= g.full[0]
+    plan.row_reciprocal, plan.layer_reciprocal = reciprocal_of(g.kernel[2]), reciprocal_of(g.kernel[1])
+    for plane in range(plan.block_windows[PLANE_AXIS]):
+        for d in range(plan.block_windows[1]):
+            for h in range(plan.block_windows[2]):
+                for w in range(plan.block_windows[WIDTH_AXIS]):
                     for _ in range(interleaved):
-                        codes.d[i] = <uint16_t> (d * g.stride[0])
-                        codes.h[i] = <uint16_t> (h * g.stride[1])
-                        codes.w[i] = <uint16_t> (w * g.stride[2])
-                        codes.position[i] = <int32_t> (plane * size + (d * g.stride[0] * g.full[1] + h * g.stride[1])
-                                                       * g.full[2] + w * g.stride[2])
+                        plan.d[i] = <uint16_t> (d * g.stride[0])
+                        plan.h[i] = <uint16_t> (h * g.stride[1])
+                        plan.w[i] = <uint16_t> (w * g.stride[2])
+                        plan.position[i] = <int32_t> (((plane * g.full[0] + d * g.stride[0]) * g.full[1]
+                                                       + h * g.stride[1]) * g.full[2] + w * g.stride[2])
                         i += 1
     for i in range(i, round_up_codes(i)):
-        codes.d[i] = codes.h[i] = codes.w[i] = codes.position[i] = 0
+        plan.d[i] = plan.h[i] = plan.w[i] = plan.position[i] = 0
 
 
-cdef inline Py_ssize_t blocks_along(const Job *job, int axis) noexcept nogil:
-    cdef Py_ssize_t block_windows = (<const Decoder *> job.decoder).block_windows[axis]
-    return (windows_along(job, axis) + block_windows - 1) // block_windows
-
-
-cdef inline Py_ssize_t block_count(const Job *job) noexcept nogil:
-    return blocks_along(job, 0) * blocks_along(job, 1) * blocks_along(job, 2) * blocks_along(job, 3)
-
-
-cdef inline void locate_block(const Job *job, Py_ssize_t number, CodeBlock *block) noexcept nogil:
-    cdef const Decoder *codes = <const Decoder *> job.decoder
+cdef inline void plan_blocks(Job *job, BlockPlan *plan) noexcept nogil:
+    """Divide the windows of a call into blocks. Codes are decoded DECODE_MAX_CODES at a time, and by indices
+    GATHER_MAX_WINDOWS are gathered at a time. Scatter by indices has no limit."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t planes = job.batch * job.channels // job.interleaved_planes, windows
+    cdef Py_ssize_t left = planes * element_count(g.pooled) * job.interleaved_planes
     cdef int axis
+    if job.code_size or job.gathers:
+        left = DECODE_MAX_CODES if job.code_size else GATHER_MAX_WINDOWS
+    left = max(left // job.interleaved_planes, <Py_ssize_t> 1)
     for axis in range(WIDTH_AXIS, PLANE_AXIS - 1, -1):
-        block.at[axis] = number % blocks_along(job, axis) * codes.block_windows[axis]
-        block.count[axis] = min(codes.block_windows[axis], windows_along(job, axis) - block.at[axis])
-        number //= blocks_along(job, axis)
+        windows = planes if axis == PLANE_AXIS else g.pooled[axis - 1]
+        if job.code_size and axis != PLANE_AXIS:
+            left = min(left, (BLOCK_REACH // 2 - 1) // g.stride[axis - 1] + 1)
+        plan.block_windows[axis] = min(left, windows)
+        plan.blocks[axis] = (windows + left - 1) // left
+        # Only whole rows are joined, and only whole layers. There may be none at all.
+        left = left // windows if axis != PLANE_AXIS and 0 < windows <= left and can_join(job, axis - 1) else 1
+    job.blocks = plan
+    plan.joins_rows = is_continued(job, HEIGHT_AXIS)
+    if job.code_size:
+        job.wide_indices = plan.is_wide = branch_counted("windows that reach far", needs_64_bits(g))
+        if plan.is_wide or element_count(g.full) * plan.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
+            plan.block_windows[PLANE_AXIS] = 1
+        plan_decoder(job, plan)
 
 
-cdef inline void first_block(const Job *job, Py_ssize_t plane, CodeBlock *block) noexcept nogil:
-    """The first block of one plane, or of all interleaved planes."""
-    block.at = [plane // job.interleaved_planes, 0, 0, 0]
-    block.count = (<const Decoder *> job.decoder).block_windows
-    block.count[PLANE_AXIS] = 1
+cdef inline Py_ssize_t block_count(const Job *job, Py_ssize_t planes) noexcept nogil:
+    cdef const BlockPlan *plan = <const BlockPlan *> job.blocks
+    cdef Py_ssize_t most = plan.block_windows[PLANE_AXIS]
+    return (1 if planes <= most else (planes + most - 1) // most) * element_count(&plan.blocks[1])
 
 
-cdef inline void next_block(const Job *job, CodeBlock *block) noexcept nogil:
-    """The next block in raster order."""
-    cdef const Decoder *codes = <const Decoder *> job.decoder
-    cdef int axis = WIDTH_AXIS
-    block.at[WIDTH_AXIS] += block.count[WIDTH_AXIS]
-    while axis > PLANE_AXIS and block.at[axis] == windows_along(job, axis):
-        block.at[axis] = 0
-        block.count[axis] = codes.block_windows[axis]
-        axis -= 1
-        block.at[axis] += block.count[axis]
-    block.count[axis] = min(codes.block_windows[axis], windows_along(job, axis) - block.at[axis])
-
-
-cdef inline Py_ssize_t block_stride(const View *view, const CodeBlock *block) noexcept nogil:
-    """Bytes between neighbours of a block in raster order, or 0 where that varies."""
-    cdef Py_ssize_t stride_bytes = raster_stride(view, &block.count[1]), elements = element_count(&block.count[1])
-    if block.count[PLANE_AXIS] == 1:
-        return stride_bytes
-    if elements == 1:
-        return view.channel_bytes
-    return stride_bytes if view.channel_bytes == stride_bytes * elements else 0
-
-
-cdef inline Py_ssize_t row_count(const CodeBlock *block) noexcept nogil:
-    return block.count[PLANE_AXIS] * block.count[1] * block.count[2]
-
-
-cdef inline Py_ssize_t row_offset(const View *view, const CodeBlock *block, Py_ssize_t row) noexcept nogil:
-    """Bytes from the first row of a block to another."""
-    cdef Py_ssize_t layer = row // block.count[2]
-    return (layer // block.count[1] * view.channel_bytes + layer % block.count[1] * view.axis_bytes[0]
-            + row % block.count[2] * view.axis_bytes[1])
-
-
-cdef inline void pack_codes(const Job *job, const char *codes, const CodeBlock *block, char *into) noexcept nogil:
-    """Copy the codes of a block to contiguous memory."""
-    cdef Py_ssize_t stride_bytes = job.indices.axis_bytes[2], width = block.count[WIDTH_AXIS], rows = row_count(block)
-    cdef Py_ssize_t raster_bytes = block_stride(&job.indices, block) if block.interleaved == 1 else 0, row
-    cdef PackedRows packed
-    if raster_bytes:
-        stride_bytes = raster_bytes
-        width *= rows
-        rows = 1
-    packed.unit = 1
-    if block.interleaved > 1:  # each window is a row
-        packed.unit_bytes, packed.units = job.code_size, block.interleaved
-        packed.row_bytes, packed.rows = stride_bytes, width
-    else:
-        packed.unit_bytes, packed.units = stride_bytes, width
-        packed.row_bytes, packed.rows = 0, 1
-    for row in range(rows):
-        pack_rows(job.code_size, into, block.interleaved, codes + row_offset(&job.indices, block, row), &packed)
-        into += width * block.interleaved * job.code_size
+cdef inline void locate_block(const Job *job, Py_ssize_t plane, Py_ssize_t planes, Py_ssize_t number,
+                              Block *block) noexcept nogil:
+    """Find block `number`, in raster order, of `planes` planes from `plane` on. Interleaved planes count as one."""
+    cdef const BlockPlan *plan = <const BlockPlan *> job.blocks
+    cdef Py_ssize_t part
+    cdef int axis
+    for axis in range(WIDTH_AXIS, PLANE_AXIS, -1):
+        part = 0
+        if plan.blocks[axis] > 1:  # most divisions are by 1 (speed)
+            part = number % plan.blocks[axis]
+            number //= plan.blocks[axis]
+        block.at[axis] = part * plan.block_windows[axis]
+        block.count[axis] = min(plan.block_windows[axis], job.g.pooled[axis - 1] - block.at[axis])
+    block.at[PLANE_AXIS] = plane + number * plan.block_windows[PLANE_AXIS]
+    block.count[PLANE_AXIS] = min(plan.block_windows[PLANE_AXIS], planes - number * plan.block_windows[PLANE_AXIS])
 
 
 cdef inline uint16_t clamp_to_block(Py_ssize_t position) noexcept nogil:
@@ -203,7 +177,7 @@ cdef inline uint16_t clamp_to_block(Py_ssize_t position) noexcept nogil:
     return <uint16_t> clamp(position, 0, BLOCK_REACH)
 
 
-cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Decoder *codes, const uint16_t *code,
+cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const BlockPlan *plan, const uint16_t *code,
                                   const Py_ssize_t *start, Py_ssize_t count, uint16_t *rows, uint16_t *layers,
                                   uint16_t *outside, uint16_t *any_outside) noexcept nogil:
     """The row that each code names in its window, counted through all layers, and the layer if the call `has_layers`.
@@ -218,7 +192,7 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Deco
     cdef uint16_t step_d = <uint16_t> g.dilation[0], step_h = <uint16_t> g.dilation[1]
     cdef uint16_t step_w = <uint16_t> g.dilation[2]
     cdef uint16_t back_w = <uint16_t> (g.kernel[2] * g.dilation[2]), back_h = <uint16_t> (g.kernel[1] * g.dilation[1])
-    cdef uint16_t row_reciprocal = codes.row_reciprocal, layer_reciprocal = codes.layer_reciprocal
+    cdef uint16_t row_reciprocal = plan.row_reciprocal, layer_reciprocal = plan.layer_reciprocal
     # The first and the last element of the array.
     cdef uint16_t low_d = clamp_to_block(-start[0]), high_d = clamp_to_block(g.full[0] - start[0]) - 1
     cdef uint16_t low_h = clamp_to_block(-start[1]), high_h = clamp_to_block(g.full[1] - start[1]) - 1
@@ -228,13 +202,13 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Deco
     for i in range(<int32_t> round_up_codes(count)):
         # `w` counts elements through all rows, `h` rows through all layers: whole ones are subtracted.
         row = quotient(code[i], row_reciprocal)
-        h = <uint16_t> (codes.h[i] + row * step_h)
-        w = <uint16_t> (codes.w[i] + code[i] * step_w - row * back_w)
+        h = <uint16_t> (plan.h[i] + row * step_h)
+        w = <uint16_t> (plan.w[i] + code[i] * step_w - row * back_w)
         signs = <uint16_t> (last - code[i])
         if has_layers:
             layer = quotient(row, layer_reciprocal)
             h = <uint16_t> (h - layer * back_h)
-            d = <uint16_t> (codes.d[i] + layer * step_d)
+            d = <uint16_t> (plan.d[i] + layer * step_d)
             signs |= <uint16_t> ((d - low_d) | (high_d - d))
             layers[i] = layer
         signs |= <uint16_t> ((h - low_h) | (high_h - h) | (w - low_w) | (high_w - w))
@@ -244,7 +218,7 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Deco
     any_outside[0] = any_signs >> 15
 
 
-cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const Decoder *codes, const uint16_t *code,
+cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const BlockPlan *plan, const uint16_t *code,
                                        const Py_ssize_t *start, Py_ssize_t count, index4 *positions,
                                        bint *all_inside) noexcept nogil:
     """The indices of some codes, and of as many more as fill a vector: -1 for a code that names no element. Compiled
@@ -262,9 +236,9 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
     cdef uint32_t next_row = <uint32_t> (g.dilation[1] * g.full[2] - g.kernel[2] * g.dilation[2])
     cdef uint32_t next_layer = <uint32_t> ((g.dilation[0] * g.full[1] - g.kernel[1] * g.dilation[1]) * g.full[2])
     cdef int32_t i
-    find_rows(has_layers, g, codes, code, start, count, rows, layers, outside, &any_outside)
+    find_rows(has_layers, g, plan, code, start, count, rows, layers, outside, &any_outside)
     for i in range(<int32_t> round_up_codes(count)):
-        position = base + <uint32_t> codes.position[i] + code[i] * step_w + rows[i] * next_row
+        position = base + <uint32_t> plan.position[i] + code[i] * step_w + rows[i] * next_row
         if has_layers:
             position += layers[i] * next_layer
         positions[i] = <index4> position
@@ -274,7 +248,7 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
     all_inside[0] = not any_outside
 
 
-cdef inline void decode_64_bits(const Job *job, const char *packed, const CodeBlock *block,
+cdef inline void decode_64_bits(const Job *job, const char *packed, const Block *block,
                                 index8 *positions) noexcept nogil:
     """Do the same as `decode`, one code at a time, where 16 bits are not enough in a block, which is rare."""
     cdef const Geometry *g = &job.g
@@ -293,15 +267,15 @@ cdef inline void decode_64_bits(const Job *job, const char *packed, const CodeBl
             positions[i] = (d * g.full[1] + h) * g.full[2] + w
 
 
-cdef inline void_wide decode(const Job *job, const char *indices, const CodeBlock *block, char *positions,
-                             bint *all_inside) noexcept nogil:
-    """The indices that the window codes of a block name, counted from the block's first plane on.
+cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows *rows, const Block *block,
+                             char *positions, bint *all_inside) noexcept nogil:
+    """The indices that the window codes of a block, in rows, name: counted from the block's first plane on.
 
     A code that names no element of the plane gets an index outside any plane. If `all_inside` is set, there is none.
     `packed`, `code` and `positions` are allocated for DECODE_MAX_CODES. The highest entry written is before
     round_up_codes(count), the highest entry read before count in `positions` and round_up_codes(count) in the others.
     """
-    cdef const Decoder *codes = <const Decoder *> job.decoder
+    cdef const BlockPlan *plan = <const BlockPlan *> job.blocks
     cdef item2 packed[DECODE_MAX_CODES]
     cdef uint16_t code[DECODE_MAX_CODES]
     cdef Py_ssize_t start[3]
@@ -309,8 +283,8 @@ cdef inline void_wide decode(const Job *job, const char *indices, const CodeBloc
     cdef int axis
     assert_in_block(round_up_codes(count) <= DECODE_MAX_CODES)
     memset(<char *> packed + count * job.code_size, 0, (round_up_codes(count) - count) * job.code_size)
-    pack_codes(job, indices, block, <char *> packed)
-    if codes.is_wide:
+    pack_rows(job.code_size, <char *> packed, rows.units, codes, rows)
+    if plan.is_wide:
         decode_64_bits(job, <const char *> packed, block, <index8 *> positions)
         all_inside[0] = False
         return
@@ -322,7 +296,7 @@ cdef inline void_wide decode(const Job *job, const char *indices, const CodeBloc
     else:
         for i in range(round_up_codes(count)):  # a larger code would wrap to one of the window (correctness)
             code[i] = min(packed[i], <item2> BLOCK_REACH)
-    if codes.has_layers:
-        decode_vectors(True, &job.g, codes, code, start, count, <index4 *> positions, all_inside)
+    if plan.has_layers:
+        decode_vectors(True, &job.g, plan, code, start, count, <index4 *> positions, all_inside)
     else:
-        decode_vectors(False, &job.g, codes, code, start, count, <index4 *> positions, all_inside)
+        decode_vectors(False, &job.g, plan, code, start, count, <index4 *> positions, all_inside)
