@@ -7,7 +7,7 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_overlap, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.pooling.compare cimport (
-    end_of, expect_nan, expects_no_nan, first_tap, infinity_of, is_inside, tap_offset)
+    end_of, expect_nan, expects_no_nan, first_tap, is_inside, tap_offset)
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder, plan_indices
 from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_values
 
@@ -121,7 +121,7 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
     cdef Py_ssize_t first, second, third
     cdef const char *row
     taps.count = 0
-    taps.flip, taps.omits_nan, taps.infinity = job.flip, job.omits_nan, infinity_of(job)
+    taps.flip, taps.omits_nan, taps.infinity = job.flip, job.omits_nan, job.infinity
     for i in range(3):
         low[i] = first_tap(start[i], g.dilation[i])
         high[i] = g.kernel[i]

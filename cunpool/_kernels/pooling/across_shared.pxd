@@ -11,7 +11,7 @@ from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.pooling.across cimport (
     Across, AcrossWindows, are_codes_decoded, fill_ramp, has_indices_in_lanes, MAX_RESULTS_AT_ONCE, pool_across,
     windows_alike, windows_together)
-from cunpool._kernels.pooling.compare cimport expect_nan, expects_no_nan, infinity_of
+from cunpool._kernels.pooling.compare cimport expect_nan, expects_no_nan
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR
 
@@ -99,7 +99,7 @@ cdef inline void set_rows(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_ssi
     rows.line_code = 0 if in_lanes else g.stride[1] * step
     rows.kernel, rows.stride = <int> g.kernel[2], <int> g.stride[2]
     rows.best_line_bytes = job.pooled.axis_bytes[1]
-    rows.flip, rows.infinity = job.flip, infinity_of(job)
+    rows.flip, rows.infinity = job.flip, job.infinity
     rows.first_line.window_bytes = g.stride[2] * job.full.axis_bytes[2]
     rows.first_line.window_step = g.stride[2] * job.raster_steps[2] if in_lanes else 0
     rows.first_line.code_bytes = job.index_size if in_lanes else 1

@@ -66,8 +66,3 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
         reach = job.full.axis_bytes[axis] * (job.g.full[axis] - 1)
         size += max(reach, 0) if job.gapless else min(reach, 0)
     return plane + size
-
-
-cdef inline int infinity_of(const Job *job) noexcept nogil:
-    """Infinity of 16-bit floats, as bits."""
-    return job.infinity

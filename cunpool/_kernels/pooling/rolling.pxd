@@ -8,7 +8,6 @@ from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport are_all_contiguous, FLOAT4_KIND, FLOAT8_KIND, HALF_KIND, ITEM1_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
-from cunpool._kernels.pooling.compare cimport infinity_of
 
 cdef extern from "_kernels/pooling/rolling.h":
     enum:
@@ -127,7 +126,7 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
                  else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
     plan.is_index = item_size >= 4 and plan.form >= ROLLING_INDICES4
     plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
-    plan.infinity = infinity_of(job)
+    plan.infinity = job.infinity
     plan.is_contiguous = are_all_contiguous(job)
     plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)

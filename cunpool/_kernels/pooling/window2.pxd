@@ -10,7 +10,7 @@ from cunpool._kernels.common.job cimport are_all_contiguous, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport item1, void_noinline, void_wide
 from cunpool._kernels.pooling.compare cimport (
-    end_of, expect_nan, expects_no_nan, infinity_of, tap_offset, vector_of)
+    end_of, expect_nan, expects_no_nan, tap_offset, vector_of)
 from cunpool._kernels.pooling.write cimport (
     base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_indices, write_values)
 
@@ -216,7 +216,7 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, co
     assert_in_block(results - block.width + max(block.width, vector_of(job.item_size)) <= LINE + VECTOR)
     find_rows(job, from_plane, block, &windows)
     windows.with_codes = target.indices != NULL
-    windows.omits_nan, windows.infinity, windows.flip = job.omits_nan, infinity_of(job), job.flip
+    windows.omits_nan, windows.infinity, windows.flip = job.omits_nan, job.infinity, job.flip
     windows.best = <char *> align_to_cache_line(best_room)
     windows.best_codes = <char *> align_to_cache_line(code_room) if has_codes else <char *> offset
     compare_block(job, end_of(job, from_plane, job.item_size), nan_backoff, &windows)
