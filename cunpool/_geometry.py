@@ -1,8 +1,8 @@
 """Sizes: arguments as one integer per axis, and the resulting output sizes. Imports only the standard library.
 
-Every function receives the number `n` of spatial axes. Kernels receive a geometry as one flat tuple of eighteen
-integers: full size, pooled size, kernel, stride, padding and dilation, each for depth, height and width. 1d and 2d have
-leading axes of size 1, with windows of 1.
+Every function receives the number `n` of spatial axes. Kernels receive a geometry as one flat tuple of nineteen
+integers: full size, pooled size, kernel, stride, padding and dilation, each for depth, height and width, and whether
+every window has elements of the array. 1d and 2d have leading axes of size 1, with windows of 1.
 """
 
 from __future__ import annotations
@@ -101,10 +101,20 @@ def omits_nan(nan_policy: str) -> bool:
 
 
 def flat_sizes(n: int, full: Shape, pooled: Shape, *window: Shape) -> Sizes:
-    """The kernels' eighteen integers."""
+    """The kernels' nineteen integers."""
     ones, zeros = (1,) * (3 - n), (0,) * (3 - n)
     kernel, stride, padding, dilation = window
-    return ones + full + ones + pooled + ones + kernel + ones + stride + zeros + padding + ones + dilation
+    has_elements = all(map(_has_every_window_elements, full, pooled, *window))
+    sizes = ones + full + ones + pooled + ones + kernel + ones + stride + zeros + padding + ones + dilation
+    return (*sizes, has_elements)
+
+
+def _has_every_window_elements(size: int, pooled: int, kernel: int, stride: int, padding: int, dilation: int) -> bool:
+    """Whether no window of an axis misses the array, as one may that begins in the padding and has a wide dilation."""
+    if kernel == 1 or dilation <= size:
+        return True
+    before = range(padding, 0, -stride)[: min(pooled, dilation)]  # from the window's begin to the array
+    return not any(0 < distance % dilation <= dilation - size for distance in before)
 
 
 def _pooled_size(size: int, kernel: int, stride: int, before: int, after: int, dilation: int, ceil_mode: bool) -> int:

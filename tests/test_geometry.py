@@ -32,7 +32,7 @@ def test_unpooling_undoes_the_size_of_pooling():
         assert count == 6 * 7**n
         assert again == (2, 3) + (4,) * n
         assert sizes == other
-        assert len(sizes) == 18
+        assert len(sizes) == 19
 
 
 def test_the_bounds_of_an_output_size():

@@ -79,7 +79,7 @@ def _shape(array: da.Array) -> Shape:
 
 
 def _axes(n: int, sizes: _geometry.Sizes) -> tuple[Axis, ...]:
-    return tuple(Axis(*sizes[axis::3]) for axis in range(3 - n, 3))
+    return tuple(Axis(*sizes[axis:18:3]) for axis in range(3 - n, 3))
 
 
 def _runs(chunks: Iterable[Sequence[int]]) -> tuple[_chunks.Runs, ...]:

@@ -8,11 +8,13 @@ cdef struct Geometry:
     Py_ssize_t stride[3]
     Py_ssize_t padding[3]
     Py_ssize_t dilation[3]
+    bint has_every_window_elements  # No window misses the array altogether, as one may where dilation is wide.
 
 
 cdef inline Geometry geometry_of(tuple sizes):
     cdef Geometry g
     cdef int axis
+    g.has_every_window_elements = sizes[18]
     for axis in range(3):
         g.full[axis] = sizes[axis]
         g.pooled[axis] = sizes[3 + axis]
@@ -54,19 +56,3 @@ cdef inline double mean_overlap(const Geometry *g) noexcept nogil:
     for axis in range(3):
         windows *= <double> g.kernel[axis] / g.stride[axis]
     return windows
-
-
-cdef inline bint has_every_window_elements(const Geometry *g) noexcept nogil:
-    """Whether no window misses the array altogether, as one may where dilation is wide."""
-    cdef Py_ssize_t start, window
-    cdef int axis
-    for axis in range(3):
-        if g.dilation[axis] == 1 or g.padding[axis] == 0:
-            continue
-        for window in range(g.pooled[axis]):
-            start = window * g.stride[axis] - g.padding[axis]
-            if start >= 0:
-                break
-            if (g.dilation[axis] - -start % g.dilation[axis]) % g.dilation[axis] >= g.full[axis]:
-                return False
-    return True

@@ -1,8 +1,7 @@
 # The plan of a pooling call, and the conditions of the table of methods in `pool.pyx`.
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.geometry cimport (
-    absolute, element_count, Geometry, has_every_window_elements, mean_overlap)
+from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry, mean_overlap
 from cunpool._kernels.common.job cimport has_interleaved_channels, Job
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
@@ -176,7 +175,7 @@ cdef inline const char *comparing_why_not(const Job *job) noexcept nogil:
     # Lanes of 32 bits hold indices. (correctness)
     if job.indices.data != NULL and not branch_counted("indices of 32 bits", element_count(job.g.full) <= 0x7FFFFFFF):
         return "a plane has 2**31 elements or more"
-    if not branch_counted("windows with an element of the array", has_every_window_elements(&job.g)):
+    if not branch_counted("windows with an element of the array", job.g.has_every_window_elements):
         return "a window has no element of the array"
     if not branch_counted("a window of few elements", has_few_taps(&job.g)):
         return "a window has more than 128 elements, or more than 32 that are in many windows"

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from cunpool._kernels.common.checks cimport branch_counted
-from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry, has_every_window_elements
+from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_planes_uniform, HALF_KIND, Job
 from cunpool._kernels.pooling.compare cimport has_far_taps
 
@@ -270,7 +270,7 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
         return "a window spans more than 4 MiB"
     if branch_counted("windows that are nearly all padding", least > MAX_PADDED * element_count(job.g.full)):
         return "a window spans more than 8 times the array's elements"
-    if branch_counted("windows that miss the array", not has_every_window_elements(&job.g)):
+    if branch_counted("windows that miss the array", not job.g.has_every_window_elements):
         return "a window has no element of the array"
     if job.indices.data != NULL and job.item_size < 4 and branch_counted(
             "a window of too many elements for codes as wide as one", elements > 1 << 8 * job.item_size):
