@@ -122,7 +122,7 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
     if planes < some:
         plan_copy(job, 0, planes, job.full.data, &last)
         if last.ways & LARGE_TAKEN:
-            return "the last planes would be pooled in NumPy"
+            return "the last planes would be pooled in NumPy"  # unreached: no such windows are known
         plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, last.job.scratch_bytes)
     plan.job = job[0]
     plan.job.tasks = min(job.tasks, lots)
