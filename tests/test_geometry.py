@@ -58,6 +58,8 @@ def test_the_layers_import_downwards_alone():
         "_arrays": {"_kernels", "_remedies"},
         "_background": {"_arrays", "_kernels", "_remedies"},
         "_calls": {"_remedies"},
+        "_orders": set(),
+        "_large": {"_arrays", "_geometry", "_orders"},
         "_channels": {"_arrays", "_calls", "_geometry", "_remedies", "_warn"},
         "_formats": {"_geometry", "_arrays"},
         "_cgroups": set(),
@@ -80,7 +82,7 @@ def test_the_layers_import_downwards_alone():
         "_overloads": {"_background", "_geometry", "_arrays"},
         "pooling": {
             "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels", "_remedies", "_warn", "unpooling",
-            "_docstrings", "_overloads", "_channels", "_results",
+            "_docstrings", "_overloads", "_channels", "_results", "_orders", "_large",
         },
         "indices": {"_channels", "_diagnostics", "_formats", "_geometry", "_arrays", "_docstrings", "_remedies"},
     }  # fmt: skip
