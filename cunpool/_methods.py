@@ -116,7 +116,7 @@ def method_of(plan: Mapping[str, Any]) -> Method:
             loop="unpooling/scatter.pxd: scatter_unchecked, or unpooling/walk.pxd: move_each if a code may be wrong"
         )
     if name == "gather" and ways & _unpool.INTERLEAVED:
-        return method._replace(function="gather_channels", loop="unpooling/gather.pxd: gather_window")
+        return method._replace(function="gather_channels")
     return method
 
 

@@ -17,12 +17,12 @@ from cunpool._kernels.common.methods cimport choose_method, Condition, described
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
 from cunpool._kernels.common.thresholds cimport CACHED_RESULT_BYTES, KEEP_GIL_MAX_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.types cimport (
-    bhalf, element, float4, float8, half, index4, index8, item1, item16, item2, item4, item8)
+    bhalf, element, float4, float8, half, index4, index8, item, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport canonicalize_values, fill_blocks
 from cunpool._kernels.unpooling.fill_indices cimport fill_by_indices
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
 from cunpool._kernels.unpooling.fill_select cimport VECTOR_BYTES
-from cunpool._kernels.unpooling.gather cimport gather_loops_for, gather_task
+from cunpool._kernels.unpooling.gather cimport gather_channels, gather_row, gather_task
 from cunpool._kernels.unpooling.indices cimport is_gapless, prepare_job, set_background, split_planes
 from cunpool._kernels.unpooling.scatter cimport scatter_channels, scatter_row, scatter_task, scatter_unchecked
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
@@ -54,8 +54,11 @@ SCATTERED, FILLED, STRAYED, INTERLEAVED, SPLIT, STREAMED, BY_INDICES, TURNED, ON
 
 cdef Loops loops_for(element *_) noexcept nogil:
     cdef Loops loops
-    loops.row = [<Loop> scatter_row[element, index4], <Loop> scatter_row[element, index8]]
-    loops.across = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
+    loops.row[0] = [<Loop> scatter_row[element, index4], <Loop> scatter_row[element, index8]]
+    loops.across[0] = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
+    if element in item:
+        loops.row[1] = [<Loop> gather_row[element, index4], <Loop> gather_row[element, index8]]
+        loops.across[1] = [<Loop> gather_channels[element, index4], <Loop> gather_channels[element, index8]]
     loops.unchecked = <Loop> scatter_unchecked[element]
     loops.fill = (<Kernel> fill_blocks[item1] if sizeof(element) == 1 else
                   <Kernel> fill_blocks[item2] if sizeof(element) == 2 else
@@ -65,20 +68,16 @@ cdef Loops loops_for(element *_) noexcept nogil:
         loops.canonicalize = <Canonicalize> canonicalize_values[element]
     if element is item4 or element is item8 or element is float4 or element is float8:
         loops.by_indices = [<ByIndices> fill_by_indices[element, index4], <ByIndices> fill_by_indices[element, index8]]
-    loops.task = scatter_task
     return loops
 
 
 # The kinds of elements: items by the logarithm of their size, then numbers that are added.
 KINDS = ("1", "2", "4", "8", "16", "f2", "bf2", "f4", "f8")
-cdef Loops[9] SCATTER_LOOPS     # by kind
-SCATTER_LOOPS = [
+cdef Loops[9] LOOPS     # by kind
+LOOPS = [
     loops_for(<item1 *> NULL), loops_for(<item2 *> NULL), loops_for(<item4 *> NULL), loops_for(<item8 *> NULL),
     loops_for(<item16 *> NULL), loops_for(<half *> NULL), loops_for(<bhalf *> NULL), loops_for(<float4 *> NULL),
     loops_for(<float8 *> NULL)]
-cdef Loops[5] GATHER_LOOPS      # of items alone
-GATHER_LOOPS = [gather_loops_for(<item1 *> NULL), gather_loops_for(<item2 *> NULL), gather_loops_for(<item4 *> NULL),
-                gather_loops_for(<item8 *> NULL), gather_loops_for(<item16 *> NULL)]
 
 
 cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs) noexcept nogil:
@@ -161,7 +160,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
     if results == 0:
         return SCATTERED_TAKEN
-    job.ops = &SCATTER_LOOPS[kind]
+    job.ops = &LOOPS[kind]
     if background is not None:
         set_background(&job, full, background)
     plan_caching(&job, results, inputs)
@@ -180,7 +179,7 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED_TAKEN
-    job.ops = &GATHER_LOOPS[kind]
+    job.ops = &LOOPS[kind]
     job.gathers = True
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     plan.method = choose_method(&METHODS[2], &job, &plan)

@@ -9,47 +9,15 @@ from cunpool._kernels.common.thresholds cimport BAND_MAX_WINDOWS, ZERO_BYTES
 from cunpool._kernels.common.types cimport element, index, index4, void_inline
 from cunpool._kernels.unpooling.elements cimport store_or_add
 from cunpool._kernels.unpooling.indices cimport expected_range, lay_background, part_start
-from cunpool._kernels.unpooling.walk cimport (
-    Loops, move_block, move_blocks, move_contiguous, move_each, point_to_next_row, Run)
+from cunpool._kernels.unpooling.walk cimport is_whole, move_block, move_blocks, move_rows, move_windows, Run
 from cunpool._kernels.unpooling.window_codes cimport Block, block_count, BlockPlan, PLANE_AXIS, WIDTH_AXIS
 
 
-cdef inline bint is_whole(const Run *run) noexcept nogil:
-    """Whether a run stores to all elements that it expects indices of."""
-    return run.low <= run.expected_begin and run.expected_end <= run.high
-
-
 cdef inline Py_ssize_t scatter_row(const Job *job, Run *run, element *full, index *index_type) noexcept nogil:
-    """Store the values of a run, row by row.
-
-    The loop is compiled for contiguous arrays, for uniform planes, and for all others, for whole runs and for parts.
-    """
+    """Store the values of a run."""
     cdef Py_ssize_t outside = 0
-    for _ in range(run.rows):
-        if not job.raster_stride_bytes:
-            move_each(job, run[0], False, True, False, 0, 0, full, index_type, &outside)
-        elif not is_whole(run):
-            move_each(job, run[0], False, True, True, job.raster_stride_bytes, 0, full, index_type, &outside)
-        elif (job.raster_stride_bytes != sizeof(element) or run.value_bytes != sizeof(element)
-                or run.index_bytes != sizeof(index)):
-            move_each(job, run[0], False, False, True, job.raster_stride_bytes, 0, full, index_type, &outside)
-        else:
-            move_contiguous(job, run[0], False, full, index_type, &outside)
-        point_to_next_row(run)
+    move_rows(job, run, False, full, index_type, &outside)
     return outside
-
-
-cdef inline void_inline scatter_windows(const Job *job, Run run, bint in_part, element *full, index *index_type,
-                                        Py_ssize_t *outside_count) noexcept nogil:
-    cdef Run window = run
-    window.count = run.channels
-    window.value_bytes = sizeof(element)
-    window.index_bytes = sizeof(index)
-    for _ in range(run.count):
-        move_each(job, window, False, in_part, True, job.raster_stride_bytes, sizeof(element), full, index_type,
-                  outside_count)
-        window.values += run.value_bytes
-        window.indices += run.index_bytes
 
 
 cdef inline Py_ssize_t scatter_channels(const Job *job, Run *run, element *full,
@@ -57,9 +25,9 @@ cdef inline Py_ssize_t scatter_channels(const Job *job, Run *run, element *full,
     """Store one element of each interleaved channel, window by window. Compiled apart for whole runs."""
     cdef Py_ssize_t outside = 0
     if not is_whole(run):
-        scatter_windows(job, run[0], True, full, index_type, &outside)
+        move_windows(job, run[0], False, True, full, index_type, &outside)
     else:
-        scatter_windows(job, run[0], False, full, index_type, &outside)
+        move_windows(job, run[0], False, False, full, index_type, &outside)
     return outside
 
 

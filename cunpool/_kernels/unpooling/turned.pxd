@@ -8,7 +8,8 @@ from cunpool._kernels.common.geometry cimport absolute, element_count
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found, planes_of_lot
 from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
-from cunpool._kernels.unpooling.walk cimport Loops
+from cunpool._kernels.unpooling.gather cimport gather_task
+from cunpool._kernels.unpooling.scatter cimport scatter_task
 from cunpool._kernels.unpooling.window_codes cimport BlockPlan, plan_blocks
 from cunpool._kernels.memory cimport next_part, part_bytes
 
@@ -71,7 +72,6 @@ cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, void 
     Each part of `found.scratch` is allocated for `turned.planes` planes, and written and read for `inner.channels`.
     """
     cdef const Turned *turned = <const Turned *> job.plan
-    cdef const Loops *loops = <const Loops *> job.ops
     cdef Py_ssize_t first = lot % turned.lots * turned.planes, plane = lot // turned.lots * turned.channels + first
     cdef Py_ssize_t before = found.out_of_plane
     cdef char *full = plane_address(&job.full, job.channels, plane)
@@ -89,7 +89,7 @@ cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, void 
     if not job.gathers:
         copy_planes_of(job.item_size, inner.pooled.data, &inner.pooled, values, &job.pooled, inner.channels,
                        job.g.pooled)
-    loops.task(&inner, 0, found, NULL, NULL)
+    (gather_task if job.gathers else scatter_task)(&inner, 0, found, NULL, NULL)
     if found.out_of_plane > before:
         return
     if job.gathers:

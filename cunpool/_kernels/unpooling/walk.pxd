@@ -42,20 +42,13 @@ ctypedef void (*ByIndices)(const FillPlan *, const FillBlock *, char *, Py_ssize
 
 
 cdef struct Loops:
-    # The loops for one kind of element. Pairs by whether indices have 64 bits.
-    Loop row[2]
-    Loop across[2]              # interleaved channels
-    Loop unchecked              # contiguous arrays, where all indices are known to lie in the plane; scatter's alone
+    # The loops for one kind of element: by whether they gather, which items alone do, and whether indices have 64 bits.
+    Loop row[2][2]
+    Loop across[2][2]           # interleaved channels
+    Loop unchecked              # scatter to contiguous arrays, where all indices are known to lie in the plane
     Canonicalize canonicalize   # for numbers, which are added; NULL for items
     Kernel fill
     ByIndices by_indices[2]     # for elements of 4 and 8 bytes
-    Kernel task
-
-
-cdef inline void_inline point_to_next_row(Run *run) noexcept nogil:
-    run.full += run.full_row_bytes
-    run.values += run.value_row_bytes
-    run.indices += run.index_row_bytes
 
 
 cdef inline void point_to(const Job *job, const Block *block, Py_ssize_t channel, Run *run) noexcept nogil:
@@ -100,11 +93,11 @@ cdef inline Py_ssize_t move_channels(const Job *job, Run *run, const Block *bloc
         run.index_bytes = (8 if job.wide_indices else 4) * run.channels
         run.index_row_bytes = run.index_bytes * run.count
     if job.interleaved_planes > 1:
-        return loops.across[job.wide_indices](job, run, NULL, NULL)
-    if (all_inside and loops.unchecked != NULL and job.parts_per_plane == 1 and run.rows == 1
+        return loops.across[job.gathers][job.wide_indices](job, run, NULL, NULL)
+    if (all_inside and not job.gathers and job.parts_per_plane == 1 and run.rows == 1
             and job.raster_stride_bytes == job.item_size and run.value_bytes == job.item_size):
         return loops.unchecked(job, run, NULL, NULL)
-    return loops.row[job.wide_indices](job, run, NULL, NULL)
+    return loops.row[job.gathers][job.wide_indices](job, run, NULL, NULL)
 
 
 cdef inline Py_ssize_t move_block(const Job *job, Run *run, Block *block) noexcept nogil:
@@ -176,3 +169,41 @@ cdef inline void_inline move_contiguous(const Job *job, Run run, bint gathers, e
     run.value_bytes = sizeof(element)
     run.index_bytes = sizeof(index)
     move_each(job, run, gathers, False, True, sizeof(element), 0, full, index_type, outside_count)
+
+
+cdef inline bint is_whole(const Run *run) noexcept nogil:
+    """Whether a run stores to all elements that it expects indices of."""
+    return run.low <= run.expected_begin and run.expected_end <= run.high
+
+
+cdef inline void_inline move_rows(const Job *job, Run *run, bint gathers, element *full, index *index_type,
+                                  Py_ssize_t *outside) noexcept nogil:
+    """Store or read the values of a run, row by row. The loop is compiled for contiguous arrays, for uniform planes,
+    and for all others; scatter's also for parts."""
+    for _ in range(run.rows):
+        if not job.raster_stride_bytes:
+            move_each(job, run[0], gathers, not gathers, False, 0, 0, full, index_type, outside)
+        elif not gathers and not is_whole(run):
+            move_each(job, run[0], gathers, True, True, job.raster_stride_bytes, 0, full, index_type, outside)
+        elif (job.raster_stride_bytes != sizeof(element) or run.value_bytes != sizeof(element)
+                or run.index_bytes != sizeof(index)):
+            move_each(job, run[0], gathers, False, True, job.raster_stride_bytes, 0, full, index_type, outside)
+        else:
+            move_contiguous(job, run[0], gathers, full, index_type, outside)
+        run.full += run.full_row_bytes
+        run.values += run.value_row_bytes
+        run.indices += run.index_row_bytes
+
+
+cdef inline void_inline move_windows(const Job *job, Run run, bint gathers, bint in_part, element *full,
+                                     index *index_type, Py_ssize_t *outside_count) noexcept nogil:
+    """`move_rows` for one element of each interleaved channel, window by window."""
+    cdef Run window = run
+    window.count = run.channels
+    window.value_bytes = sizeof(element)
+    window.index_bytes = sizeof(index)
+    for _ in range(run.count):
+        move_each(job, window, gathers, in_part, True, job.raster_stride_bytes, sizeof(element), full, index_type,
+                  outside_count)
+        window.values += run.value_bytes
+        window.indices += run.index_bytes
