@@ -41,7 +41,7 @@ cdef enum:
 
 
 cdef struct Across:
-    # What a task keeps.
+    # The state of a task.
     int nan_backoff
     Py_ssize_t count        # channels of the ramp, or 0
     int64_t[MAX_RESULTS_AT_ONCE + VECTOR] ramp  # how far each result's window begins behind the first one, as an index

@@ -18,7 +18,7 @@ from cunpool._kernels.pooling.interleaved cimport (
 from cunpool._kernels.pooling.rolling cimport plan_rolling, roll_rows, Rolling, rolling_bytes, rolling_why_not
 from cunpool._kernels.pooling.separable cimport Decoder, plan_separable, separable_blocks
 from cunpool._kernels.pooling.window2 cimport (
-    can_stack_planes, can_store_rows_together, HAS_VECTORS, pool_window2, stack_planes, window2_shape_why_not)
+    can_stack_planes, HAS_VECTORS, pool_window2, stack_planes, window2_shape_why_not)
 
 cdef enum:  # the ways, for plan_pool
     STACKED_TAKEN = 1
@@ -75,7 +75,6 @@ cdef struct Plan:
     const Method *method
     int ways  # unreached: a declaration
     Kernel kernel  # unreached: the same
-    bint stores_rows_together   # short rows of windows of 2 are stored together
     Rolling rolling
     Blocked blocked
     Copied copied
@@ -161,25 +160,26 @@ cdef inline void begin(const Job *job, int axis, Plan *plan, int ways, Kernel ke
     plan.job.plan, plan.job.scratch_bytes, plan.kernel, plan.ways = own, 0, kernel, ways
 
 
-cdef inline const char *offsets_why_not(const Job *job) noexcept nogil:
-    """Only the last two methods serve offsets in a window that take more than 32 bits."""
-    if branch_counted("offsets of 32 bits in a window", not has_far_taps(job)):
+cdef inline const char *indices_why_not(const Job *job) noexcept nogil:
+    """Only the last two methods serve indices, and offsets in a window, that take more than 32 bits."""
+    if job.indices.data == NULL or job.code_size:
         return NULL
-    return "an index is 2**31 elements or more behind the first one of its window"
+    if job.item_size == 4 and not branch_counted("indices of 32 bits", element_count(job.g.full) <= 0x7FFFFFFF):
+        return "elements of 4 bytes, and a plane has 2**31 or more"
+    if not branch_counted("offsets of 32 bits in a window", not has_far_taps(job)):
+        return "an index is 2**31 elements or more behind the first one of its window"
+    return NULL
 
 
 cdef inline const char *comparing_why_not(const Job *job) noexcept nogil:
     """Why the elements of windows are not compared one by one, across neighbouring channels or planes, or NULL."""
     if not HAS_VECTORS:
         return "the compiler has no vector types"  # unreached: another compiler
-    # Lanes of 32 bits hold indices. (correctness)
-    if job.indices.data != NULL and not branch_counted("indices of 32 bits", element_count(job.g.full) <= 0x7FFFFFFF):
-        return "a plane has 2**31 elements or more"
     if not branch_counted("windows with an element of the array", job.g.has_every_window_elements):
         return "a window has no element of the array"
     if not branch_counted("a window of few elements", has_few_taps(&job.g)):
         return "a window has more than 128 elements, or more than 32 that are in many windows"
-    return offsets_why_not(job)
+    return indices_why_not(job)
 
 
 cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noexcept nogil:
@@ -196,16 +196,16 @@ cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noex
 
 cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Windows of 2 where they lie."""
-    cdef const char *why = offsets_why_not(job)
+    cdef const char *why = indices_why_not(job)
     if why == NULL:
         why = window2_shape_why_not(job)
     if why != NULL:
         return why
-    begin(job, 2, plan, WINDOW2_TAKEN, <Kernel> pool_window2, &plan.stores_rows_together)
+    begin(job, 2, plan, WINDOW2_TAKEN, <Kernel> pool_window2, NULL)
+    plan_codes(&plan.job, &plan.decoder)
     if can_stack_planes(job):
         stack_planes(&plan.job)
         plan.ways += STACKED_TAKEN
-    plan.stores_rows_together = can_store_rows_together(&plan.job)
     return NULL
 
 

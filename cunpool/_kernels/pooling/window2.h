@@ -16,12 +16,20 @@ typedef struct {
     ptrdiff_t pooled_row_bytes; /* from a row to the same one of the next pooled row */
     ptrdiff_t pooled_rows;
     ptrdiff_t row_windows;      /* windows of a pooled row, whose results overwrite what lies behind those before */
-    int32_t row_offsets[4];     /* of each row's first element in the window */
+    int32_t row_codes[4];       /* of each row's first element in the window: window codes, or what indices grow by */
+    int has_indices;            /* lanes of 4 or 8 bytes hold indices */
+    int64_t base, row_step;     /* index where a plane's first window begins, and from one pooled row to the next */
+    ptrdiff_t plane_row, plane_rows;    /* the first pooled row, and all, of a plane; others of a stack follow */
     char *best;
-    char *best_codes;           /* offsets of 4 bytes for elements of 4 and 8 bytes, window codes for smaller ones */
+    char *best_codes;
+    int code_bytes;             /* of each: 1 for window codes, 4 or 8 for indices */
 } cunpool_window2;
 
 #if CUNPOOL_HAS_VECTORS
+/* Distances of a vector's windows from the first one, in lanes of 4 and 8 bytes. */
+static const int32_t cunpool_window2_ramp4[16] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+static const int64_t cunpool_window2_ramp8[8] = {0, 2, 4, 6, 8, 10, 12, 14};
+
 /* `count` windows of each of the first `pooled_rows` pooled rows. */
 typedef int (*cunpool_window2_function)(const cunpool_window2 *, ptrdiff_t pooled_rows, ptrdiff_t count, int careful);
 
@@ -55,13 +63,14 @@ static CUNPOOL_NOINLINE int cunpool_window2_copied(const cunpool_window2 *window
             one.row[k] = copy[k];
         }
         one.best = windows->best + row * windows->row_windows * item_size;
-        one.best_codes = windows->best_codes + row * windows->row_windows * (item_size < 4 ? 1 : 4);
+        one.best_codes = windows->best_codes + row * windows->row_windows * windows->code_bytes;
+        one.plane_row = (windows->plane_row + row) % windows->plane_rows;
         is_odd |= compare(&one, 1, CUNPOOL_VECTOR_BYTES / item_size, careful);
     }
     return is_odd;
 }
 
-/* The highest element of each window, and its offset or code. The first of equals stays. Returns whether there were odd
+/* The highest element of each window, and its index or code. The first of equals stays. Returns whether there were odd
    elements: then the results are worth nothing. A `careful` call compares these exactly, and returns 0. Results behind
    the last row are overwritten, up to a vector of them. */
 static inline int cunpool_compare_window2(const cunpool_window2 *windows, int item_size, int is_float,

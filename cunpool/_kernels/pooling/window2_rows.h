@@ -1,7 +1,5 @@
 /* Windows of 2 of one element type, SIMD_TYPE: see window2.h and simd_types.h. */
 
-/* Elements of 16 bits or less have codes, which fit their lanes. */
-#define WINDOW2_OFFSET(k, column) (SIMD_BYTES < 4 ? 2 * (k) + (column) : windows->row_offsets[k] + (column))
 /* Floats of 32 and 64 bits have loops for minima. Others are flipped, or change their order in any case. */
 #define WINDOW2_MINIMA (SIMD_HAS_ODD && SIMD_BYTES >= 4)
 
@@ -15,21 +13,31 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
     const ptrdiff_t size = SIMD_BYTES, row_bytes = windows->pooled_row_bytes, row_windows = windows->row_windows;
     const char *elements[4];
     char *best = windows->best, *code_to = windows->best_codes;
-    ptrdiff_t i;
+    const int code_bytes = windows->code_bytes;
+    ptrdiff_t plane_row = windows->plane_row, i;
     vector highest, x, y, first;
     codes code, tap_code[8];
+#if SIMD_BYTES >= 4
+    const char *ramp = SIMD_BYTES == 4 ? (const char *) cunpool_window2_ramp4 : (const char *) cunpool_window2_ramp8;
+    const codes begins = (codes) OF(load)(ramp);
+    const int has_indices = windows->has_indices;
+    int64_t base;
+#endif
     OF(odd) odd = OF(nothing_odd)();
     int k;
     for (k = 0; k < rows; k++) {
         elements[k] = windows->row[k];
-        tap_code[2 * k] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 0));
-        tap_code[2 * k + 1] = OF(broadcast_codes)(WINDOW2_OFFSET(k, 1));
+        tap_code[2 * k] = OF(broadcast_codes)(windows->row_codes[k]);
+        tap_code[2 * k + 1] = OF(broadcast_codes)(windows->row_codes[k] + 1);
     }
     code = tap_code[0], highest = (vector) code;     /* against a warning: the first row sets both */
 #define WINDOW2_COMPARE(x, number) \
         OF(compare)(careful, windows->omits_nan, windows->infinity, with_codes, is_minimum, &highest, &code, x, \
                     tap_code[number])
     for (; pooled_rows > 0; pooled_rows--) {
+#if SIMD_BYTES >= 4
+        base = windows->base + plane_row * windows->row_step;
+#endif
         for (i = 0; i < count; i = simd_next(i, LANES, count)) {
             SIMD_UNROLL for (k = 0; k < rows; k++) {
                 x = OF(load)(elements[k] + 2 * i * size);
@@ -50,17 +58,19 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
             }
             OF(store)(best + i * size, OF(in_order)(OF(bits)(highest, flip)));
             if (with_codes) {
-#if SIMD_BYTES < 4
-                OF(store_code_bytes)(code_to + i, OF(in_order_codes)(code));
-#else
-                OF(store_indices4)(code_to + i * 4, OF(in_order_codes)(code));
+                code = OF(in_order_codes)(code);
+#if SIMD_BYTES >= 4
+                if (has_indices)
+                    code = OF(add_codes)(code, OF(add_codes)(begins, OF(broadcast_codes)(base + 2 * i)));
 #endif
+                OF(store_codes)(code_to + i * code_bytes, code, code_bytes);
             }
         }
         for (k = 0; k < rows; k++)
             elements[k] += row_bytes;
         best += row_windows * size;
-        code_to += row_windows * (SIMD_BYTES < 4 ? 1 : 4);
+        code_to += row_windows * code_bytes;
+        plane_row = plane_row + 1 < windows->plane_rows ? plane_row + 1 : 0;
     }
 #undef WINDOW2_COMPARE
     return OF(is_odd)(odd, windows->infinity);
@@ -86,5 +96,4 @@ static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_
 #undef WINDOW2_INSTANCE
 }
 
-#undef WINDOW2_OFFSET
 #undef WINDOW2_MINIMA
