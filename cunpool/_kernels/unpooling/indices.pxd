@@ -180,18 +180,11 @@ cdef inline void expected_range(const Geometry *g, Py_ssize_t d, Py_ssize_t h, P
 
 
 cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogil:
-    """The first index of part number `part` of a split plane: the begin of a pooled row's windows, if rows suffice."""
-    cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = element_count(job.g.full), row
-    cdef Py_ssize_t expected[2]
-    # Layers of windows that lie in the padding in front begin at the same index, and their rows are in no order.
-    if (part == 0 or part == job.parts_per_plane
-            or branch_counted("fewer rows than parts of a plane", rows < job.parts_per_plane)
-            or branch_counted("layers that begin together",
-                              job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0])):
-        return size * part // job.parts_per_plane
-    row = rows * part // job.parts_per_plane
-    expected_range(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, expected)
-    return expected[0]
+    """The first index of part number `part` of a split plane: the begin of a row of elements, if rows suffice."""
+    cdef Py_ssize_t rows = job.g.full[0] * job.g.full[1], row = job.g.full[2]
+    if branch_counted("fewer rows than parts of a plane", rows < job.parts_per_plane):
+        rows, row = rows * row, 1
+    return rows * part // job.parts_per_plane * row
 
 
 cdef inline void split_planes(Job *job) noexcept nogil:
