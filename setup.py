@@ -86,6 +86,7 @@ COVERAGE = ["--coverage", "-O1", "-fwrapv"]
 
 # For .ci/sanitize.
 SANITIZE = [
+    "-DCUNPOOL_SANITIZED=1",
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=undefined",
     "-fno-omit-frame-pointer",

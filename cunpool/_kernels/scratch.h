@@ -3,13 +3,7 @@
 
 /* A sanitized build has a gap behind each array and part. Reading or writing it is an error, and so is that of memory
    that is kept. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CUNPOOL_SANITIZED 1
-#endif
-#endif
-#if defined(CUNPOOL_SANITIZED) || defined(__SANITIZE_ADDRESS__)
-#define CUNPOOL_SANITIZED 1
+#if defined(CUNPOOL_SANITIZED)
 #include <sanitizer/asan_interface.h>
 #else
 #define CUNPOOL_SANITIZED 0
