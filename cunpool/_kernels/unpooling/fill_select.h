@@ -8,10 +8,10 @@
    into the widest vectors. If a vector type is wider than the processor's vectors, GCC compares its elements one by one. */
 #define CUNPOOL_SELECT_LOOP(name, type, size) \
     static CUNPOOL_INLINE void name(char *CYTHON_RESTRICT out, const void *CYTHON_RESTRICT codes, \
-                                     const void *CYTHON_RESTRICT values, type code) { \
+                                     const void *CYTHON_RESTRICT values, uint64_t code) { \
         size_t i; \
         for (i = 0; i < size / sizeof(type); i++) \
-            ((type *) out)[i] = ((const type *) values)[i] & -(type) (((const type *) codes)[i] == code); \
+            ((type *) out)[i] = ((const type *) values)[i] & -(type) (((const type *) codes)[i] == (type) code); \
     }
 /* The same for one vector of 16 bytes, as a vector type where compilers have them. SSE2 compares no 8 bytes: GCC would
    compare them one by one (speed). */
@@ -29,12 +29,12 @@ static CUNPOOL_INLINE cunpool_pair cunpool_equal_8(cunpool_pair a, cunpool_pair 
 #define CUNPOOL_EQUAL(a, b) ((vector) ((a) == (b)))
 #endif
 #define CUNPOOL_SELECT(name, type, size) \
-    static CUNPOOL_INLINE void name(char *out, const void *codes, const void *values, type code) { \
+    static CUNPOOL_INLINE void name(char *out, const void *codes, const void *values, uint64_t code) { \
         typedef type vector __attribute__((vector_size(size))); \
         vector given, chosen; \
         memcpy(&given, codes, size); \
         memcpy(&chosen, values, size); \
-        chosen &= CUNPOOL_EQUAL(given, (vector) {0} + code); \
+        chosen &= CUNPOOL_EQUAL(given, (vector) {0} + (type) code); \
         memcpy(out, &chosen, size); \
     }
 #else
@@ -49,25 +49,14 @@ CUNPOOL_SELECT_LOOP(cunpool_select_long_2, item2, 64)
 CUNPOOL_SELECT_LOOP(cunpool_select_long_4, item4, 64)
 CUNPOOL_SELECT_LOOP(cunpool_select_long_8, item8, 64)
 /* One of these functions, by the size of a lane, which is a constant. */
-#define CUNPOOL_BY_LANE(lane, name, ...) \
-    do { \
-        if (lane == 1) \
-            name##_1(__VA_ARGS__); \
-        else if (lane == 2) \
-            name##_2(__VA_ARGS__); \
-        else if (lane == 4) \
-            name##_4(__VA_ARGS__); \
-        else \
-            name##_8(__VA_ARGS__); \
-    } while (0)
-#define cunpool_select(lane, ...) CUNPOOL_BY_LANE(lane, cunpool_select, __VA_ARGS__)
-#define cunpool_select_long(lane, ...) CUNPOOL_BY_LANE(lane, cunpool_select_long, __VA_ARGS__)
+#define cunpool_select(lane, ...) CUNPOOL_OF_SIZE(cunpool_select, lane)(__VA_ARGS__)
+#define cunpool_select_long(lane, ...) CUNPOOL_OF_SIZE(cunpool_select_long, lane)(__VA_ARGS__)
 /* The same for windows of 2 x 2: the two codes of each of two lines, with both selections interleaved. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define CUNPOOL_HAS_PAIRS 1
 #define CUNPOOL_SELECT_PAIR(name, type, ...) \
     static CUNPOOL_INLINE void name(char *out, char *below, const void *codes, const void *values, \
-                                     type code, type code_below, type tap_code) { \
+                                     uint64_t code, uint64_t code_below, uint64_t tap_code) { \
         typedef type vector __attribute__((vector_size(16))); \
         enum { N = 16 / sizeof(type) }; \
         static const vector low = {__VA_ARGS__}; \
@@ -76,7 +65,7 @@ CUNPOOL_SELECT_LOOP(cunpool_select_long_8, item8, 64)
         memcpy(&given, codes, 16); \
         memcpy(&value, values, 16); \
         for (line = 0; line < 2; line++) { \
-            left = value & CUNPOOL_EQUAL(given, (vector) {0} + code); \
+            left = value & CUNPOOL_EQUAL(given, (vector) {0} + (type) code); \
             right = value & CUNPOOL_EQUAL(given, (vector) {0} + (type) (code + tap_code)); \
             both = __builtin_shuffle(left, right, low); \
             memcpy(out, &both, 16); \
@@ -90,7 +79,7 @@ CUNPOOL_SELECT_PAIR(cunpool_select_pair_1, uint8_t, 0, 16, 1, 17, 2, 18, 3, 19, 
 CUNPOOL_SELECT_PAIR(cunpool_select_pair_2, uint16_t, 0, 8, 1, 9, 2, 10, 3, 11)
 CUNPOOL_SELECT_PAIR(cunpool_select_pair_4, uint32_t, 0, 4, 1, 5)
 CUNPOOL_SELECT_PAIR(cunpool_select_pair_8, uint64_t, 0, 2)
-#define cunpool_select_pair(lane, ...) CUNPOOL_BY_LANE(lane, cunpool_select_pair, __VA_ARGS__)
+#define cunpool_select_pair(lane, ...) CUNPOOL_OF_SIZE(cunpool_select_pair, lane)(__VA_ARGS__)
 #else
 #define CUNPOOL_HAS_PAIRS 0
 #define cunpool_select_pair(lane, ...) ((void) 0)
