@@ -71,7 +71,7 @@ def _max_pool(
     if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
         _pool_converted(n, native, values, indices, sizes, kind, threads)
     elif count:
-        if native.itemsize == 1 and indices is not None and _is_wide(sizes):
+        if indices is not None and native.itemsize == 1 and _is_wide(sizes):
             ways = _pool_bytes(native, values, indices, sizes, n, kind, False, threads)
         else:
             ways = _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads)

@@ -94,7 +94,7 @@ def _max_pool(
         values, indices = _results.arrays_into(pair, given, native, shape, dtype)
     threads = _threads.threads_for(2 * native.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
-        if native.itemsize == 1 and indices is not None and _is_wide(sizes):
+        if indices is not None and native.itemsize == 1 and _is_wide(sizes):
             ways = _pool_bytes(native, values, indices, sizes, n, kind, codes, threads, minimum)
         else:
             order = (MINIMA if minimum else MAXIMA)[kind]
