@@ -246,6 +246,42 @@ def test_a_large_window_keeps_the_bits_of_its_element(ways, dtype, minimum, poli
     assert bits(values.ravel()) == bits(x.reshape(5, -1)[np.arange(5), expected])
 
 
+@pytest.mark.parametrize("policy", ["propagate", "omit"])
+@pytest.mark.parametrize("dtype", ["i2", "f4"])
+@pytest.mark.parametrize(
+    ("full", "kernel", "stride", "before", "after", "dilation"),
+    [
+        ((3, 5), (2, 5), (1, 1), (1, 0), (4, 0), (4, 1)),  # few windows of more taps
+        ((3, 5), (2, 1), (1, 1), (1, 0), (4, 0), (4, 1)),  # more windows than taps
+        ((2, 5), (3, 1), (4, 1), (4, 0), (5, 0), (3, 1)),  # and a tap that is in the array in no window
+    ],
+)
+def test_windows_that_miss_the_array(rng, ways, full, kernel, stride, before, after, dilation, dtype, policy):
+    x = rng.integers(-9, 9, (2, 3, *full)).astype(dtype)
+    if dtype == "f4":
+        x[rng.random(x.shape) < 0.4] = np.nan
+    padding = tuple(zip(before, after, strict=True))
+    values, indices = cu.max_pool2d(x, kernel, stride, padding, dilation, return_indices=True, nan_policy=policy)
+    assert ways == [_pool.LARGE]
+    for n, c, i, j in np.ndindex(values.shape):
+        rows, columns = (
+            [t for t in range(at * s - p, at * s - p + k * d, d) if 0 <= t < size]
+            for at, s, p, k, d, size in zip((i, j), stride, before, kernel, dilation, full, strict=True)
+        )
+        inside = [row * full[1] + column for row in rows for column in columns]
+        cells = x[n, c].ravel()[inside]
+        numbers = cells[cells == cells]
+        if not inside:
+            assert values[n, c, i, j] == (-np.inf if dtype == "f4" else np.iinfo(dtype).min)
+        elif numbers.size and (policy == "omit" or numbers.size == cells.size):
+            assert values[n, c, i, j] == numbers.max()
+            assert indices[n, c, i, j] == inside[int(np.flatnonzero(cells == numbers.max())[0])]
+        else:
+            odd = np.flatnonzero(cells != cells)
+            assert np.isnan(values[n, c, i, j])
+            assert indices[n, c, i, j] == inside[odd[0] if policy == "omit" else odd[-1]]
+
+
 @pytest.mark.parametrize("dtype", ["u1", "i2", "e", "f4"])
 @pytest.mark.parametrize("cells", [256, 257, 65536, 65537])
 def test_the_last_cell_of_a_window_of_many_has_its_place(ways, dtype, cells):
