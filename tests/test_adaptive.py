@@ -79,6 +79,15 @@ def test_windows_of_one_size_are_ordinary_pooling(rng):
         assert bits(result) == bits(expected)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i1"])
+@pytest.mark.parametrize("size", [20, 2100])  # more than 256 elements, and more than 4 MiB
+def test_one_window_of_bytes(rng, dtype, size):
+    x = rng.integers(-100 if dtype == "i1" else 0, 100, (1, 2, size, size)).astype(dtype)
+    values, indices = cu.adaptive_max_pool2d(x, 1, return_indices=True)
+    assert values.ravel().tolist() == x.max((0, 2, 3)).tolist()
+    assert indices.ravel().tolist() == x.reshape(2, -1).argmax(1).tolist()
+
+
 def test_explained(rng):
     plan = cu.explain(POOL[2], rng.random((2, 3, 12, 9)), 5, return_indices=True)
     assert (plan.method, plan.file) == ("adaptive", "cunpool/_kernels/pooling/adaptive.pxd")
