@@ -18,7 +18,7 @@ static CUNPOOL_INLINE void OF(reduce_taps)(const char *row, const ptrdiff_t *tap
     *best = OF(key)(x[0], flip);
     *code = tap_code[0];
     SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
-        OF(compare)(0, 0, 0, with_codes, 0, best, code, OF(key)(x[tap], flip), tap_code[tap]);
+        OF(compare)(0, 0, 0, with_codes, best, code, OF(key)(x[tap], flip), tap_code[tap]);
 }
 
 /* The loop over windows of a line, channels, and lines. All but `rows` are constants. */
@@ -57,7 +57,7 @@ static CUNPOOL_INLINE int OF(shared_loop)(const cunpool_shared_rows *rows, int k
                     SHARED_REDUCE(k, best_of[k], code_of[k]);
                 best = best_of[0], code = code_of[0];
                 SIMD_UNROLL for (k = 1; k < kernel; k++)
-                    OF(compare)(0, 0, 0, with_codes, 0, &best, &code, best_of[k], code_of[k]);
+                    OF(compare)(0, 0, 0, with_codes, &best, &code, best_of[k], code_of[k]);
                 OF(store)(w.best + line * r.best_line_bytes + result * SIMD_BYTES, OF(bits)(best, flip));
                 code = OF(add_codes)(code, OF(broadcast_codes)(base - line * r.line_code));
                 if (with_codes)

@@ -22,7 +22,7 @@ static CUNPOOL_INLINE int OF(across_loop)(const cunpool_taps *taps, const cunpoo
     }
 #define ACROSS_LOAD(tap) OF(load)(element[tap] + ahead + i * size)
 #define ACROSS_COMPARE(x, tap) \
-        OF(compare)(careful, omits_nan, infinity, with_codes, 0, &best, &code, OF(key)(x, flip), at[tap])
+        OF(compare)(careful, omits_nan, infinity, with_codes, &best, &code, OF(key)(x, flip), at[tap])
     for (window = 0; window < w.count; window++) {
         for (i = 0; i < w.channels; i = simd_next(i, LANES, w.channels)) {
             first = ACROSS_LOAD(0);

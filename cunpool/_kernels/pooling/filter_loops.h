@@ -10,7 +10,7 @@ static CUNPOOL_INLINE void OF(best_loop)(const char *first, const char **runs, i
     vector best;
     ptrdiff_t i;
 #define BEST_KEY(run, at) OF(key)(OF(load)(run + (at) * SIMD_BYTES), bits)
-#define BEST_TAKE(run, at) OF(compare)(0, 0, 0, 0, 0, &best, &code, BEST_KEY(run, at), code)
+#define BEST_TAKE(run, at) OF(compare)(0, 0, 0, 0, &best, &code, BEST_KEY(run, at), code)
 #define BEST_VECTOR(at) do { \
         best = BEST_KEY(first, at); \
         BEST_TAKE(second, at); \

@@ -29,8 +29,6 @@ enum {
     ROLLING_AHEAD = 1 << 10
 };
 enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
-/* What a loop finds: maxima; maxima of elements whose bits are inverted by `flip`; minima, without codes. */
-enum { ROLLING_MAXIMA, ROLLING_FLIPPED, ROLLING_MINIMA };
 
 /* One array: bytes from plane to plane. */
 typedef struct {

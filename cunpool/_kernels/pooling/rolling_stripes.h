@@ -6,7 +6,6 @@
 typedef struct {
     codes code[ROLLING_MAX_KERNEL];     /* of the taps along a row, from the stripe's first column on if an index */
     vector limit[ROLLING_MAX_KERNEL];   /* the lowest number where a tap lies beside the plane, else the highest */
-    vector minima_limit[ROLLING_MAX_KERNEL];    /* the same for ROLLING_MINIMA: the highest number, else the lowest */
     codes flip;                         /* cunpool_rolling.flip, in all lanes */
 } OF(Stripe);
 
@@ -25,8 +24,6 @@ static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdi
         }
         memcpy(&stripe->code[tap], code, sizeof code);
         memcpy(&stripe->limit[tap], limit, sizeof limit);
-        stripe->minima_limit[tap] = OF(key)(OF(bits)(stripe->limit[tap], stripe->flip),
-                                            OF(broadcast_codes)(0));
     }
 }
 
@@ -70,12 +67,12 @@ static CUNPOOL_INLINE vector OF(limit_exactly)(vector limit, vector x, vector ou
 
 /* Reduce a row along the width. */
 static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const char *row, const OF(Stripe) *stripe,
-                                          const codes *code_of_tap, int kernel, int stride, int with_codes, int rule,
+                                          const codes *code_of_tap, int kernel, int stride, int with_codes, int flips,
                                           int at_edge, int careful, vector *best, codes *code, OF(odd) *odd) {
     const codes zero = OF(broadcast_codes)(0);
     vector x[ROLLING_MAX_KERNEL];
     int tap;
-    OF(load_taps)(row, kernel, stride, at_edge, careful, rule == ROLLING_FLIPPED ? stripe->flip : zero, x, odd);
+    OF(load_taps)(row, kernel, stride, at_edge, careful, flips ? stripe->flip : zero, x, odd);
 #if SIMD_HAS_ODD
     if (careful && plan->omits_nan) {
         /* Elements beside the plane are replaced by the nearest one of the window: the padding would beat a NaN. */
@@ -88,27 +85,23 @@ static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const cha
             x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], stripe->limit[tap]);
     else
 #endif
-    if (at_edge && rule == ROLLING_MINIMA)
-        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
-            x[tap] = OF(max)(x[tap], stripe->minima_limit[tap]);
-    else if (at_edge)
+    if (at_edge)
         SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
             x[tap] = OF(min)(stripe->limit[tap], x[tap]);
     *best = x[0];
     *code = code_of_tap[0];
     SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
-        OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, rule == ROLLING_MINIMA, best, code, x[tap],
-                    code_of_tap[tap]);
+        OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, best, code, x[tap], code_of_tap[tap]);
 }
 
 /* Store one pooled row of a stripe. */
-static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int stride, int with_codes, int rule,
+static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int stride, int with_codes, int flips,
                                           vector best, codes code, char *values, char *indices) {
     if (stride > 1) {
         best = OF(in_order)(best);
         code = OF(in_order_codes)(code);
     }
-    best = OF(bits)(best, OF(broadcast_codes)(rule == ROLLING_FLIPPED ? plan->flip : 0));
+    best = OF(bits)(best, OF(broadcast_codes)(flips ? plan->flip : 0));
 #ifdef SIMD_HAS_STREAM
     if (plan->is_streamed)
         OF(stream)(values, best);  // unreached: large arrays, in slow tests
@@ -128,7 +121,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
 /* One stripe of a block, from `column` and from window `window` on. Returns whether there were odd elements. */
 static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                           const OF(Stripe) *stripe, ptrdiff_t column, ptrdiff_t window, char *kept,
-                                          int kernel, int stride, int with_codes, int rule, int at_edge,
+                                          int kernel, int stride, int with_codes, int flips, int at_edge,
                                           int careful) {
     const int shared = kernel > stride ? kernel - stride : 0;
     const ptrdiff_t offset = column * SIMD_BYTES, block_bytes = plan->block_rows * stride * plan->width * SIMD_BYTES;
@@ -146,7 +139,7 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
         code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->is_index ? column : 0));
 #define ROLLING_REDUCE(r, best, code) do { \
         __builtin_prefetch(row[r] + offset + ahead); \
-        OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, rule, at_edge, \
+        OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, flips, at_edge, \
                        careful, &(best), &(code), &odd); \
         code = OF(add_codes)(code, OF(broadcast_codes)(row_code[r])); \
     } while (0)
@@ -167,10 +160,9 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
         best = b[0];
         code = c[0];
         SIMD_UNROLL for (r = 1; r < kernel; r++)
-            OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, rule == ROLLING_MINIMA, &best, &code,
-                        b[r], c[r]);
+            OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, &best, &code, b[r], c[r]);
         code = OF(subtract_codes)(code, OF(broadcast_codes)(block->line_code[line]));
-        OF(store_line)(plan, stride, with_codes, rule, best, code, values, indices);
+        OF(store_line)(plan, stride, with_codes, flips, best, code, values, indices);
         values += block->values_pitch;
         indices += block->indices_pitch;
         row += stride;
@@ -191,7 +183,7 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
 
 /* All stripes of a block. The last one overlaps the one before where windows do not fill it. */
 static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
-                                           const OF(Stripe) *stripes, int kernel, int stride, int with_codes, int rule,
+                                           const OF(Stripe) *stripes, int kernel, int stride, int with_codes, int flips,
                                            int careful) {
     char *kept = block->kept;
     ptrdiff_t window = 0, column;
@@ -200,9 +192,9 @@ static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cu
         column = window * stride - plan->padding[1];
         if (careful || column < 0 || window + LANES >= plan->windows)
             odd |= OF(roll_stripe)(plan, block, &stripes[window + LANES < plan->windows ? window > 0 : window ? 2 : 0],
-                                   column, window, kept, kernel, stride, with_codes, rule, 1, careful);
+                                   column, window, kept, kernel, stride, with_codes, flips, 1, careful);
         else
-            odd |= OF(roll_stripe)(plan, block, &stripes[1], column, window, kept, kernel, stride, with_codes, rule, 0,
+            odd |= OF(roll_stripe)(plan, block, &stripes[1], column, window, kept, kernel, stride, with_codes, flips, 0,
                                    0);
         if (window + LANES >= plan->windows)
             return odd;
@@ -210,18 +202,15 @@ static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cu
     }
 }
 
-/* A block. Maxima, and minima without indices, have loops of their own: the inversion of bits takes up to 1.2 times as
-   long. (speed) */
+/* A block. Maxima have loops of their own: the inversion of bits takes up to 1.2 times as long. (speed) */
 static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                            const OF(Stripe) *stripes, int careful) {
 #define ROLLING_FOR(kernel_, stride_, with_codes, has_careful) do { \
         if (has_careful && careful) \
-            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_FLIPPED, 1); \
-        if (!plan->flip) \
-            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_MAXIMA, 0); \
-        if (!with_codes && (SIMD_HAS_ODD || plan->flip == -1))   /* a flip reverses floats; int8 is not reversed */ \
-            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_MINIMA, 0); \
-        return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, ROLLING_FLIPPED, 0); \
+            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 1, 1); \
+        if (plan->flip) \
+            return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 1, 0); \
+        return OF(roll_stripes)(plan, block, stripes, kernel_, stride_, with_codes, 0, 0); \
     } while (0)
     /* Careful loops have codes in any case, which are not stored where no one asks for them, and all loops of float64
        have codes. (size) */

@@ -37,7 +37,7 @@ static CUNPOOL_INLINE void OF(combine_loop)(const cunpool_runs *runs, int form, 
             memcpy(&later_code, r.later_code + i, sizeof later_code);
             later_code = OF(add_codes)(later_code, add);
         }
-        OF(compare)(careful, r.omits_nan, r.infinity, form != SEPARABLE_VALUES, 0, &best, &code, OF(load)(r.later + i),
+        OF(compare)(careful, r.omits_nan, r.infinity, form != SEPARABLE_VALUES, &best, &code, OF(load)(r.later + i),
                     later_code);
         OF(store)(r.to + i, best);
         if (form != SEPARABLE_VALUES)

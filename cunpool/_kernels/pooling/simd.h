@@ -257,17 +257,15 @@ SIMD_STORE_CODES(int2, SIMD_STORE_BYTES)
 SIMD_STORE_CODES(item1, SIMD_STORE_BYTES)
 
 /* Compare the best so far, and its code, with something later in raster order: the first of equals stays. `careful`
-   comparisons are exact for NaN and zeros. With `is_minimum`, no bits are flipped. These two are constants of each
-   loop, and `with_codes` is one in most. */
+   comparisons are exact for NaN and zeros. It is a constant of each loop, and `with_codes` is one in most. */
 #define SIMD_COMPARE(T, FIRST) \
-    SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, int is_minimum, \
-                                 vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
+    SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, vector_##T *best, \
+                                 codes_##T *code, vector_##T later, codes_##T later_code) { \
         FIRST(T) \
         (void) careful, (void) omits_nan, (void) infinity; \
         if (with_codes) \
-            *code = select_codes_##T(is_minimum ? greater_##T(*best, later) : greater_##T(later, *best), *code, \
-                                     later_code); \
-        *best = is_minimum ? min_##T(later, *best) : max_##T(*best, later); \
+            *code = select_codes_##T(greater_##T(later, *best), *code, later_code); \
+        *best = max_##T(*best, later); \
     }
 #define SIMD_EXACTLY(T) \
         if (careful) { \
@@ -280,7 +278,7 @@ SIMD_STORE_CODES(item1, SIMD_STORE_BYTES)
         }
 #define SIMD_ALIKE(T)   /* integers have nothing to be careful about */
 #define SIMD_BY_EQUALITY(T) \
-        if (with_codes && !is_minimum) { \
+        if (with_codes) { \
             const vector_##T highest = max_##T(*best, later); \
             *code = select_codes_##T(equal_##T(highest, *best), later_code, *code); \
             *best = highest; \

@@ -20,10 +20,9 @@ enum { ODD_MAGNITUDE = 0x8000 };
         return magnitude_##T(x) > odd ? magnitude_##T(x) : odd; \
     } \
     SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { return odd > infinity; } \
-    SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, int is_minimum, \
-                                 vector_##T *best, codes_##T *code, vector_##T later, codes_##T later_code) { \
+    SIMD_INLINE void compare_##T(int careful, int omits_nan, int infinity, int with_codes, vector_##T *best, \
+                                 codes_##T *code, vector_##T later, codes_##T later_code) { \
         const int is_later = careful ? beats_##T(later, *best, omits_nan, infinity) : later > *best; \
-        (void) is_minimum; \
         if (is_later) \
             *best = later; \
         if (is_later && with_codes) \

@@ -1,13 +1,12 @@
 /* Windows of 2 of one element type, SIMD_TYPE: see window2.h and simd_types.h. */
 
-/* Floats of 32 and 64 bits have loops for minima. Others are flipped, or change their order in any case. */
-#define WINDOW2_MINIMA (SIMD_HAS_ODD && SIMD_BYTES >= 4)
+/* Floats of 32 and 64 bits have loops for maxima. Others are flipped, or change their order in any case. */
+#define WINDOW2_FLIPS (!SIMD_HAS_ODD || SIMD_BYTES < 4)
 
 /* The loop over pooled rows, windows, and the rows of a window: `count` windows of each pooled row. The other arguments
    are constants, but not `rows` and `with_codes` of a `careful` loop. */
 static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t pooled_rows, ptrdiff_t count,
-                                           int rows, int with_codes, int is_minimum, int careful) {
-    const int flips = careful || !WINDOW2_MINIMA;
+                                           int rows, int with_codes, int flips, int careful) {
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);
     /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
     const ptrdiff_t size = SIMD_BYTES, row_bytes = windows->pooled_row_bytes, row_windows = windows->row_windows;
@@ -32,8 +31,7 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
     }
     code = tap_code[0], highest = (vector) code;     /* against a warning: the first row sets both */
 #define WINDOW2_COMPARE(x, number) \
-        OF(compare)(careful, windows->omits_nan, windows->infinity, with_codes, is_minimum, &highest, &code, x, \
-                    tap_code[number])
+        OF(compare)(careful, windows->omits_nan, windows->infinity, with_codes, &highest, &code, x, tap_code[number])
     for (; pooled_rows > 0; pooled_rows--) {
 #if SIMD_BYTES >= 4
         base = windows->base + plane_row * windows->row_step;
@@ -78,16 +76,15 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
 
 static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_t pooled_rows, ptrdiff_t count,
                                         int careful) {
-    const int is_minimum = WINDOW2_MINIMA && windows->flip;
-#define WINDOW2_INSTANCE(rows, with_codes, is_minimum) \
-    OF(window2_loop)(windows, pooled_rows, count, rows, with_codes, is_minimum, 0)
+    const int flips = !WINDOW2_FLIPS && windows->flip;
+#define WINDOW2_INSTANCE(rows, with_codes, flips) \
+    OF(window2_loop)(windows, pooled_rows, count, rows, with_codes, flips, 0)
 #define WINDOW2_INSTANCES(rows) \
-    (is_minimum ? windows->with_codes ? WINDOW2_INSTANCE(rows, 1, WINDOW2_MINIMA) \
-                                      : WINDOW2_INSTANCE(rows, 0, WINDOW2_MINIMA) \
-     : windows->with_codes ? WINDOW2_INSTANCE(rows, 1, 0) : WINDOW2_INSTANCE(rows, 0, 0))
+    (flips ? windows->with_codes ? WINDOW2_INSTANCE(rows, 1, 1) : WINDOW2_INSTANCE(rows, 0, 1) \
+     : windows->with_codes ? WINDOW2_INSTANCE(rows, 1, WINDOW2_FLIPS) : WINDOW2_INSTANCE(rows, 0, WINDOW2_FLIPS))
 #if SIMD_HAS_ODD
     if (careful)
-        return OF(window2_loop)(windows, pooled_rows, count, windows->kernel_rows, windows->with_codes, 0, 1);
+        return OF(window2_loop)(windows, pooled_rows, count, windows->kernel_rows, windows->with_codes, 1, 1);
 #endif
     (void) careful;
     return windows->kernel_rows == 1 ? WINDOW2_INSTANCES(1) : windows->kernel_rows == 2 ? WINDOW2_INSTANCES(2)
@@ -96,4 +93,4 @@ static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_
 #undef WINDOW2_INSTANCE
 }
 
-#undef WINDOW2_MINIMA
+#undef WINDOW2_FLIPS
