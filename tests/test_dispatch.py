@@ -58,6 +58,13 @@ ROLLING = ("f4", "u1", "e")
 # Pooling's methods, on both sides of each bound: dtypes, shape, order in memory (None: C order), arguments, and which
 # method runs with indices and without. A None is not tried.
 POOLING = [
+    # Windows that are whole planes.
+    (("f4", "f8", "i2", "u1"), (1, 2, 32, 32), None, (32,), LARGE, None),
+    (("f4", "f8", "i2", "u1"), (1, 2, 8, 8, 16), None, ((8, 8, 16),), LARGE, None),
+    (("e",), (1, 2, 32, 32), None, (32,), SEPARATED, None),
+    (("f4",), (1, 2, 31, 33), None, ((31, 33),), SEPARATED, None),
+    (("f4",), (1, 2, 32, 32), COLUMNS, (32,), SEPARATED, None),
+    (("f4",), (1, 2, 33, 32), None, (32,), SEPARATED, None),
     # Windows of 2 in rows, and in rows too short for a vector.
     (WIDE, (3, 5, 8, 8), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (3, 5, 6, 6), None, (2,), STACKED | WINDOW2, None),

@@ -2,7 +2,7 @@
 from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry, mean_overlap
-from cunpool._kernels.common.job cimport has_interleaved_channels, Job
+from cunpool._kernels.common.job cimport HALF_KIND, has_interleaved_channels, Job
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
@@ -57,6 +57,7 @@ cdef enum:
     # Separable combines shorter rows of many planes at once. (speed: 256 x 20 x 20, 9 x 9)
     RUNNING_ROW_BYTES = 192
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
+    NUMPY_MIN_PLANE = 1 << 10       # Elements of a plane that is one window, with its index. (speed: 64 x 224 x 224)
     # Copies to C order.
     COPY_MAX_ROW_ELEMENTS = 64      # Longer rows are not copied because of gaps behind them alone. (speed)
     COPY_MAX_PLANE_BYTES = 1 << 20  # The largest plane that is copied. (speed)
@@ -299,8 +300,15 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
 
 
 cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Any order in memory, any window."""
-    cdef const char *why = plan_separable(job, 0, &plan.blocked.blocks)
+    """Any order in memory, any window, but not whole planes whose indices are asked for."""
+    cdef const char *why = NULL
+    cdef Py_ssize_t size = element_count(job.g.full)
+    if (branch_counted("windows that are whole planes", job.indices.data != NULL and size >= NUMPY_MIN_PLANE
+                       and element_count(job.g.kernel) == size and element_count(job.g.pooled) == 1)
+            and branch_counted("contiguous planes, not of 16-bit floats", raster_stride(&job.full, job.g.full)
+                               == job.item_size and job.order_kind != HALF_KIND)):
+        return "indices of whole contiguous planes of 1024 elements or more"
+    why = plan_separable(job, 0, &plan.blocked.blocks)
     if why == NULL:
         begin(job, 2, plan, SEPARATED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
         plan.blocked.unit = 0
@@ -309,7 +317,8 @@ cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept n
 
 
 cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Windows that miss the array, or are larger than any block: the front end pools them in NumPy."""
+    """Windows that miss the array, are larger than any block, or are whole planes: the front end pools them in NumPy.
+    """
     begin(job, 2, plan, LARGE_TAKEN, NULL, NULL)
     plan.job.tasks, plan.job.nontemporal = 1, False
     return NULL
