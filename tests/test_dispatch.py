@@ -240,7 +240,7 @@ def test_window_codes_of_few_channels(rng, arguments, channels, dtype):
     kernel = np.broadcast_to(arguments[0], 2)
     few = kernel.prod() <= 9
     bytes_of_all = channels * x.itemsize
-    method = ACROSS if few or (bytes_of_all >= 32 and dtype != "u1") else SEPARATED
+    method = ACROSS if few or bytes_of_all >= 32 else SEPARATED
     options = {"return_indices": True, "index_format": "window"}
     result = cu.max_pool2d(channels_last(x), *arguments, **options)
     assert [*map(bits, result)] == [*map(bits, cu.max_pool2d(x, *arguments, **options))]

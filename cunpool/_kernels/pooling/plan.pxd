@@ -42,9 +42,6 @@ cdef enum:
     LITTLE_OVERLAP = 3
     # Values of larger windows that overlap more are filtered, unless windows share rows. (speed)
     ACROSS_MAX_TAPS = 9
-    # Bytes in larger windows, one element apart, are not compared across channels, unless windows share rows or are
-    # runs. (speed: 64 x 112 x 112, 3 x 3, with indices)
-    BYTES_MAX_TAPS = 4
     ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
     # The same for windows of at most 4 elements. (speed: 8 x 380 x 432, 16 x 112 x 112 of float16, 2 x 2)
     ACROSS_MIN_UNIT_BYTES_OF_4 = 24
@@ -287,11 +284,6 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     plan_codes(&plan.job, &plan.decoder)
     swap_width_for_channels(&plan.job)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
-    # (speed: 64 x 112 x 112, 3 x 3, with indices) For bytes in windows one apart, combining runs is 1.8x faster.
-    if (job.item_size == 1 and plan.job.g.stride[2] == 1 and not can_share(&plan.job)
-            and branch_counted("bytes in large windows one apart", element_count(job.g.kernel)
-                               > (ACROSS_MAX_TAPS if has_runs(&plan.job) else BYTES_MAX_TAPS))):
-        return "bytes in windows of more than 4 elements (or 9, with codes), one element apart, that do not share rows"
     if not branch_counted("few elements for values alone", job.indices.data != NULL or has_values_across(&plan.job)):
         return "without indices, a window has more than 9 elements, that are in many windows"
     if branch_counted("tasks of lines", can_share(&plan.job)):
