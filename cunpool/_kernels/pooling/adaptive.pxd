@@ -198,4 +198,4 @@ cdef inline void pool_adaptive(const Job *job, Py_ssize_t task, Found *found, el
             if target.index_step == sizeof(index8) == job.index_size:
                 memcpy(target.indices, best_index, count * sizeof(index8))
             elif target.indices != NULL:
-                write_each(job, &target, 0, count, best_index)
+                write_each(job, &target, count, best_index)
