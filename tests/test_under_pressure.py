@@ -128,7 +128,7 @@ def test_without_memory_there_is_an_error_and_the_next_call_works():
 def test_without_memory_to_work_in_there_is_an_error_and_the_next_call_works(threads):
     code = f"""
         y, indices, expected = case(1, 4, 64, 64)
-        wide = np.zeros((1, 2, 700, 700))  # of which a single window is worked on in 12 MB
+        wide = np.zeros((1, 2, 701, 700))  # of which a single window is worked on in 12 MB
         out = np.empty((1, 2, 1, 1)), np.empty((1, 2, 1, 1), np.int64)
         window = dict(kernel_size=700, return_indices=True, out=out, num_threads={threads})
         cu.max_pool2d(wide, **window)
