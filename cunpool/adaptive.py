@@ -26,7 +26,6 @@ from cunpool._overloads import (
     typed_adaptive_unpool_backward,
 )
 from cunpool._results import ITEM_KINDS
-from cunpool.pooling import _is_wide, _pool_bytes
 
 __all__ = [
     "adaptive_max_pool1d",
@@ -70,13 +69,8 @@ def _max_pool(
     threads = _threads.threads_for(2 * max(native.nbytes, values.nbytes), num_threads)  # see `pooling`
     if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
         _pool_converted(n, native, values, indices, sizes, kind, threads)
-    elif count:
-        if indices is not None and native.itemsize == 1 and _is_wide(sizes):
-            ways = _pool_bytes(native, values, indices, sizes, n, kind, False, threads)
-        else:
-            ways = _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads)
-        if ways & _pool.LARGE:
-            _large.pool(native, values, indices, sizes, n, kind, False, False, False)
+    elif count and _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads) & _pool.LARGE:
+        _large.pool(native, values, indices, sizes, n, kind, False, False, False)
     return _results.pooled(given, native, values, indices, pair)
 
 

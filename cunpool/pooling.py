@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
@@ -94,12 +93,8 @@ def _max_pool(
         values, indices = _results.arrays_into(pair, given, native, shape, dtype)
     threads = _threads.threads_for(2 * native.nbytes, num_threads)  # x 2: comparing is slower than copying
     if count:
-        if indices is not None and native.itemsize == 1 and _is_wide(sizes):
-            ways = _pool_bytes(native, values, indices, sizes, n, kind, codes, threads, minimum)
-        else:
-            order = (MINIMA if minimum else MAXIMA)[kind]
-            ways = _pool.pool(native, values, indices, sizes, n, order, codes, threads, omits_nan)
-        if ways & _pool.LARGE:
+        order = (MINIMA if minimum else MAXIMA)[kind]
+        if _pool.pool(native, values, indices, sizes, n, order, codes, threads, omits_nan) & _pool.LARGE:
             _large.pool(native, values, indices, sizes, n, kind, codes, minimum, omits_nan)
         if minimum and native.dtype.kind == "b":
             values.view(np.uint8).__iand__(1)  # a window of nothing but padding has the largest byte
@@ -107,31 +102,6 @@ def _max_pool(
         # A third of the time that MaxPoolResult(values, indices) takes.
         return values if indices is None else tuple.__new__(MaxPoolResult, (values, indices))
     return _results.pooled(given, native, values, indices, pair)
-
-
-def _is_wide(sizes: _geometry.Sizes) -> bool:
-    """Whether bytes have to be pooled as integers of 16 bits: the kernels' codes are as wide as elements."""
-    return 256 < math.prod(sizes[6:9]) <= 65536
-
-
-def _pool_bytes(
-    native: Array,
-    values: Array,
-    indices: Array,
-    sizes: _geometry.Sizes,
-    n: int,
-    kind: str,
-    codes: bool,
-    threads: int,
-    minimum: bool = False,
-) -> int:
-    """Pool bytes as integers of 16 bits, and return what the kernel's `pool` does."""
-    flip = np.uint8(0x80 if kind == "i1" else 0)  # to the order of unsigned integers
-    wide = np.bitwise_xor(native.view(np.uint8), flip, dtype=np.uint16)
-    best = _arrays.new(values, values.shape, wide.dtype)
-    ways: int = _pool.pool(wide, best, indices, sizes, n, (MINIMA if minimum else MAXIMA)["u2"], codes, threads)
-    np.bitwise_xor(best.astype(np.uint8), flip, out=values.view(np.uint8))
-    return ways
 
 
 def _max_pool_backward(

@@ -13,7 +13,7 @@ from cunpool._kernels.common.job cimport begin_job, HALF_KIND, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
 from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
-from cunpool._kernels.common.types cimport float4, float8, index8 as int8
+from cunpool._kernels.common.types cimport float4, float8, index8
 from cunpool._kernels.memory cimport give_scratch, next_part, part_bytes
 from cunpool._kernels.pooling.across_shared cimport can_share
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
@@ -30,7 +30,7 @@ cnp.import_array()
 
 # The front end converts the other kinds, without loss: 12 instances would add 40 KB to the wheel. (size)
 cdef Kernel[12] ADAPTIVE = [
-    NULL, NULL, NULL, <Kernel> pool_adaptive[int8], NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, <Kernel> pool_adaptive[index8], NULL, NULL, NULL, NULL, NULL, NULL,
     <Kernel> pool_adaptive[float4], <Kernel> pool_adaptive[float8]]
 
 

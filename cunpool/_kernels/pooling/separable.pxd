@@ -28,7 +28,7 @@ cdef extern from "_kernels/pooling/separable.h":
         int order[4]
         int raster_axes[3]
         Py_ssize_t unit, lattices, pitch, row_windows
-        int outer, item_bytes, index_bytes, infinity
+        int outer, item_bytes, lane_bytes, index_bytes, infinity
         uint64_t lowest, nan, flip
         bint is_float, omits_nan
         Decoder decoder
@@ -272,9 +272,12 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
         return "a window spans more than 8 times the array's elements"
     if branch_counted("windows that miss the array", not job.g.has_every_window_elements):
         return "a window has no element of the array"
-    if job.indices.data != NULL and job.item_size < 4 and branch_counted(
-            "a window of too many elements for codes as wide as one", elements > 1 << 8 * job.item_size):
-        return "a window has more than 65,536 elements"
+    plan.lane_bytes = plan.item_bytes
+    if job.indices.data != NULL:
+        if job.item_size == 1 and branch_counted("codes wider than the elements", elements > 256):
+            plan.lane_bytes = 2
+        if job.item_size < 4 and branch_counted("a window of too many elements for its codes", elements > 65536):
+            return "a window has more than 65,536 elements"
     order_axes(plan)
     # Short units of channels are copied together: then a row is as long as all its positions.
     last = plan.order[2]

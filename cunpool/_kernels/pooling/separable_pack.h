@@ -95,7 +95,7 @@ static void cunpool_separable_leave_padding(const cunpool_separable *plan, const
                     memcpy(&value, to, (size_t) size);
                     if (value == block->outside) {
                         memcpy(to, from, (size_t) size);
-                        cunpool_fill(plan->item_bytes, block->codes + element * plan->item_bytes,
+                        cunpool_fill(plan->lane_bytes, block->codes + element * plan->lane_bytes,
                                      plan->indices != NULL, (uint64_t) code);
                     }
                     element += distance[SEPARABLE_CHANNEL];

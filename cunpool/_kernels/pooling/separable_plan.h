@@ -39,7 +39,8 @@ typedef struct {
     int outer;                  /* axes of `order` that lead to a row; the next one is the row's own */
     ptrdiff_t lattices, pitch;  /* of a block: lattices, and elements from one to the next */
     ptrdiff_t row_windows;      /* results of a row that are written together, at most */
-    int is_float, item_bytes, index_bytes;  /* while elements are compared, codes are as wide as they */
+    int is_float, item_bytes, index_bytes;
+    int lane_bytes;             /* of an element while it is compared, and of its code */
     uint64_t lowest, nan;       /* bits of padding: flipped, the lowest number; a NaN, for blocks that have one */
     uint64_t flip;              /* bits that are inverted while elements are compared */
     int infinity;               /* of 16-bit floats, as bits */
@@ -77,8 +78,8 @@ static inline cunpool_separable_scratch cunpool_separable_layout(const cunpool_s
     int i;
     at.bytes = 0;
     for (i = 0; i < 2; i++) {
-        at.values[i] = cunpool_part(&at.bytes, elements * plan->item_bytes + SEPARABLE_SPARE_BYTES);
-        at.codes[i] = cunpool_part(&at.bytes, plan->indices ? elements * plan->item_bytes + SEPARABLE_SPARE_BYTES : 0);
+        at.values[i] = cunpool_part(&at.bytes, elements * plan->lane_bytes + SEPARABLE_SPARE_BYTES);
+        at.codes[i] = cunpool_part(&at.bytes, plan->indices ? elements * plan->lane_bytes + SEPARABLE_SPARE_BYTES : 0);
     }
     at.row = cunpool_part(&at.bytes, row_bytes);
     at.ramp = cunpool_part(&at.bytes, plan->indices ? row_bytes : 0);  // fault: a row without room for its results

@@ -36,12 +36,27 @@ static CUNPOOL_INLINE void cunpool_separable_swap(cunpool_separable_block *block
     block->other_values = values, block->other_codes = codes;
 }
 
+/* Bytes become integers of 16 bits, in the other buffer. (windows of more than 256 elements, whose codes need them) */
+static CUNPOOL_WIDE void cunpool_separable_widen(const cunpool_separable *plan, cunpool_separable_block *block) {
+    ptrdiff_t i;
+    for (i = 0; i < plan->lattices * plan->pitch; i++)
+        ((int16_t *) block->other_values)[i] = ((const uint8_t *) block->values)[i];
+    cunpool_separable_swap(block);
+}
+
+static CUNPOOL_WIDE void cunpool_separable_narrow(cunpool_separable_block *block) {
+    ptrdiff_t i;
+    for (i = 0; i < block->length; i++)
+        ((uint8_t *) block->other_values)[i] = (uint8_t) ((const int16_t *) block->values)[i];
+    memcpy(block->values, block->other_values, (size_t) block->length);
+}
+
 /* Combine element i of a run with element i + shift of lattice `later`, into lattice `to` of the other buffers. */
 static void cunpool_combine_lattices(const cunpool_reduction *r, ptrdiff_t to, const char *best, const char *code,
                                      ptrdiff_t later, ptrdiff_t shift, ptrdiff_t add, int form) {
     const cunpool_separable *plan = r->plan;
     const cunpool_separable_block *block = r->block;
-    const ptrdiff_t size = plan->item_bytes, into = to * plan->pitch * size;
+    const ptrdiff_t size = plan->lane_bytes, into = to * plan->pitch * size;
     const ptrdiff_t from = (later * plan->pitch + shift) * size;
     const cunpool_runs runs = {block->other_values + into, block->other_codes + into, best, code, block->values + from,
                                block->codes + from, add, block->length - shift, plan->omits_nan, plan->infinity};
@@ -52,7 +67,7 @@ static void cunpool_combine_lattices(const cunpool_reduction *r, ptrdiff_t to, c
    buffers. */
 static void cunpool_reduce_taps(const cunpool_reduction *r, int axis, ptrdiff_t to, ptrdiff_t apart) {
     const cunpool_axis *a = &r->plan->axis[axis];
-    const ptrdiff_t at = to * r->plan->pitch * r->plan->item_bytes;
+    const ptrdiff_t at = to * r->plan->pitch * r->plan->lane_bytes;
     const char *best = r->block->values + at, *code = r->block->codes + at;
     ptrdiff_t tap;
     int form = r->form;
@@ -74,7 +89,7 @@ static void cunpool_reduce_doubling(const cunpool_reduction *r, int axis, ptrdif
     for (reached = 1; reached < a->kernel; reached += shift) {
         shift = reached < a->kernel - reached ? reached : a->kernel - reached;
         for (lattice = 0; lattice < lattices; lattice++) {
-            at = lattice * r->plan->pitch * r->plan->item_bytes;
+            at = lattice * r->plan->pitch * r->plan->lane_bytes;
             cunpool_combine_lattices(r, lattice, r->block->values + at, r->block->codes + at, lattice,
                                      shift * a->dilation * r->block->distance[axis], shift * a->code_step, form);
         }
@@ -85,15 +100,17 @@ static void cunpool_reduce_doubling(const cunpool_reduction *r, int axis, ptrdif
 
 /* Make all elements of a block comparable. Returns whether there are odd ones. */
 static int cunpool_separable_prepare(const cunpool_separable *plan, cunpool_separable_block *block) {
-    const ptrdiff_t bytes = plan->pitch * plan->item_bytes, end = block->length * plan->item_bytes;
+    const ptrdiff_t bytes = plan->pitch * plan->lane_bytes, end = block->length * plan->lane_bytes;
     int is_odd = 0;
     ptrdiff_t lattice;
+    if (plan->lane_bytes > plan->item_bytes)
+        cunpool_separable_widen(plan, block);
     if (!plan->is_float && !plan->flip)
         return 0;
     for (lattice = 0; lattice < plan->lattices; lattice++) {
         /* What follows in the last vector is not odd. */
         memset(block->values + lattice * bytes + end, 0, (size_t) (-end & (CUNPOOL_VECTOR_BYTES - 1)));
-        is_odd |= SIMD_OF_TYPE(prepare, plan->item_bytes, plan->is_float)(
+        is_odd |= SIMD_OF_TYPE(prepare, plan->lane_bytes, plan->is_float)(
             block->values + lattice * bytes, block->length, plan->flip, plan->infinity);
     }
     return is_odd;
@@ -101,13 +118,13 @@ static int cunpool_separable_prepare(const cunpool_separable *plan, cunpool_sepa
 
 /* Reduce all axes of a block: the maxima are in lattice 0 of `values`. */
 static void cunpool_separable_reduce(const cunpool_separable *plan, cunpool_separable_block *block, int careful) {
-    cunpool_reduction r = {plan, block, SIMD_OF_TYPE(combine, plan->item_bytes, plan->is_float),
+    cunpool_reduction r = {plan, block, SIMD_OF_TYPE(combine, plan->lane_bytes, plan->is_float),
                            plan->indices ? SEPARABLE_FIRST : SEPARABLE_VALUES, careful};
     ptrdiff_t lattices = plan->lattices, lattice;
     int last, axis;
     /* Windows of a single element are not combined. */
     if (r.form == SEPARABLE_FIRST && (careful || plan->axis[0].kernel * plan->axis[0].code_step == 1)) {
-        memset(block->codes, 0, (size_t) (lattices * plan->pitch * plan->item_bytes));
+        memset(block->codes, 0, (size_t) (lattices * plan->pitch * plan->lane_bytes));
         r.form = SEPARABLE_CODES;
     }
     for (last = 2; last >= 0; last--) {
@@ -124,6 +141,8 @@ static void cunpool_separable_reduce(const cunpool_separable *plan, cunpool_sepa
         }
         r.form = r.form == SEPARABLE_FIRST ? SEPARABLE_CODES : r.form;
     }
-    if (plan->flip || (plan->is_float && plan->item_bytes == 2))
-        SIMD_OF_TYPE(restore, plan->item_bytes, plan->is_float)(block->values, block->length, plan->flip);
+    if (plan->flip || (plan->is_float && plan->lane_bytes == 2))
+        SIMD_OF_TYPE(restore, plan->lane_bytes, plan->is_float)(block->values, block->length, plan->flip);
+    if (plan->lane_bytes > plan->item_bytes)
+        cunpool_separable_narrow(block);
 }

@@ -43,14 +43,14 @@ SEPARABLE_DECODERS(item8)
 static void cunpool_separable_write_row(const cunpool_separable *plan, const cunpool_separable_block *block,
                                         ptrdiff_t from, char *pooled, char *indices, uint64_t base, char *row,
                                         const int64_t *ramp) {
-    const int size = plan->item_bytes;
+    const int size = plan->item_bytes, code_bytes = plan->lane_bytes;
     const cunpool_axis *along = &plan->axis[plan->order[plan->outer]];
     const ptrdiff_t most = plan->row_windows / plan->unit, step = along->step * plan->unit;
     const ptrdiff_t pooled_bytes = along->pooled_bytes / plan->unit, index_bytes = along->index_bytes / plan->unit;
     ptrdiff_t left = block->count[plan->order[plan->outer]];
     for (; left > 0; left -= most) {
         const ptrdiff_t windows = left < most ? left : most, count = windows * plan->unit;
-        const char *values = block->values + from * size, *codes = block->codes + from * size;
+        const char *values = block->values + from * size, *codes = block->codes + from * code_bytes;
         if (along->step > 1) {
             cunpool_pack_row(size, row, values, step * size, windows, plan->unit);
             values = row;
@@ -61,11 +61,11 @@ static void cunpool_separable_write_row(const cunpool_separable *plan, const cun
         if (!plan->indices)
             continue;
         if (along->step > 1) {
-            cunpool_pack_row(size, block->other_codes, codes, step * size, windows, plan->unit);
+            cunpool_pack_row(code_bytes, block->other_codes, codes, step * code_bytes, windows, plan->unit);
             codes = block->other_codes;
         }
-        (size == 1 ? cunpool_decode_item1 : size == 2 ? cunpool_decode_item2
-         : size == 4 ? cunpool_decode_item4 : cunpool_decode_item8)(
+        (code_bytes == 1 ? cunpool_decode_item1 : code_bytes == 2 ? cunpool_decode_item2
+         : code_bytes == 4 ? cunpool_decode_item4 : cunpool_decode_item8)(
             &plan->decoder, index_bytes == plan->index_bytes ? indices : row, codes, count, base, ramp);
         if (index_bytes != plan->index_bytes)
             cunpool_scatter(plan->index_bytes, indices, index_bytes, row, count);
