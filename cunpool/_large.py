@@ -40,7 +40,7 @@ class _Axis(NamedTuple):
         return max(-(start // self.dilation), 0), min((self.full - 1 - start) // self.dilation + 1, self.kernel)
 
     def all_taps(self) -> range:
-        """The taps that lie inside the array in some window."""
+        """The taps from the first to the last one that lie inside the array in some window."""
         return range(self.taps(self.pooled - 1)[0], self.taps(0)[1])
 
     def windows(self, tap: int) -> tuple[slice, slice]:
@@ -101,7 +101,7 @@ def pool(
     if math.prod(axis.pooled for axis in axes) <= math.prod(len(axis.all_taps()) for axis in axes):
         for window in itertools.product(*(range(axis.pooled) for axis in axes)):
             _pool_window(call, window)
-    else:
+    elif all(len(axis.all_taps()) for axis in axes):
         _pool_taps(call)
 
 
@@ -125,6 +125,8 @@ def _positions(call: _Call, number: int, taps: Any) -> Any:
 
 def _comparable(elements: Array, kind: str) -> Array:
     """The elements in a dtype that compares fast, as their own does."""
+    if elements.dtype.kind == "b":  # bytes that are neither 0 nor 1 differ, as in the kernels
+        return elements.view(np.uint8)
     if kind == "bf2":
         return (elements.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     with np.errstate(invalid="ignore"):
@@ -145,14 +147,17 @@ def _pool_window(call: _Call, window: tuple[int, ...]) -> None:
         slice(begin, begin + (count - 1) * axis.dilation + 1, axis.dilation)
         for axis, begin, count in zip(call.axes, begins, counts, strict=True)
     )
-    channels = call.full.shape[1]
+    batches, channels = call.full.shape[:2]
     some = max(BLOCK_ELEMENTS // math.prod(counts), 1)
-    for batch, first in itertools.product(range(call.full.shape[0]), range(0, channels, some)):
-        planes: Any = (batch, slice(first, first + some))
+    many = max(some // channels, 1)
+    for batch, first in itertools.product(range(0, batches, many), range(0, channels, some)):
+        planes: Any = (slice(batch, batch + many), slice(first, first + some))
         elements = call.full[(*planes, *inside)]
-        at = _first_best(_comparable(elements, call.kind).reshape(len(elements), -1), call.is_minimum, call.omits_nan)
+        lead = elements.shape[:2]
+        rows = _comparable(elements, call.kind).reshape(math.prod(lead), -1)
+        at = _first_best(rows, call.is_minimum, call.omits_nan).reshape(lead)
         found: Any = np.unravel_index(at, counts)
-        call.values[(*planes, *window)] = call.full_bits[(*planes, *inside)][(np.arange(len(at)), *found)]
+        call.values[(*planes, *window)] = call.full_bits[(*planes, *inside)][(*np.ogrid[: lead[0], : lead[1]], *found)]
         call.indices[(*planes, *window)] = sum(
             (first_tap + tap if call.codes else begin + tap * axis.dilation) * step
             for axis, begin, (first_tap, _), tap, step in zip(call.axes, begins, taps, found, call.steps, strict=True)

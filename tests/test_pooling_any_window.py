@@ -330,3 +330,30 @@ def test_places_beyond_31_bits(ways, dtype, kernel, stride):
     assert steps[-1] > 1 << 31
     assert np.array_equal(values, np.broadcast_to(few.values, values.shape))
     assert np.array_equal(indices, few.indices + steps)
+
+
+@pytest.mark.parametrize("batch", [(70, 1), (3, 5)])
+def test_whole_planes_of_several_batches(batch):
+    x = np.random.default_rng(3).standard_normal((*batch, 32, 40)).astype("f4")
+    x[0, 0, 3, 5] = x[0, 0, 30, 2] = np.nan
+    y, indices = cu.max_pool2d(x, (32, 40), return_indices=True)
+    flat = x.reshape(*batch, -1)
+    expected = np.argmax(flat, -1)
+    expected[0, 0] = 30 * 40 + 2  # the last NaN
+    np.testing.assert_array_equal(indices[..., 0, 0], expected)
+    np.testing.assert_array_equal(y[..., 0, 0], np.take_along_axis(flat, expected[..., None], -1)[..., 0])
+
+
+def test_whole_planes_of_bytes_that_are_no_bools():
+    x = np.full((1, 1, 1024), 2, np.uint8)
+    x[0, 0, 77] = 1
+    y, indices = cu.min_pool1d(x.view(bool), 1024, return_indices=True)
+    assert y.view(np.uint8).item() == 1 and indices.item() == 77
+
+
+def test_windows_that_all_miss_along_one_axis_take_no_time():
+    k = 10**9
+    y, indices = cu.max_pool2d(
+        np.zeros((1, 1, 1, 1), "f4"), (k, 2), (k // 4, 1), ((k - 1, k - 1), (4, 1)), (1, 5), return_indices=True
+    )
+    assert np.isneginf(y).all() and indices.shape == y.shape

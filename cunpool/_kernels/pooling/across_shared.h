@@ -79,7 +79,7 @@ static CUNPOOL_NOINLINE int OF(shared)(const cunpool_shared_rows *rows) {
 #define SHARED_INSTANCE(kernel, stride) \
     (with_codes ? OF(shared_loop)(rows, kernel, stride, 1, flips) \
      : OF(shared_loop)(rows, kernel, stride, 0, flips))
-    if (rows->kernel == 2)      /* with offsets it would gain less (size) */
+    if (rows->kernel == 2)      /* with codes it would gain less (size) */
         return OF(shared_loop)(rows, 2, 1, 0, flips);
     if (rows->kernel == 3)
         return rows->stride == 1 ? SHARED_INSTANCE(3, 1) : SHARED_INSTANCE(3, 2);
