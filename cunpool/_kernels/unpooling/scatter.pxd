@@ -6,7 +6,7 @@ from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.thresholds cimport BAND_MAX_WINDOWS, ZERO_BYTES
-from cunpool._kernels.common.types cimport element, index, index4, void_inline
+from cunpool._kernels.common.types cimport element, index, index4
 from cunpool._kernels.unpooling.elements cimport store_or_add
 from cunpool._kernels.unpooling.indices cimport expected_range, lay_background, part_start
 from cunpool._kernels.unpooling.walk cimport is_whole, move_block, move_blocks, move_rows, move_windows, Run

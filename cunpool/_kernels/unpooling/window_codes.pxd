@@ -75,6 +75,15 @@ cdef inline bint needs_64_bits(const Geometry *g) noexcept nogil:
             or (2 * g.kernel[0] * g.kernel[1] - 1) * g.kernel[1] > 0xFFFF)
 
 
+cdef inline void spread_strides(const Py_ssize_t *windows, View *view) noexcept nogil:
+    """Give innermost axes of one window the stride of the axis around them, at which their windows are continued."""
+    cdef int inner = 2, axis
+    while inner >= 0 and windows[inner] == 1:
+        inner -= 1
+    for axis in range(inner + 1, 3):
+        view.axis_bytes[axis] = view.axis_bytes[inner] if inner >= 0 else view.channel_bytes
+
+
 cdef inline bint is_continued(const Job *job, int axis) noexcept nogil:
     """Whether windows follow those along the next axis of blocks at the same stride, in both pooled arrays."""
     cdef Py_ssize_t windows = job.g.pooled[axis]
@@ -129,6 +138,8 @@ cdef inline void plan_blocks(Job *job, BlockPlan *plan) noexcept nogil:
     cdef Py_ssize_t planes = job.batch * job.channels // job.interleaved_planes, windows
     cdef Py_ssize_t left = planes * element_count(g.pooled) * job.interleaved_planes
     cdef int axis
+    spread_strides(g.pooled, &job.pooled)
+    spread_strides(g.pooled, &job.indices)
     if job.code_size or job.gathers:
         left = DECODE_MAX_CODES if job.code_size else GATHER_MAX_WINDOWS
     left = max(left // job.interleaved_planes, <Py_ssize_t> 1)
