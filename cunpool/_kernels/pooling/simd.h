@@ -60,9 +60,12 @@
 
 #if defined(__GNUC__) && !defined(CUNPOOL_PLAIN)
 #define CUNPOOL_HAS_VECTORS 1
+#else
+#define CUNPOOL_HAS_VECTORS 0
+#endif
 /* Loops that the portable set of a build for x86-64 does not have, which only old processors use: over rows that
    windows share across channels, and over stripes of 5 x 5 and 7 x 7. (size) */
-#if defined(__AVX2__) || !defined(__x86_64__)
+#if CUNPOOL_HAS_VECTORS && (defined(__AVX2__) || !defined(__x86_64__))
 #define CUNPOOL_HAS_LARGE_LOOPS 1
 #else
 #define CUNPOOL_HAS_LARGE_LOOPS 0
@@ -76,8 +79,8 @@
     }
 /* What follows from the bytes of a vector, and from select_codes_T. */
 #define SIMD_DERIVED(T) \
-    enum { LANES_##T = CUNPOOL_VECTOR_BYTES / SIMD_BYTES_##T }; \
-    typedef vector_##T unaligned_##T __attribute__((aligned(1), may_alias)); \
+    enum { LANES_##T = sizeof(vector_##T) / SIMD_BYTES_##T }; \
+    typedef vector_##T unaligned_##T CUNPOOL_ANY; \
     SIMD_INLINE vector_##T load_##T(const char *from) { return *(const unaligned_##T *) from; } \
     SIMD_INLINE void store_##T(char *to, vector_##T x) { *(unaligned_##T *) to = x; } \
     SIMD_INLINE vector_##T select_##T(mask_##T m, vector_##T a, vector_##T b) { \
@@ -115,14 +118,15 @@
     SIMD_INLINE vector_##T min_##T(vector_##T limit, vector_##T x) { \
         return select_##T(greater_##T(x, limit), x, limit); \
     }
-#if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#if !CUNPOOL_HAS_VECTORS
+#include "_kernels/pooling/simd_plain.h"
+#elif defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #include "_kernels/pooling/simd_avx512.h"
 #elif defined(__AVX2__)
 #include "_kernels/pooling/simd_avx2.h"
 #else
 #include "_kernels/pooling/simd_portable.h"
 #endif
-SIMD_NEXT_PAIRS(item1)
 #define SIMD_UNROLL _Pragma("GCC unroll 8")
 #if defined(__clang__)
 #define SIMD_ONCE _Pragma("clang loop unroll(disable)")
@@ -146,11 +150,11 @@ SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
 
 /* Floats and integers compare as their types do. */
 #define SIMD_AS_TYPED(T) \
+    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
     SIMD_INLINE vector_##T key_##T(vector_##T x, codes_##T flip) { return (vector_##T) ((codes_##T) x ^ flip); } \
     SIMD_INLINE vector_##T bits_##T(vector_##T x, codes_##T flip) { return key_##T(x, flip); }
 #define SIMD_FLOATS(T) \
     SIMD_AS_TYPED(T) \
-    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { return note_pair_##T(odd, x, x); } \
     SIMD_INLINE mask_##T beats_##T(vector_##T later, vector_##T best, int infinity) { \
         (void) infinity; \
         return greater_##T(later, best) | is_nan_##T(later); \
@@ -161,35 +165,14 @@ SIMD_INLINE ptrdiff_t simd_next(ptrdiff_t i, ptrdiff_t lanes, ptrdiff_t count) {
     }
 SIMD_FLOATS(float4)
 SIMD_FLOATS(float8)
-SIMD_NEXT_PAIRS(float8)
-SIMD_INLINE void store_indices8_float8(char *to, codes_float8 c) { store_int8(to, c); }
-#ifdef SIMD_HAS_STREAM
-SIMD_INLINE void stream_indices8_float8(char *to, codes_float8 c) { stream_int8(to, c); }  // unreached: large arrays
-#endif
-
-/* int32 and int64 have the width of float32 and float64, and share the operations that move lanes. */
-#define SIMD_INTEGERS_OF_FLOATS(T, F) \
-    SIMD_INLINE void store_code_bytes_##T(char *to, codes_##T c) { store_code_bytes_##F(to, c); } \
-    SIMD_INLINE void store_indices4_##T(char *to, codes_##T c) { store_indices4_##F(to, c); } \
-    SIMD_INLINE void store_indices8_##T(char *to, codes_##T c) { store_indices8_##F(to, c); } \
-    SIMD_INLINE vector_##T first_of_pairs_##T(vector_##T x, vector_##T y) { \
-        return (vector_##T) first_of_pairs_##F((vector_##F) x, (vector_##F) y); \
-    } \
-    SIMD_INLINE vector_##T second_of_pairs_##T(vector_##T x, vector_##T y) { \
-        return (vector_##T) second_of_pairs_##F((vector_##F) x, (vector_##F) y); \
-    }
-SIMD_INTEGERS_OF_FLOATS(int4, float4)
-SIMD_INTEGERS_OF_FLOATS(int8, float8)
 
 /* No integer is odd. */
 #define SIMD_INTEGERS(T) \
-    SIMD_AS_TYPED(T) \
     typedef int odd_##T; \
     SIMD_INLINE odd_##T nothing_odd_##T(void) { return 0; } \
-    SIMD_INLINE odd_##T note_##T(odd_##T odd, vector_##T x) { (void) x; return odd; } \
     SIMD_INLINE odd_##T note_pair_##T(odd_##T odd, vector_##T x, vector_##T y) { (void) x, (void) y; return odd; } \
-    SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return odd; }
-SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
+    SIMD_INLINE int is_odd_##T(odd_##T odd, int infinity) { (void) infinity; return odd; } \
+    SIMD_AS_TYPED(T)
 SIMD_INTEGERS(item1)
 SIMD_INTEGERS(int2)
 SIMD_INTEGERS(int4)
@@ -234,28 +217,6 @@ SIMD_INLINE mask_half beats_omitting_half(vector_half later, vector_half best, i
     return (is_greater_half(later, best) | is_nan_half(best, infinity)) & ~is_nan_half(later, infinity);
 }
 
-#define SIMD_STORE_CODES(T, INDICES) \
-    SIMD_INLINE void store_codes_##T(char *to, codes_##T c, int bytes) { \
-        INDICES(T) \
-        store_code_bytes_##T(to, c); \
-    }
-#define SIMD_STORE_INDICES(T) \
-        if (bytes > 1) { \
-            if (bytes == 8) \
-                store_indices8_##T(to, c); \
-            else \
-                store_indices4_##T(to, c); \
-            return; \
-        }
-#define SIMD_STORE_BYTES(T) (void) bytes;
-SIMD_STORE_CODES(float4, SIMD_STORE_INDICES)
-SIMD_STORE_CODES(float8, SIMD_STORE_INDICES)
-SIMD_STORE_CODES(int4, SIMD_STORE_INDICES)
-SIMD_STORE_CODES(int8, SIMD_STORE_INDICES)
-SIMD_STORE_CODES(half, SIMD_STORE_BYTES)
-SIMD_STORE_CODES(int2, SIMD_STORE_BYTES)
-SIMD_STORE_CODES(item1, SIMD_STORE_BYTES)
-
 /* Compare the best so far, and its code, with something later in raster order: the first of equals stays. `careful`
    comparisons are exact for NaN and zeros. It is a constant of each loop, and `with_codes` is one in most. */
 #define SIMD_COMPARE(T, FIRST) \
@@ -291,8 +252,49 @@ SIMD_COMPARE(item1, SIMD_BYTES_COMPARED)
 SIMD_COMPARE(int2, SIMD_ALIKE)
 SIMD_COMPARE(int4, SIMD_ALIKE)
 SIMD_COMPARE(int8, SIMD_ALIKE)
-#else
-#define CUNPOOL_HAS_VECTORS 0
-#define CUNPOOL_HAS_LARGE_LOOPS 0
-#include "_kernels/pooling/simd_plain.h"
+
+#if CUNPOOL_HAS_VECTORS
+/* Filter and separable do without the rest: pairs, and codes stored as bytes or as indices. */
+SIMD_NEXT_PAIRS(item1)
+SIMD_NEXT_PAIRS(float8)
+SIMD_INLINE void store_indices8_float8(char *to, codes_float8 c) { store_int8(to, c); }
+#ifdef SIMD_HAS_STREAM
+SIMD_INLINE void stream_indices8_float8(char *to, codes_float8 c) { stream_int8(to, c); }  // unreached: large arrays
+#endif
+SIMD_INLINE void store_code_bytes_item1(char *to, codes_item1 c) { store_item1(to, c); }
+/* int32 and int64 have the width of float32 and float64, and share the operations that move lanes. */
+#define SIMD_INTEGERS_OF_FLOATS(T, F) \
+    SIMD_INLINE void store_code_bytes_##T(char *to, codes_##T c) { store_code_bytes_##F(to, c); } \
+    SIMD_INLINE void store_indices4_##T(char *to, codes_##T c) { store_indices4_##F(to, c); } \
+    SIMD_INLINE void store_indices8_##T(char *to, codes_##T c) { store_indices8_##F(to, c); } \
+    SIMD_INLINE vector_##T first_of_pairs_##T(vector_##T x, vector_##T y) { \
+        return (vector_##T) first_of_pairs_##F((vector_##F) x, (vector_##F) y); \
+    } \
+    SIMD_INLINE vector_##T second_of_pairs_##T(vector_##T x, vector_##T y) { \
+        return (vector_##T) second_of_pairs_##F((vector_##F) x, (vector_##F) y); \
+    }
+SIMD_INTEGERS_OF_FLOATS(int4, float4)
+SIMD_INTEGERS_OF_FLOATS(int8, float8)
+
+#define SIMD_STORE_CODES(T, INDICES) \
+    SIMD_INLINE void store_codes_##T(char *to, codes_##T c, int bytes) { \
+        INDICES(T) \
+        store_code_bytes_##T(to, c); \
+    }
+#define SIMD_STORE_INDICES(T) \
+        if (bytes > 1) { \
+            if (bytes == 8) \
+                store_indices8_##T(to, c); \
+            else \
+                store_indices4_##T(to, c); \
+            return; \
+        }
+#define SIMD_STORE_BYTES(T) (void) bytes;
+SIMD_STORE_CODES(float4, SIMD_STORE_INDICES)
+SIMD_STORE_CODES(float8, SIMD_STORE_INDICES)
+SIMD_STORE_CODES(int4, SIMD_STORE_INDICES)
+SIMD_STORE_CODES(int8, SIMD_STORE_INDICES)
+SIMD_STORE_CODES(half, SIMD_STORE_BYTES)
+SIMD_STORE_CODES(int2, SIMD_STORE_BYTES)
+SIMD_STORE_CODES(item1, SIMD_STORE_BYTES)
 #endif
