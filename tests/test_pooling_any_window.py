@@ -348,7 +348,8 @@ def test_whole_planes_of_bytes_that_are_no_bools():
     x = np.full((1, 1, 1024), 2, np.uint8)
     x[0, 0, 77] = 1
     y, indices = cu.min_pool1d(x.view(bool), 1024, return_indices=True)
-    assert y.view(np.uint8).item() == 1 and indices.item() == 77
+    assert y.view(np.uint8).item() == 1
+    assert indices.item() == 77
 
 
 def test_windows_that_all_miss_along_one_axis_take_no_time():
@@ -356,4 +357,5 @@ def test_windows_that_all_miss_along_one_axis_take_no_time():
     y, indices = cu.max_pool2d(
         np.zeros((1, 1, 1, 1), "f4"), (k, 2), (k // 4, 1), ((k - 1, k - 1), (4, 1)), (1, 5), return_indices=True
     )
-    assert np.isneginf(y).all() and indices.shape == y.shape
+    assert np.isneginf(y).all()
+    assert indices.shape == y.shape

@@ -16,8 +16,8 @@ from cunpool._kernels.unpooling.window_codes cimport (
 
 
 cdef struct Run:
-    # Windows in raster order that a loop moves together, as rows: of one plane or more, or all windows of each plane. By
-    # window codes of joined planes, or if planes are interleaved, all windows are one row.
+    # Windows in raster order that a loop moves together, as rows: of one plane or more, or all windows of each plane.
+    # By window codes of joined planes, or if planes are interleaved, all windows are one row.
     # Pointers are no neighbours, so that the compiler does not load two at once, before both are stored (speed).
     char *full                  # element 0 of the plane
     Py_ssize_t full_row_bytes   # from one row to the next
