@@ -187,7 +187,7 @@ cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogi
     if part == parts:
         return size
     if branch_counted("a layer of pooled rows enough", g.full[0] == g.pooled[0] == 1 and g.pooled[1] >= parts):
-        return clamp((g.pooled[1] * part // parts * g.stride[1] - g.padding[1]) * row, 0, size) if part else 0
+        return clamp(g.pooled[1] * part // parts * g.stride[1] - g.padding[1], 0, g.full[1]) * row if part else 0
     if branch_counted("fewer rows than parts of a plane", rows < parts):
         rows, row = size, 1
     return rows * part // parts * row
