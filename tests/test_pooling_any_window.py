@@ -333,7 +333,9 @@ def test_places_beyond_31_bits(ways, dtype, kernel, stride):
 
 
 @pytest.mark.parametrize("batch", [(70, 1), (3, 5)])
-def test_whole_planes_of_several_batches(batch):
+@pytest.mark.parametrize("at_once", [1 << 20, 5000])
+def test_whole_planes_of_several_batches(batch, at_once, monkeypatch):
+    monkeypatch.setattr("cunpool._large.BLOCK_ELEMENTS", at_once)
     x = np.random.default_rng(3).standard_normal((*batch, 32, 40)).astype("f4")
     x[0, 0, 3, 5] = x[0, 0, 30, 2] = np.nan
     y, indices = cu.max_pool2d(x, (32, 40), return_indices=True)

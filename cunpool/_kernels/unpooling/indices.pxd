@@ -180,17 +180,18 @@ cdef inline void expected_range(const Geometry *g, Py_ssize_t d, Py_ssize_t h, P
 
 
 cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogil:
-    """The first index of part number `part` of a split plane: where a pooled row's windows begin, if rows suffice. With
-    several layers it is the begin of a row of elements."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t rows = g.full[0] * g.full[1], row = g.full[2], size = rows * row, parts = job.parts_per_plane
-    if part == parts:
-        return size
-    if branch_counted("a layer of pooled rows enough", g.full[0] == g.pooled[0] == 1 and g.pooled[1] >= parts):
-        return clamp(g.pooled[1] * part // parts * g.stride[1] - g.padding[1], 0, g.full[1]) * row if part else 0
-    if branch_counted("fewer rows than parts of a plane", rows < parts):
-        rows, row = size, 1
-    return rows * part // parts * row
+    """The first index of part number `part` of a split plane: the begin of a pooled row's windows, if rows suffice."""
+    cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1], size = element_count(job.g.full), row
+    cdef Py_ssize_t expected[2]
+    # Layers of windows that lie in the padding in front begin at the same index, and their rows are in no order.
+    if (part == 0 or part == job.parts_per_plane
+            or branch_counted("fewer rows than parts of a plane", rows < job.parts_per_plane)
+            or branch_counted("layers that begin together",
+                              job.g.pooled[0] > 1 and job.g.padding[0] >= job.g.stride[0])):
+        return size * part // job.parts_per_plane
+    row = rows * part // job.parts_per_plane
+    expected_range(&job.g, row // job.g.pooled[1], row % job.g.pooled[1], 0, 1, expected)
+    return expected[0]
 
 
 cdef inline void split_planes(Job *job) noexcept nogil:
