@@ -7,7 +7,7 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_overlap, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.pooling.compare cimport (
-    end_of, expect_nan, expects_no_nan, first_tap, is_inside, tap_offset)
+    are_codes_decoded, end_of, expect_nan, expects_no_nan, first_tap, has_indices_in_lanes, is_inside, tap_offset)
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder, plan_indices
 from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_values
 
@@ -51,16 +51,6 @@ cdef inline bint has_few_taps(const Geometry *g) noexcept nogil:
     """Whether it is cheap to compare all elements of each window."""
     cdef Py_ssize_t taps = element_count(g.kernel)
     return taps <= TAPS and (taps <= MANY_TAPS or mean_overlap(g) <= MANY_TAPS_MAX_OVERLAP)
-
-
-cdef inline bint has_indices_in_lanes(const Job *job) noexcept nogil:
-    """Whether elements are as wide as indices: their lanes hold indices in place of window codes."""
-    return job.item_size >= 4 and not job.code_size
-
-
-cdef inline bint are_codes_decoded(const Job *job) noexcept nogil:
-    """Whether window codes become something else: indices, or codes of two bytes."""
-    return not has_indices_in_lanes(job) and job.index_size > 1
 
 
 cdef inline void plan_codes(Job *job, Decoder *decoder) noexcept nogil:

@@ -9,9 +9,8 @@ from cunpool._kernels.common.geometry cimport absolute, clamp, Geometry
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.pooling.across cimport (
-    Across, AcrossWindows, are_codes_decoded, fill_ramp, has_indices_in_lanes, MAX_RESULTS_AT_ONCE, pool_across,
-    windows_alike, windows_together)
-from cunpool._kernels.pooling.compare cimport expect_nan, expects_no_nan
+    Across, AcrossWindows, fill_ramp, MAX_RESULTS_AT_ONCE, pool_across, windows_alike, windows_together)
+from cunpool._kernels.pooling.compare cimport are_codes_decoded, expect_nan, expects_no_nan, has_indices_in_lanes
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder
 from cunpool._kernels.pooling.write cimport base_of, LINE, Target, target_of, VECTOR
 

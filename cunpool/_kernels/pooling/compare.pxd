@@ -1,4 +1,4 @@
-# What the comparing methods share: whole vectors, the NaN backoff, and where the elements of a window lie.
+# What the comparing methods share: whole vectors, the NaN backoff, where the elements of a window lie, what lanes hold.
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport index8
@@ -8,7 +8,7 @@ cdef enum:
 
 
 cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
-    """Elements of the widest vector, at least 16: codes and offsets take up to four bytes each. A power of 2."""
+    """Elements of the widest vector, at least 16: codes of adaptive windows take four bytes each. A power of 2."""
     return 64 if size == 1 else 32 if size == 2 else 16
 
 
@@ -66,3 +66,13 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
         reach = job.full.axis_bytes[axis] * (job.g.full[axis] - 1)
         size += max(reach, 0) if job.gapless else min(reach, 0)
     return plane + size
+
+
+cdef inline bint has_indices_in_lanes(const Job *job) noexcept nogil:
+    """Whether elements are as wide as indices: their lanes hold indices in place of window codes."""
+    return job.item_size >= 4 and not job.code_size
+
+
+cdef inline bint are_codes_decoded(const Job *job) noexcept nogil:
+    """Whether window codes become something else: indices, or codes of two bytes."""
+    return not has_indices_in_lanes(job) and job.index_size > 1

@@ -9,9 +9,8 @@ from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport are_all_contiguous, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
-from cunpool._kernels.pooling.across cimport are_codes_decoded, has_indices_in_lanes
 from cunpool._kernels.pooling.compare cimport (
-    end_of, expect_nan, expects_no_nan, tap_offset, vector_of)
+    are_codes_decoded, end_of, expect_nan, expects_no_nan, has_indices_in_lanes, tap_offset, vector_of)
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder
 from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_values
 
