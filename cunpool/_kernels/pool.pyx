@@ -11,10 +11,9 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, con
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport begin_job, HALF_KIND, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
-from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
-from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
 from cunpool._kernels.common.types cimport float4, float8, index8
-from cunpool._kernels.memory cimport give_scratch, next_part, part_bytes
+from cunpool._kernels.memory cimport next_part, part_bytes
 from cunpool._kernels.pooling.across_shared cimport can_share
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.plan cimport (
@@ -175,9 +174,7 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     """
     cdef Job job
     cdef Plan plan
-    cdef Found found
     cdef Py_ssize_t width, window_elements
-    cdef void *scratch
     cdef int axis
     begin_job(&job, sizes, full, pooled, indices, spatial, codes, threads)
     # Adaptive windows have few elements of their own: with their neighbours they share at most 2 on an axis.
@@ -205,15 +202,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
         raise Planned(explained(&job, &plan))
     if plan.ways & LARGE_TAKEN:
         return plan.ways
-    scratch = scratch_for(&plan.job)
-    if (cnp.PyArray_SIZE(full)
-            + cnp.PyArray_SIZE(pooled) * min(window_elements, <Py_ssize_t> KEEP_GIL_MAX_BYTES)
-            <= KEEP_GIL_MAX_BYTES // job.item_size):
-        found = run_tasks(plan.kernel, &plan.job)
-    else:
-        with nogil:
-            found = run_tasks(plan.kernel, &plan.job)
-    give_scratch(scratch)
+    run_tasks(plan.kernel, &plan.job,
+              job.item_size * (cnp.PyArray_SIZE(full) + <double> cnp.PyArray_SIZE(pooled) * window_elements))
     return plan.ways
 
 

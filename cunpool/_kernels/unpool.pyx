@@ -14,8 +14,8 @@ from cunpool._kernels.common.checks cimport branch_counted, condition_at, cunpoo
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
-from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks, scratch_for
-from cunpool._kernels.common.thresholds cimport CACHED_RESULT_BYTES, KEEP_GIL_MAX_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES
+from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
+from cunpool._kernels.common.thresholds cimport CACHED_RESULT_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.types cimport (
     bhalf, element, float4, float8, half, index4, index8, item, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport canonicalize_values, fill_blocks
@@ -28,7 +28,6 @@ from cunpool._kernels.unpooling.scatter cimport scatter_channels, scatter_row, s
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
 from cunpool._kernels.unpooling.walk cimport ByIndices, Canonicalize, Loop, Loops
 from cunpool._kernels.unpooling.window_codes cimport BlockPlan, plan_blocks
-from cunpool._kernels.memory cimport give_scratch
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -189,43 +188,37 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
 cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes) except -1:
     """Run a call whose larger array has `most_bytes`. Returns 0 if an index is outside its plane, else the ways."""
     cdef Found found
-    cdef void *scratch
     if explaining():
         raise Planned(explained(job, plan))
-    scratch = scratch_for(&plan.job)
-    if most_bytes <= KEEP_GIL_MAX_BYTES:
-        found = unpool_job(plan)
-    else:  # unreached: compiled with its neighbours
-        with nogil:
-            found = unpool_job(plan)
-    give_scratch(scratch)
+    found = unpool_job(plan, most_bytes)
     return 0 if found.out_of_plane else plan.ways + STRAYED_TAKEN * (found.out_of_window > 0)
 
 
-cdef Found run_scatter(Job *job) noexcept nogil:
+cdef Found run_scatter(Job *job, Py_ssize_t most_bytes) except *:
     """Scatter. Planes that share cache lines, such as interleaved channels, are zeroed together before (speed)."""
     job.zeroed = (not job.in_place and job.raster_stride_bytes != job.interleaved_planes * job.item_size
                   and not is_gapless(job, job.interleaved_planes * job.item_size, 1, 1)
                   and branch_counted("planes that share their cache lines",
                                      is_gapless(job, job.item_size, job.batch, job.channels)))
     if job.zeroed:
-        memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * job.item_size)
+        with nogil:
+            memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * job.item_size)
     job.zeroed |= job.in_place  # unreached: compiled together with the next line
-    return run_tasks(scatter_task, job)
+    return run_tasks(scatter_task, job, most_bytes)
 
 
-cdef Found unpool_job(Plan *plan) noexcept nogil:
+cdef Found unpool_job(Plan *plan, Py_ssize_t most_bytes) except *:
     """Run the method. If fill, or a split plane, meets an index outside its window, scatter the whole call."""
     cdef Job *job = &plan.job
     cdef Found found
     if plan.ways & FILLED_TAKEN:
-        found = run_tasks((<const Loops *> job.ops).fill, job)
+        found = run_tasks((<const Loops *> job.ops).fill, job, most_bytes)
     elif plan.ways & TURNED_TAKEN:
-        found = run_tasks(move_turned, job)
+        found = run_tasks(move_turned, job, most_bytes)
     elif plan.ways & GATHERED_TAKEN:
-        found = run_tasks(gather_task, job)
+        found = run_tasks(gather_task, job, most_bytes)
     else:
-        found = run_scatter(job)
+        found = run_scatter(job, most_bytes)
     if not found.out_of_window:
         return found
     if job.code_size:
@@ -235,7 +228,7 @@ cdef Found unpool_job(Plan *plan) noexcept nogil:
     split_planes(job)
     job.banded = False
     plan_blocks(job, &plan.blocks)  # fill planned none
-    found.out_of_plane = run_scatter(job).out_of_plane
+    found.out_of_plane = run_scatter(job, most_bytes).out_of_plane
     return found
 
 

@@ -4,7 +4,8 @@ from cython.parallel cimport prange, threadid
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cunpool_fence
 from cunpool._kernels.common.geometry cimport clamp
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.memory cimport take_scratch
+from cunpool._kernels.common.thresholds cimport KEEP_GIL_MAX_BYTES
+from cunpool._kernels.memory cimport give_scratch, take_scratch
 from cunpool._kernels.runtime cimport begin_call, end_call, end_region
 
 cdef extern from "_kernels/common/tasks.h":
@@ -44,22 +45,6 @@ cdef inline int shares_of(const Job *job) noexcept nogil:
     return <int> max(min(min(job.threads, MAX_THREADS), job.tasks), 1)
 
 
-cdef inline void *scratch_for(Job *job) except? NULL:
-    """Take scratch memory for a job that needs some: a part for each share.
-
-    It is one block, so that no task has to wait for a lock, or to fail.
-    """
-    cdef Py_ssize_t size = shares_of(job) * job.scratch_bytes
-    cdef void *scratch
-    if size == 0:
-        return NULL
-    scratch = take_scratch(size + CACHE_LINE)
-    if scratch == NULL:
-        raise MemoryError(f"no memory for {size} bytes to work in")
-    job.scratch = <char *> align_to_cache_line(scratch)
-    return scratch
-
-
 cdef inline Py_ssize_t planes_of_lot(const Job *job, Py_ssize_t most) noexcept nogil:
     """Planes that a task copies together: `most`, or fewer, so that each of several threads has four lots."""
     cdef Py_ssize_t planes = job.batch * job.channels
@@ -67,8 +52,30 @@ cdef inline Py_ssize_t planes_of_lot(const Job *job, Py_ssize_t most) noexcept n
     return most if job.threads == 1 else clamp(planes // (4 * job.threads), 1, most)
 
 
-cdef inline Found run_tasks(Kernel kernel, const Job *job) noexcept nogil:
-    """Run all tasks of a job and return the sums of their counts."""
+cdef inline Found run_tasks(Kernel kernel, Job *job, double moved_bytes) except *:
+    """Run all tasks of a job, which read or write about `moved_bytes`, and return the sums of their counts.
+
+    Scratch memory is one block with a part for each share, so that no task has to wait for a lock, or to fail.
+    """
+    cdef Py_ssize_t scratch_bytes = shares_of(job) * job.scratch_bytes
+    cdef void *scratch = NULL
+    cdef Found found
+    if scratch_bytes:
+        scratch = take_scratch(scratch_bytes + CACHE_LINE)
+        if scratch == NULL:
+            raise MemoryError(f"no memory for {scratch_bytes} bytes to work in")
+        job.scratch = <char *> align_to_cache_line(scratch)
+    if moved_bytes <= KEEP_GIL_MAX_BYTES:
+        found = run_shares(kernel, job)
+    else:
+        with nogil:
+            found = run_shares(kernel, job)
+    give_scratch(scratch)
+    return found
+
+
+cdef inline Found run_shares(Kernel kernel, const Job *job) noexcept nogil:
+    """Run all shares of a job, each in a thread of its own."""
     cdef Next[MAX_THREADS] next
     cdef Found found
     cdef int share, shares = shares_of(job)
