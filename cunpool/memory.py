@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import warnings
+from threading import Lock
 from typing import NamedTuple
 
 from cunpool import _cgroups
@@ -29,6 +30,19 @@ TEXT_SHOWN = 60  # the warning repeats this many characters of a wrong limit
 UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 _offers = False  # whether the system may take the pages of kept memory
+_is_limit_by_user = False
+_setting = Lock()  # held while the limit is set
+
+
+def _after_fork() -> None:
+    """Release all locks: their holders do not exist in the child."""
+    global _setting
+    _setting = Lock()
+    _memory.reset_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class CacheInfo(NamedTuple):
@@ -80,12 +94,17 @@ def _from_environment() -> int | None:
 
 
 def _set_limit(nbytes: int, by_user: bool) -> None:
-    _memory.configure(nbytes, _offers, by_user)
+    global _is_limit_by_user
+    with _setting:
+        _is_limit_by_user = by_user
+        _memory.configure(nbytes, _offers)
 
 
 def lower_limit(nbytes: int) -> None:
     """Lower the limit to `nbytes`, unless a user has set it."""
-    _memory.configure(nbytes, _offers, lowers=True)
+    with _setting:
+        if not _is_limit_by_user and nbytes < get_cache_limit():
+            _memory.configure(nbytes, _offers)
 
 
 def _start() -> None:

@@ -25,14 +25,8 @@ static void cunpool_advise(char *start, size_t size, size_t page, int advice) {
 #endif
 /* With a GIL no thread ever waits for the lock, because the holder keeps the GIL. Without one, a fork can happen while
    the lock is handed to a sleeping thread. That thread does not exist in the child, so the child resets the lock. */
-#if defined(Py_GIL_DISABLED) && !defined(_WIN32)
-#include <pthread.h>
-static PyMutex *cunpool_lock;
-static void cunpool_after_fork(void) { memset(cunpool_lock, 0, sizeof(PyMutex)); }
-static void cunpool_reset_lock_after_fork(void *lock) {
-    cunpool_lock = (PyMutex *) lock;
-    pthread_atfork(NULL, NULL, cunpool_after_fork);
-}
+#if defined(Py_GIL_DISABLED)
+#define cunpool_reset_lock(lock) memset(lock, 0, sizeof(PyMutex))
 #else
-#define cunpool_reset_lock_after_fork(lock) ((void) (lock))
+#define cunpool_reset_lock(lock) ((void) (lock))
 #endif
