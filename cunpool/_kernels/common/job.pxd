@@ -63,6 +63,12 @@ cdef struct Job:
     const void *blocks              # how windows are divided into blocks
 
 
+cdef inline bint are_planes_uniform(const Job *job) noexcept nogil:
+    """Whether all planes of N x C are equally far apart, in each array."""
+    return (job.full.uniform_planes and job.pooled.uniform_planes
+            and (job.indices.data == NULL or job.indices.uniform_planes))
+
+
 cdef inline void begin_job(Job *job, tuple sizes, cnp.ndarray full, cnp.ndarray pooled, cnp.ndarray indices,
                            int spatial, bint codes, int threads):
     """Fill the geometry, arrays, sizes and threads of a job, and the rest with zeros. `indices` is an array or None.
@@ -70,41 +76,30 @@ cdef inline void begin_job(Job *job, tuple sizes, cnp.ndarray full, cnp.ndarray 
     N and C change places if the elements of N are neighbours in memory, as in Fortran order. Planes have no order, so
     the results are the same.
     """
-    cdef View **views = [&job.full, &job.pooled, &job.indices]
-    cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full)
-    cdef int count = 2 if indices is None else 3, lead = cnp.PyArray_NDIM(full) - spatial, k
-    cdef bint uniform = True, neighbours
+    cdef int lead = cnp.PyArray_NDIM(full) - spatial, k
+    cdef bint neighbours
     memset(job, 0, sizeof(Job))
     job.g = geometry_of(sizes)
-    job.full, job.pooled = view_of(full, spatial), view_of(pooled, spatial)
+    job.item_size = cnp.PyArray_ITEMSIZE(full)
+    job.full = view_of(full, spatial)
+    neighbours = lead == 2 and cnp.PyArray_DIM(full, 0) > 1 and job.full.batch_bytes == job.item_size
+    for k in range(3):  # not for a sliding window view, whose elements are neighbours as well
+        neighbours &= job.g.full[k] == 1 or absolute(job.full.axis_bytes[k]) > job.item_size
+    if branch_counted("planes of a batch that are neighbours", neighbours):
+        full, pooled = full.swapaxes(0, 1), pooled.swapaxes(0, 1)
+        indices = None if indices is None else indices.swapaxes(0, 1)
+        job.full = view_of(full, spatial)
+    job.pooled = view_of(pooled, spatial)
     if indices is not None:
         job.indices = view_of(indices, spatial)
         job.index_size = <int> cnp.PyArray_ITEMSIZE(indices)
     job.code_size = job.index_size if codes else 0
     job.threads = threads
-    job.item_size = item_size
     job.batch = cnp.PyArray_DIM(full, 0) if lead == 2 else 1
     job.channels = cnp.PyArray_DIM(full, lead - 1)
-    neighbours = job.batch > 1 and job.full.batch_bytes == item_size
-    for k in range(3):  # not for a sliding window view, whose elements are neighbours as well
-        neighbours &= job.g.full[k] == 1 or absolute(job.full.axis_bytes[k]) > item_size
-    if not branch_counted("planes of a batch that are neighbours", neighbours):
-        return
-    for k in range(count):
-        views[k].batch_bytes, views[k].channel_bytes = views[k].channel_bytes, views[k].batch_bytes
-        uniform &= job.channels == 1 or views[k].batch_bytes == job.batch * views[k].channel_bytes
-    job.batch, job.channels = job.channels, job.batch
-    if branch_counted("a batch and channels that follow each other", uniform):
+    if neighbours and branch_counted("a batch and channels that follow each other", are_planes_uniform(job)):
         job.channels *= job.batch
         job.batch = 1
-    for k in range(count):
-        views[k].uniform_planes = uniform
-
-
-cdef inline bint are_planes_uniform(const Job *job) noexcept nogil:
-    """Whether all planes of N x C are equally far apart, in each array."""
-    return (job.full.uniform_planes and job.pooled.uniform_planes
-            and (job.indices.data == NULL or job.indices.uniform_planes))
 
 
 cdef inline bint has_interleaved_channels(const Job *job, const View *view, Py_ssize_t size) noexcept nogil:
