@@ -86,8 +86,8 @@ cdef inline void begin_job(Job *job, tuple sizes, cnp.ndarray full, cnp.ndarray 
     for k in range(3):  # not for a sliding window view, whose elements are neighbours as well
         neighbours &= job.g.full[k] == 1 or absolute(job.full.axis_bytes[k]) > job.item_size
     if branch_counted("planes of a batch that are neighbours", neighbours):
-        full, pooled = full.swapaxes(0, 1), pooled.swapaxes(0, 1)
-        indices = None if indices is None else indices.swapaxes(0, 1)
+        full, pooled = cnp.PyArray_SwapAxes(full, 0, 1), cnp.PyArray_SwapAxes(pooled, 0, 1)
+        indices = None if indices is None else cnp.PyArray_SwapAxes(indices, 0, 1)
         job.full = view_of(full, spatial)
     job.pooled = view_of(pooled, spatial)
     if indices is not None:

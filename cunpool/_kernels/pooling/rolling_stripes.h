@@ -48,8 +48,8 @@ static CUNPOOL_INLINE void OF(load_taps)(const char *row, int kernel, int stride
         v = OF(load)(row + LANES * size);
         if (!careful)
             *odd = OF(note_pair)(*odd, u, v);
-        x[0] = OF(first_of_pairs)(u, v);
-        x[1] = OF(second_of_pairs)(u, v);
+        x[0] = OF(deinterleave)(u, v, 0);
+        x[1] = OF(deinterleave)(u, v, 1);
         if (kernel == 3) {
             x[2] = OF(next_first_of_pairs)(x[0], row, &v);
             if (at_edge && !careful)

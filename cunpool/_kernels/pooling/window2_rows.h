@@ -47,12 +47,12 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
                     __builtin_prefetch(elements[k] + (2 * i + LANES) * size + CUNPOOL_WINDOW2_AHEAD);
                 if (!careful)
                     odd = OF(note_pair)(odd, x, y);
-                first = OF(key)(OF(first_of_pairs)(x, y), flip);
+                first = OF(key)(OF(deinterleave)(x, y, 0), flip);
                 if (k)
                     WINDOW2_COMPARE(first, 2 * k);
                 else
                     highest = first, code = tap_code[0];
-                WINDOW2_COMPARE(OF(key)(OF(second_of_pairs)(x, y), flip), 2 * k + 1);
+                WINDOW2_COMPARE(OF(key)(OF(deinterleave)(x, y, 1), flip), 2 * k + 1);
             }
             OF(store)(best + i * size, OF(in_order)(OF(bits)(highest, flip)));
             if (with_codes) {
