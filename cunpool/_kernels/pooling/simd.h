@@ -274,6 +274,7 @@ SIMD_COMPARE(int8)
 #if CUNPOOL_HAS_VECTORS
 /* Filter and separable do without the rest: pairs, and codes stored as bytes or as indices. */
 SIMD_NEXT_PAIRS(item1)
+SIMD_NEXT_PAIRS(int2)
 SIMD_NEXT_PAIRS(float8)
 SIMD_INLINE void store_indices4_float4(char *to, codes_float4 c) { store_float4(to, (vector_float4) c); }
 SIMD_INLINE void store_indices8_float8(char *to, codes_float8 c) { store_float8(to, (vector_float8) c); }

@@ -85,7 +85,6 @@ SIMD_INLINE vector_int2 deinterleave_int2(vector_int2 x, vector_int2 y, int i) {
     return (vector_int2) (i ? _mm256_packus_epi32(_mm256_srli_epi32(a, 16), _mm256_srli_epi32(b, 16))
                             : _mm256_packus_epi32(a & low, b & low));
 }
-SIMD_NEXT_PAIRS(int2)
 SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     const __m256i bytes = _mm256_packus_epi16((__m256i) c, (__m256i) c);
     _mm_storeu_si128((__m128i *) to, _mm256_castsi256_si128(_mm256_permute4x64_epi64(bytes, MIDDLE_EXCHANGED)));

@@ -94,15 +94,10 @@ SIMD_INTEGERS_AVX512(int2, int16_t, 16, 32, epi16)
 SIMD_TYPE_AVX512(half, int16_t, int16_t, 16, 32)
 SIMD_IN_ORDER(int2)
 SIMD_IN_ORDER(half)
-static const codes_int2 simd_lanes_int2 = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                                           16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
 SIMD_INLINE vector_int2 deinterleave_int2(vector_int2 x, vector_int2 y, int i) {
-    const codes_int2 lanes = 2 * simd_lanes_int2 + (int16_t) i;
-    return (vector_int2) _mm512_permutex2var_epi16((__m512i) x, (__m512i) lanes, (__m512i) y);
-}
-SIMD_INLINE vector_int2 next_first_of_pairs_int2(vector_int2 first, const char *row, vector_int2 *last) {
-    *last = broadcast_codes_int2(*(const int2 *) (row + 128));
-    return (vector_int2) _mm512_permutex2var_epi16((__m512i) first, (__m512i) (simd_lanes_int2 + 1), (__m512i) *last);
+    const codes_int2 first = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                              32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
+    return (vector_int2) _mm512_permutex2var_epi16((__m512i) x, (__m512i) (first + (int16_t) i), (__m512i) y);
 }
 SIMD_INLINE void store_code_bytes_int2(char *to, codes_int2 c) {
     _mm256_storeu_si256((__m256i *) to, _mm512_cvtepi16_epi8((__m512i) c));

@@ -65,7 +65,6 @@ SIMD_INLINE vector_int2 deinterleave_int2(vector_int2 x, vector_int2 y, int i) {
              : SIMD_SHUFFLE(int2, x, y, 0, 2, 4, 6, 8, 10, 12, 14);
 }
 SIMD_NEXT_PAIRS(float4)
-SIMD_NEXT_PAIRS(int2)
 
 /* Store the codes of one vector as elements of another type. */
 #define SIMD_STORE_EACH(name, T, integer) \
