@@ -8,6 +8,8 @@
      vector_T, LANES_T    a vector, and its number of elements
      codes_T              as many integers of the same width: window codes, or indices
      mask_T               the result of a comparison
+     either_T(a, b), is_any_T    whether a lane is set in one of two masks; whether any lane is
+     unordered_T(x, y), is_nan_T    of floats: whether one of two is NaN; whether a float is
      odd_T                what note_T collects: whether elements need the exact comparison (NaN; -0 of 16 bits)
 
      load_T, store_T      memory, of any alignment
@@ -50,6 +52,14 @@
 #define SIMD_HAS_ODD_int2 0
 #define SIMD_HAS_ODD_int4 0
 #define SIMD_HAS_ODD_int8 0
+
+/* In loops that simd_types.h compiles for each element type, SIMD_TYPE: OF(name) is name_float4, for instance. */
+#define SIMD_JOIN_(name, type) name##_##type
+#define SIMD_JOIN(name, type) SIMD_JOIN_(name, type)
+#define OF(name) SIMD_JOIN(name, SIMD_TYPE)
+#define SIMD_BYTES OF(SIMD_BYTES)
+#define SIMD_HAS_ODD OF(SIMD_HAS_ODD)
+#define LANES OF(LANES)
 
 /* The function of an element type, of those that simd_types.h compiled. */
 #define SIMD_OF_TYPE(name, item_size, is_float) \
