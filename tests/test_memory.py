@@ -475,6 +475,13 @@ def test_a_limit_that_was_set_is_not_lowered(monkeypatch):
         assert cu.get_cache_limit() == limit
 
 
+def test_a_limit_is_set_in_a_child_that_was_forked_meanwhile():
+    with memory._setting:  # by a thread that does not exist in the child
+        memory._after_fork()
+        cu.set_cache_limit(MB)
+    assert cu.get_cache_limit() == MB
+
+
 def test_the_largest_limit():
     cu.set_cache_limit(sys.maxsize)
     assert cu.get_cache_limit() == sys.maxsize
