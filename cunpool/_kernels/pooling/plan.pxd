@@ -193,15 +193,18 @@ cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noex
 
 
 cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Windows of 2 where they lie."""
+    """Windows of 2 where they lie, in rows that are contiguous, or columns of planes of one layer."""
     cdef const char *why = indices_why_not(job)
+    cdef bint is_swapped = (job.full.axis_bytes[2] != job.item_size and job.full.axis_bytes[1] == job.item_size
+                            and job.g.kernel[0] == 1)
+    begin(job, 2, plan, WINDOW2_TAKEN + WIDTH_SWAPPED_TAKEN * is_swapped, <Kernel> pool_window2, NULL)
+    plan_codes(&plan.job, &plan.decoder)
+    swap_width_axis(&plan.job, 1 if is_swapped else 2)
     if why == NULL:
-        why = window2_shape_why_not(job)
+        why = window2_shape_why_not(&plan.job)
     if why != NULL:
         return why
-    begin(job, 2, plan, WINDOW2_TAKEN, <Kernel> pool_window2, NULL)
-    plan_codes(&plan.job, &plan.decoder)
-    if can_stack_planes(job):
+    if can_stack_planes(&plan.job):
         stack_planes(&plan.job)
         plan.ways += STACKED_TAKEN
     return NULL

@@ -1,6 +1,7 @@
 #pragma once
 
-/* Windows of 2 side by side, compared where they lie, a vector of them at a time. The loops are in window2_rows.h. */
+/* Windows of 2 side by side, compared where they lie, a vector of them at a time. The loops are in window2_rows.h. The
+   width is the axis along which elements are neighbours: in transposed planes that is the height of the caller. */
 #include "_kernels/pooling/simd.h"
 
 enum { CUNPOOL_WINDOW2_AHEAD = 1 << 12 };    /* bytes that a row is prefetched ahead (speed: 8 x 64 x 224 x 224) */
@@ -17,8 +18,13 @@ typedef struct {
     ptrdiff_t pooled_rows;
     ptrdiff_t row_windows;      /* windows of a pooled row, whose results overwrite what lies behind those before */
     int32_t row_codes[4];       /* of each row's first element in the window: window codes, or what indices grow by */
+    int32_t second_code;        /* what the second element of a row adds */
+    int is_swapped;             /* in raster order, first elements of all rows come before second ones */
     int has_indices;            /* lanes of 4 or 8 bytes hold indices */
     int64_t base, row_step;     /* index where a plane's first window begins, and from one pooled row to the next */
+    int64_t window_step;        /* the same from one window to the next */
+    int32_t ramp4[16];          /* the same from a vector's first window to each, in lanes of 4 bytes */
+    int64_t ramp8[8];           /* and of 8 bytes */
     ptrdiff_t plane_row, plane_rows;    /* the first pooled row, and all, of a plane; others of a stack follow */
     char *best;
     char *best_codes;
@@ -26,10 +32,6 @@ typedef struct {
 } cunpool_window2;
 
 #if CUNPOOL_HAS_VECTORS
-/* Distances of a vector's windows from the first one, in lanes of 4 and 8 bytes. */
-static const int32_t cunpool_window2_ramp4[16] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
-static const int64_t cunpool_window2_ramp8[8] = {0, 2, 4, 6, 8, 10, 12, 14};
-
 /* `count` windows of each of the first `pooled_rows` pooled rows. */
 typedef int (*cunpool_window2_function)(const cunpool_window2 *, ptrdiff_t pooled_rows, ptrdiff_t count, int careful);
 

@@ -1,5 +1,5 @@
-# Window2: windows of 2 side by side in contiguous rows. They are compared where they lie, and short rows are stored
-# together.
+# Window2: windows of 2 side by side in contiguous rows, or columns. They are compared where they lie, and short rows
+# are stored together.
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport plane_address
@@ -25,8 +25,11 @@ cdef extern from "_kernels/pooling/window2.h":
         uint64_t flip
         Py_ssize_t pooled_row_bytes, pooled_rows, row_windows
         int32_t row_codes[4]
-        bint has_indices
-        int64_t base, row_step
+        int32_t second_code
+        bint is_swapped, has_indices
+        int64_t base, row_step, window_step
+        int32_t ramp4[16]
+        int64_t ramp8[8]
         Py_ssize_t plane_row, plane_rows
         char *best
         char *best_codes
@@ -96,8 +99,8 @@ cdef inline const char *window2_shape_why_not(const Job *job) noexcept nogil:
                      and has_many_short_rows(job))):
         return ("a row has fewer than 16 windows of 1 byte, 8 of 2 bytes, or 4 of larger elements (a quarter of that "
                 "if there are many rows)")
-    if not branch_counted("contiguous rows of windows of two", job.full.axis_bytes[2] == job.item_size):
-        return "rows are not contiguous"
+    if not branch_counted("contiguous rows or columns of windows of two", job.full.axis_bytes[2] == job.item_size):
+        return "neither rows nor columns are contiguous, or windows of several layers lie in columns"
     return NULL
 
 
@@ -111,7 +114,8 @@ cdef inline void_noinline fill_window2_ramp(const Job *job, int64_t *ramp) noexc
     cdef Py_ssize_t width = min(job.g.pooled[2], <Py_ssize_t> LINE), rows = rows_of_plane(job), row, i
     for row in range(min(LINE // width, job.g.pooled[1])):
         for i in range(width):
-            ramp[row * width + i] = row % rows * job.g.stride[1] * job.raster_steps[1] + 2 * i
+            ramp[row * width + i] = (row % rows * job.g.stride[1] * job.raster_steps[1]
+                                     + 2 * i * job.raster_steps[2])
 
 
 cdef inline void_noinline rows_at_once(const Job *job, Py_ssize_t most, Block *block) noexcept nogil:
@@ -138,12 +142,19 @@ cdef inline void find_rows(const Job *job, const char *plane, const Block *block
     """Set the addresses of a block's rows, and what their indices begin with."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t rows = rows_of_plane(job), kd, kh
+    cdef int i
     windows.pooled_row_bytes = g.stride[1] * job.full.axis_bytes[1]
     windows.pooled_rows, windows.row_windows = block.rows, block.width
     windows.has_indices = has_indices_in_lanes(job)
     windows.code_bytes = job.index_size if windows.has_indices else 1
     windows.base = base_of(job, block.d, 0, block.w) if windows.has_indices else 0
     windows.row_step = g.stride[1] * job.raster_steps[1] if windows.has_indices else 0
+    windows.window_step = 2 * job.raster_steps[2] if windows.has_indices else 0
+    for i in range(16):
+        windows.ramp4[i] = <int32_t> (i * windows.window_step)
+    for i in range(8):
+        windows.ramp8[i] = i * windows.window_step
+    windows.second_code, windows.is_swapped = <int32_t> job.index_steps[2], job.raster_axes[2] != 2
     windows.plane_row, windows.plane_rows = block.h % rows, rows
     windows.kernel_rows = 0
     for kd in range(g.kernel[0]):

@@ -4,9 +4,9 @@
 #define WINDOW2_FLIPS (!SIMD_HAS_ODD || SIMD_BYTES < 4)
 
 /* The loop over pooled rows, windows, and the rows of a window: `count` windows of each pooled row. The other arguments
-   are constants, but not `rows` and `with_codes` of a `careful` loop. */
+   are constants, but of those of a `careful` loop only `flips` and `careful`. */
 static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t pooled_rows, ptrdiff_t count,
-                                           int rows, int with_codes, int flips, int careful) {
+                                           int rows, int is_swapped, int with_codes, int flips, int careful) {
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);
     /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
     const ptrdiff_t size = SIMD_BYTES, row_bytes = windows->pooled_row_bytes, row_windows = windows->row_windows;
@@ -14,12 +14,12 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
     char *best = windows->best, *code_to = windows->best_codes;
     const int code_bytes = windows->code_bytes;
     ptrdiff_t plane_row = windows->plane_row, i;
-    vector highest, x, y, first;
+    vector highest, x, y, first, second, seconds[4];
     codes code, tap_code[8];
 #if SIMD_BYTES >= 4
-    const char *ramp = SIMD_BYTES == 4 ? (const char *) cunpool_window2_ramp4 : (const char *) cunpool_window2_ramp8;
-    const codes begins = (codes) OF(load)(ramp);
+    const codes ramp = (codes) OF(load)(SIMD_BYTES == 4 ? (const char *) windows->ramp4 : (const char *) windows->ramp8);
     const int has_indices = windows->has_indices;
+    const int64_t window_step = windows->window_step;
     int64_t base;
 #endif
     OF(odd) odd = OF(nothing_odd)();
@@ -27,7 +27,7 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
     for (k = 0; k < rows; k++) {
         elements[k] = windows->row[k];
         tap_code[2 * k] = OF(broadcast_codes)(windows->row_codes[k]);
-        tap_code[2 * k + 1] = OF(broadcast_codes)(windows->row_codes[k] + 1);
+        tap_code[2 * k + 1] = OF(broadcast_codes)(windows->row_codes[k] + windows->second_code);
     }
     code = tap_code[0], highest = (vector) code;     /* against a warning: the first row sets both */
 #define WINDOW2_COMPARE(x, number) \
@@ -52,14 +52,20 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
                     WINDOW2_COMPARE(first, 2 * k);
                 else
                     highest = first, code = tap_code[0];
-                WINDOW2_COMPARE(OF(key)(OF(deinterleave)(x, y, 1), flip), 2 * k + 1);
+                second = OF(key)(OF(deinterleave)(x, y, 1), flip);
+                if (is_swapped)
+                    seconds[k] = second;
+                else
+                    WINDOW2_COMPARE(second, 2 * k + 1);
             }
+            SIMD_UNROLL for (k = 0; is_swapped && k < rows; k++)
+                WINDOW2_COMPARE(seconds[k], 2 * k + 1);
             OF(store)(best + i * size, OF(in_order)(OF(bits)(highest, flip)));
             if (with_codes) {
                 code = OF(in_order_codes)(code);
 #if SIMD_BYTES >= 4
                 if (has_indices)
-                    code = OF(add_codes)(code, OF(add_codes)(begins, OF(broadcast_codes)(base + 2 * i)));
+                    code = OF(add_codes)(code, OF(add_codes)(ramp, OF(broadcast_codes)(base + i * window_step)));
 #endif
                 OF(store_codes)(code_to + i * code_bytes, code, code_bytes);
             }
@@ -78,15 +84,18 @@ static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_
                                         int careful) {
     const int flips = !WINDOW2_FLIPS && windows->flip;
 #define WINDOW2_INSTANCE(rows, with_codes, flips) \
-    OF(window2_loop)(windows, pooled_rows, count, rows, with_codes, flips, 0)
+    OF(window2_loop)(windows, pooled_rows, count, rows, 0, with_codes, flips, 0)
 #define WINDOW2_INSTANCES(rows) \
     (flips ? windows->with_codes ? WINDOW2_INSTANCE(rows, 1, 1) : WINDOW2_INSTANCE(rows, 0, 1) \
      : windows->with_codes ? WINDOW2_INSTANCE(rows, 1, WINDOW2_FLIPS) : WINDOW2_INSTANCE(rows, 0, WINDOW2_FLIPS))
 #if SIMD_HAS_ODD
     if (careful)
-        return OF(window2_loop)(windows, pooled_rows, count, windows->kernel_rows, windows->with_codes, 1, 1);
+        return OF(window2_loop)(windows, pooled_rows, count, windows->kernel_rows, windows->is_swapped,
+                                windows->with_codes, 1, 1);
 #endif
     (void) careful;
+    if (windows->is_swapped && windows->with_codes && windows->kernel_rows == 2)
+        return OF(window2_loop)(windows, pooled_rows, count, 2, 1, 1, 1, 0);
     return windows->kernel_rows == 1 ? WINDOW2_INSTANCES(1) : windows->kernel_rows == 2 ? WINDOW2_INSTANCES(2)
            : WINDOW2_INSTANCES(4);
 #undef WINDOW2_INSTANCES
