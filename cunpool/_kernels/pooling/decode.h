@@ -11,7 +11,7 @@
 /* Codes, and entries of a ramp, that may be read behind the last one. */
 enum { DECODED_TOGETHER = 64 };
 
-/* What a code adds for its column, and from row to row and layer to layer. */
+/* What a code adds for its column, and from row to row and layer to layer; 0 where windows have one layer. */
 typedef struct {
     uint64_t column, row, layer, per_row, per_layer;
     int index_bytes, code_size; /* of a result; `code_size` is 0 for indices */
@@ -44,7 +44,47 @@ typedef struct {
             cunpool_copy((char *) into, (const char *) last, (size_t) count * sizeof(index)); \
         } \
     }
-/* What an index grows by from its window's first element on, in rolling's windows: of one layer, without dilation. */
+/* What an index grows by from its window's first element on: in windows of any dilation and layers, and in flat ones, of
+   one layer whose columns are one element apart. (speed: bytes, 64 x 56 x 56, 3 x 3, int64) */
+#define CODES_FURTHER \
+    ((uint32_t) code[i] * (uint32_t) d.column + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row \
+     + ((uint32_t) code[i] * (uint32_t) d.per_layer >> 16) * (uint32_t) d.layer)
 #define CODES_FLAT ((uint32_t) code[i] + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row)
-CODES_DECODE(item1, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FLAT)
-CODES_DECODE(item1, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FLAT)
+#define CODES_DECODERS(lane) \
+    CODES_DECODE(lane, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FLAT) \
+    CODES_DECODE(lane, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FLAT) \
+    CODES_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FURTHER) \
+    CODES_DECODE(lane, index8, index8, \
+                     base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FURTHER) \
+    CODES_DECODE(lane, item1, item1, code[i]) \
+    CODES_DECODE(lane, item2, item2, code[i]) \
+    static CUNPOOL_COLD void cunpool_decode_far_##lane(const cunpool_decoder *decoder, char *to, const char *codes, \
+                                                       ptrdiff_t count, uint64_t base, const int64_t *ramp) { \
+        const cunpool_decoder d = *decoder; \
+        ptrdiff_t i; \
+        for (i = 0; i < count; i++) { \
+            const uint64_t code = ((const lane *) codes)[i]; \
+            const uint64_t x = base + (uint64_t) ramp[i] + code * d.column + (code * d.per_row >> 40) * d.row \
+                               + (code * d.per_layer >> 40) * d.layer; \
+            if (d.index_bytes == 4) \
+                ((index4 *) to)[i] = (index4) x; \
+            else \
+                ((index8 *) to)[i] = (index8) x; \
+        } \
+    } \
+    static void cunpool_decode_##lane(const cunpool_decoder *d, char *to, const char *codes, ptrdiff_t count, \
+                                      uint64_t base, const int64_t *ramp) { \
+        const int is_flat = d->column == 1 && d->layer == 0; \
+        if (d->is_far) \
+            cunpool_decode_far_##lane(d, to, codes, count, base, ramp); \
+        else \
+            (d->code_size == 1 ? cunpool_decode_##lane##_item1 \
+             : d->code_size == 2 ? cunpool_decode_##lane##_item2 \
+             : is_flat ? d->index_bytes == 4 ? cunpool_decode_##lane##_flat4 : cunpool_decode_##lane##_flat8 \
+             : d->index_bytes == 4 ? cunpool_decode_##lane##_index4 : cunpool_decode_##lane##_index8)( \
+                to, codes, count, base, ramp, d); \
+    }
+CODES_DECODERS(item1)
+CODES_DECODERS(item2)
+CODES_DECODERS(item4)
+CODES_DECODERS(item8)

@@ -180,6 +180,8 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
         memcpy(to, block->indices, (size_t) (block->count * index_row));
     if (!plan->tile_pitch)
         return;
+    decoder.column = 1;
+    decoder.index_bytes = plan->index_bytes;
     decoder.row = (uint32_t) (plan->width - plan->kernel);
     decoder.per_row = 65536 / (uint32_t) plan->kernel + 1;
     for (i = 0; i < ROLLING_DECODED && i < plan->windows + DECODED_TOGETHER; i++)
@@ -189,9 +191,8 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
         first = ((line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
         for (window = 0; window < plan->windows; window += some) {
             some = plan->windows - window < ROLLING_DECODED ? plan->windows - window : ROLLING_DECODED;
-            (plan->form == ROLLING_INDICES4 ? cunpool_decode_item1_flat4 : cunpool_decode_item1_flat8)(
-                to + window * plan->index_bytes, code + window, some, (uint64_t) (first + window * plan->stride), ramp,
-                &decoder);
+            cunpool_decode_item1(&decoder, to + window * plan->index_bytes, code + window, some,
+                                 (uint64_t) (first + window * plan->stride), ramp);
         }
         to += index_row;
     }

@@ -246,7 +246,7 @@ cdef inline void plan_indices(const Job *job, Decoder *decoder) noexcept nogil:
     decoder.is_far = is_far
     decoder.column = <uint64_t> steps[2]
     decoder.row = <uint64_t> steps[1] - <uint64_t> kernel[2] * <uint64_t> steps[2]
-    decoder.layer = <uint64_t> steps[0] - <uint64_t> kernel[1] * <uint64_t> steps[1]
+    decoder.layer = 0 if kernel[0] == 1 else <uint64_t> steps[0] - <uint64_t> kernel[1] * <uint64_t> steps[1]
     decoder.per_row = one // <uint64_t> kernel[2] + 1
     decoder.per_layer = one // <uint64_t> (kernel[1] * kernel[2]) + 1
 

@@ -1,44 +1,5 @@
 /* Separable pooling: the results of a block are stored, window codes as indices. */
 
-/* What an index grows by in windows of any dilation and layers. */
-#define SEPARABLE_FURTHER \
-    ((uint32_t) code[i] * (uint32_t) d.column + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row \
-     + ((uint32_t) code[i] * (uint32_t) d.per_layer >> 16) * (uint32_t) d.layer)
-#define SEPARABLE_DECODERS(lane) \
-    CODES_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + SEPARABLE_FURTHER) \
-    CODES_DECODE(lane, index8, index8, \
-                     base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) SEPARABLE_FURTHER) \
-    CODES_DECODE(lane, item1, item1, code[i]) \
-    CODES_DECODE(lane, item2, item2, code[i]) \
-    static CUNPOOL_COLD void cunpool_decode_far_##lane(const cunpool_decoder *decoder, char *to, const char *codes, \
-                                                       ptrdiff_t count, uint64_t base, const int64_t *ramp) { \
-        const cunpool_decoder d = *decoder; \
-        ptrdiff_t i; \
-        for (i = 0; i < count; i++) { \
-            const uint64_t code = ((const lane *) codes)[i]; \
-            const uint64_t x = base + (uint64_t) ramp[i] + code * d.column + (code * d.per_row >> 40) * d.row \
-                               + (code * d.per_layer >> 40) * d.layer; \
-            if (d.index_bytes == 4) \
-                ((index4 *) to)[i] = (index4) x; \
-            else \
-                ((index8 *) to)[i] = (index8) x; \
-        } \
-    } \
-    static void cunpool_decode_##lane(const cunpool_decoder *d, char *to, const char *codes, ptrdiff_t count, \
-                                      uint64_t base, const int64_t *ramp) { \
-        if (d->is_far) \
-            cunpool_decode_far_##lane(d, to, codes, count, base, ramp); \
-        else \
-            (d->code_size == 1 ? cunpool_decode_##lane##_item1 \
-             : d->code_size == 2 ? cunpool_decode_##lane##_item2 \
-             : d->index_bytes == 4 ? cunpool_decode_##lane##_index4 : cunpool_decode_##lane##_index8)( \
-                to, codes, count, base, ramp, d); \
-    }
-SEPARABLE_DECODERS(item1)
-SEPARABLE_DECODERS(item2)
-SEPARABLE_DECODERS(item4)
-SEPARABLE_DECODERS(item8)
-
 /* One row of results, as many at a time as `row` has room for. */
 static void cunpool_separable_write_row(const cunpool_separable *plan, const cunpool_separable_block *block,
                                         ptrdiff_t from, char *pooled, char *indices, uint64_t base, char *row,
