@@ -96,7 +96,7 @@ def steps(plan: Mapping[str, Any]) -> Iterator[str]:
     if method not in ("fill", "scatter", "gather"):
         yield from (text for way, text in _POOLING_STEPS.items() if ways & way)
         if plan["shares_rows"]:
-            yield "rows of windows are compared together (pooling/across_shared.h: shared_loop)"
+            yield "rows of windows are compared together (pooling/rolling_stripes.h: roll_stripe)"
         return
     yield from (text for way, text in (_GATHER_STEPS if method == "gather" else _UNPOOLING_STEPS).items() if ways & way)
     if plan["codes"] and method != "fill":

@@ -49,7 +49,7 @@ WINDOW2, SEPARATED, LARGE, ACROSS, ROLLED, FILTERED, INTERLEAVED = (
 STACKED, WIDTH_SWAPPED = (frozenset([detail]) for detail in ("stacked", "width swapped"))
 SCATTER, FILL, SPLIT, STREAMED = (frozenset([word]) for word in ("scatter", "fill", "split", "streamed"))
 WIDE, NARROW, ANY = ("f4", "f8", "i4", "u4"), ("u1", "i2", "e"), ("u1", "i2", "e", "f4", "f8")
-WIDEST = (*WIDE, "i8", "u8")
+WIDEST, SIGNED = (*WIDE, "i8", "u8"), ("f4", "f8", "i4", "i8")
 # Orders of a batch of images in memory: the axes from slowest to fastest.
 ROWS, COLUMNS, LAST, LAST_COLUMNS, BATCH_LAST = (0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 3, 1), (0, 3, 2, 1), (1, 2, 3, 0)
 
@@ -174,7 +174,8 @@ POOLING = [
     (WIDEST, (1, 16, 40, 10), COLUMNS, (3, 1, 1), INTERLEAVED, None),
     (ANY, (8, 20, 4, 4), COLUMNS, (3, 3, 1), None, INTERLEAVED),
     # A batch whose planes are neighbours is as good as channels.
-    (WIDEST, (64, 16, 8, 8), BATCH_LAST, (3, 1, 1), ACROSS, None),
+    (SIGNED, (64, 16, 8, 8), BATCH_LAST, (3, 1, 1), ROLLED, None),
+    (("u4", "u8"), (64, 16, 8, 8), BATCH_LAST, (3, 1, 1), ACROSS, None),
     (("i2", "e"), (1, 32, 2, 256, 260), (0, 2, 3, 4, 1), (2,), ACROSS, ACROSS),
     # Channels last: a few are copied with each position, and many are compared across; fewer of float32 if windows
     # overlap little.
@@ -184,11 +185,14 @@ POOLING = [
     (("f4",), (2, 15, 9, 11), LAST, (4, 2, 1), ACROSS, None),
     (("f4",), (2, 15, 9, 11), LAST, (4, 3, 1), ACROSS, None),
     (("f4",), (2, 16, 9, 11), LAST, (4, 2, 1), ACROSS, None),
-    (WIDE, (2, 16, 9, 11), LAST, (3, 2, 1), ACROSS, None),
+    (("f4", "f8", "i4"), (2, 16, 9, 11), LAST, (3, 2, 1), ROLLED, None),
+    (("u4",), (2, 16, 9, 11), LAST, (3, 2, 1), ACROSS, None),
     (WIDEST, (2, 3, 31, 90), LAST, (3, 2, 1), ACROSS, None),
     (WIDEST, (2, 3, 90, 31), LAST_COLUMNS, (3, 2, 1), ACROSS | WIDTH_SWAPPED, None),
-    (WIDEST[1:], (2, 15, 31, 90), LAST, (3, 2, 1), ACROSS, None),
-    (WIDEST, (2, 16, 31, 90), LAST, (3, 2, 1), ACROSS, None),
+    (("f8", "i8"), (2, 15, 31, 90), LAST, (3, 2, 1), ROLLED, None),
+    (("i4", "u4", "u8"), (2, 15, 31, 90), LAST, (3, 2, 1), ACROSS, None),
+    (SIGNED, (2, 16, 31, 90), LAST, (3, 2, 1), ROLLED, None),
+    (("u4", "u8"), (2, 16, 31, 90), LAST, (3, 2, 1), ACROSS, None),
     (WIDEST, (2, 3, 31, 30), LAST, (3, 2, 1), ACROSS, None),
     # 16-bit floats across channels: windows of up to 32 elements, however far apart.
     (("e",), (2, 16, 31, 90), LAST, (5, 2, 1), ACROSS, None),
@@ -198,9 +202,9 @@ POOLING = [
     (NARROW, (2, 3, 31, 90), LAST, (2,), SEPARATED, None),
     (("f4",), (1, 60, 17, 18), LAST, (13, 1), None, FILTERED),
     # Values of channels last, in windows that share rows.
-    (("f4", "i4"), (1, 16, 17, 18), LAST, (5, 1), None, ACROSS),
+    (("f4", "i4"), (1, 16, 17, 18), LAST, (5, 1), None, ROLLED),
     (("f4", "i4"), (1, 15, 17, 18), LAST, (5, 1), None, FILTERED),
-    (("u1",), (1, 64, 17, 18), LAST, (3, 1, 1), None, ACROSS),
+    (("u1",), (1, 64, 17, 18), LAST, (3, 1, 1), None, ROLLED),
     (("u1",), (1, 63, 17, 18), LAST, (3, 1, 1), None, FILTERED),
     # More rows of several layers than filter combines at once, and fewer.
     (("f4",), (1, 2, 12, 30, 60), None, (7, 1, 3), None, SEPARATED),
@@ -240,12 +244,14 @@ def test_which_method_pools(rng, dtype, full, order, arguments, with_indices, wi
 @pytest.mark.parametrize("channels", [2, 3, 5, 8, 24])
 @pytest.mark.parametrize("arguments", [(2, 1), (3, 1, 1), ((4, 3), 1)])
 def test_window_codes_of_few_channels(rng, arguments, channels, dtype):
-    """Windows of up to 9 elements, one column apart, are compared across channels in one run."""
+    """Windows of up to 9 elements, one column apart, are compared across channels in one run, or by rolling stripes."""
     x = random_numbers(rng, np.dtype(dtype), (2, channels, 9, 700))
     kernel = np.broadcast_to(arguments[0], 2)
     few = kernel.prod() <= 9
     bytes_of_all = channels * x.itemsize
     method = ACROSS if few or bytes_of_all >= 32 else SEPARATED
+    if arguments == (3, 1, 1) and bytes_of_all >= 64:
+        method = ROLLED
     options = {"return_indices": True, "index_format": "window"}
     result = cu.max_pool2d(channels_last(x), *arguments, **options)
     assert [*map(bits, result)] == [*map(bits, cu.max_pool2d(x, *arguments, **options))]
@@ -253,9 +259,11 @@ def test_window_codes_of_few_channels(rng, arguments, channels, dtype):
 
 
 def has_shared_rows(x, *window, function=cu.max_pool2d, **keywords) -> bool:
-    """Whether several rows of windows are compared together."""
-    details = cu.explain(function, x, *window, **keywords).details
-    return any(detail.startswith("rows of windows are compared together") for detail in details)
+    """Whether several rows of windows are compared together, in channels that are neighbours or become so."""
+    plan = cu.explain(function, x, *window, **keywords)
+    return plan.method == "rolling" or any(
+        detail.startswith("rows of windows are compared together") for detail in plan.details
+    )
 
 
 def test_which_windows_share_rows(rng):
@@ -269,8 +277,7 @@ def test_which_windows_share_rows(rng):
         (False, last("f4", 2, width=10), (3, 1)),
         (False, last("f4", 15), (3, 2)),
         (False, last("f4", 15), (5, 1)),
-        (True, last("f4", 512), (3, 1)),
-        (False, last("f4", 513), (3, 1)),  # more channels than are compared together
+        (True, last("f4", 513), (3, 1)),
         (True, last("f4", 128), (3, 2)),
         (False, last("f4", 129), (3, 2)),  # two columns apart, more than 512 bytes
         (True, last("f4", 256), (5, 2)),
@@ -298,8 +305,13 @@ def test_which_windows_share_rows(rng):
     # Parts of interleaved planes have rows enough, unless these are long.
     assert has_shared_rows(rng.integers(0, 99, (1, 16, 40, 160)), 3, 1, return_indices=True)
     assert not has_shared_rows(rng.integers(0, 99, (1, 16, 40, 300)), 3, 1, return_indices=True)
-    # Indices of bytes too, but not minima of floats.
-    assert has_shared_rows(last("u1", 64), 3, 1, return_indices=True)
+    # Indices of bytes too, of up to 512 channels and 131,072 results in a row, but not minima of floats.
+    assert has_shared_rows(last("u1", 512), 3, 1, return_indices=True)
+    assert not has_shared_rows(last("u1", 513), 3, 1, return_indices=True)
+    assert has_shared_rows(last("u1", 513), 3, 1, **codes)
+    assert has_shared_rows(last("u1", 512, width=258), 3, 1, return_indices=True)
+    assert not has_shared_rows(last("u1", 512, width=259), 3, 1, return_indices=True)
+    assert has_shared_rows(last("u1", 512, width=259), 3, 1)
     assert not has_shared_rows(last("f4", 16), 3, 1, function=cu.min_pool2d)
 
 

@@ -146,8 +146,8 @@ def test_the_command_names_the_loop(capsys, words, method, symbol):
 
 
 def test_the_command_prints_what_explain_prints(capsys):
-    x = channels_last(np.zeros((2, 16, 40, 40), np.float32))
-    words = "max_pool2d --shape 2,16,40,40 --layout last --kernel 3 --stride 2 --padding 1 --ceil-mode --threads 1"
+    x = channels_last(np.zeros((2, 15, 40, 40), np.float32))
+    words = "max_pool2d --shape 2,15,40,40 --layout last --kernel 3 --stride 2 --padding 1 --ceil-mode --threads 1"
     plan = cu.explain(cu.max_pool2d, x, 3, 2, 1, ceil_mode=True, num_threads=1)
     assert explained(capsys, *words.split()) == f"{plan}\n"
     assert [*dict(plan.rejected)][:2] == ["copying planes to C order first", "rolling"]

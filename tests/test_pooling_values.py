@@ -110,9 +110,11 @@ def test_interleaved_channels_are_filtered(rng, ways, channels, arguments, threa
         strides = np.prod(np.broadcast_to(arguments[1] if len(arguments) > 1 else arguments[0], 2))
         few = cells <= 9 or cells <= min(32, 3 * strides)
         shares = arguments == (3, 1, 1) and size >= 64 and (dtype.kind != "u" or dtype.itemsize <= 2)
-        across = (few and skipping and size >= (24 if cells <= 4 else 64)) or shares
+        shares |= arguments == (3, 2, 1) and 64 <= size <= 512 and (dtype.kind != "u" or dtype.itemsize <= 2)
+        across = few and skipping and size >= (24 if cells <= 4 else 64)
         is_short = arguments[0] == 7 and 29 * size <= 192
         method = _pool.ACROSS if across else _pool.SEPARATED if is_short else FILTERED
+        method = _pool.ROLLING if shares else method
         assert ways[-1] & ~_pool.STREAMED == method
 
 
@@ -349,7 +351,7 @@ def test_another_axis_as_rows(rng, ways, odd, threads):
     """Columns, or layers, that lie along memory; something odd is compared in the array's own order."""
     for full, order, arguments in (
         ((2, 3, 33, 41), (0, 1, 3, 2), (3, 1, 1)),
-        ((4, 8, 14, 18), (0, 1, 3, 2), (2,)),
+        ((4, 8, 14, 18), (0, 1, 3, 2), (2, 2, 1)),
         ((1, 2, 30, 60), (0, 1, 3, 2), ((2, 5), (1, 3), (1, 2), (1, 2))),
         ((1, 1, 12, 14, 16), (0, 1, 4, 3, 2), ((2, 3, 2), (2, 1, 1), (1, 1, 0), (1, 2, 1))),
         ((2, 3, 9, 20, 17), (0, 1, 2, 4, 3), (3, 2, 1)),

@@ -14,7 +14,6 @@ from cunpool._kernels.common.methods cimport choose_method, Condition, described
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
 from cunpool._kernels.common.types cimport float4, float8, index8
 from cunpool._kernels.memory cimport next_part, part_bytes
-from cunpool._kernels.pooling.across_shared cimport can_share
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
@@ -154,8 +153,7 @@ cdef dict explained(const Job *job, const Plan *plan):
     found = described(plan.method, &plan.job, plan.ways | WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2),
                       rejected, job.kind >= HALF_KIND)
     found["copied"] = plan.copied.planes
-    found["shares_rows"] = (plan.ways & ACROSS_TAKEN and can_share(&plan.job)
-                            or plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows)
+    found["shares_rows"] = plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows
     if plan.ways & ROLLING_TAKEN:
         found["blocks"] = (plan.rolling.block_rows,)
     elif plan.ways & INTERLEAVED_TAKEN:

@@ -6,10 +6,7 @@
 
 enum {
     CUNPOOL_TAPS = 128,                 /* of the largest window (correctness) */
-    CUNPOOL_MAX_RESULTS_AT_ONCE = 1024, /* windows of a row that are compared together, in all channels */
-    SHARED_MAX_KERNEL = 5,
-    SHARED_MAX_LINES = 8,               /* rows of windows that are compared together, at most */
-    SHARED_MAX_ROWS = (SHARED_MAX_LINES - 1) * 2 + SHARED_MAX_KERNEL
+    CUNPOOL_MAX_RESULTS_AT_ONCE = 1024  /* windows of a row that are compared together, in all channels */
 };
 
 /* The elements of a window that lie inside the array, in raster order, and their codes: window codes, or where lanes
@@ -36,39 +33,11 @@ typedef struct {
     int code_bytes;                 /* of each: 1 for window codes, 4 or 8 for indices */
 } cunpool_across_windows;
 
-/* Some lines, which are rows of windows here: of `kernel` x `kernel`, 2, 3 or 5, and `stride` apart along both axes, 1
-   or 2 (1 for 2 x 2, which have no codes). Each row of elements is reduced along the width once, and stays in
-   registers for all lines that share it. A tap outside the array stands for the nearest element of its window, with the
-   code of that element: comparing an element twice changes neither the maximum nor its code. */
-typedef struct {
-    cunpool_across_windows first_line;
-    ptrdiff_t lines;
-    int kernel, stride;
-    const char *row[SHARED_MAX_ROWS];       /* the first element of each row */
-    int64_t row_code[SHARED_MAX_ROWS];      /* what a row adds to codes: of the first row here, or of the plane's */
-    ptrdiff_t tap_bytes[SHARED_MAX_KERNEL]; /* from the first element of a row to each tap of the first window */
-    int32_t tap_code[SHARED_MAX_KERNEL];    /* what a tap adds to codes */
-    int64_t line_code;      /* subtracted once for each line before, so that window codes count from their own rows */
-    ptrdiff_t best_line_bytes, code_line_bytes;    /* from one line of results to the next */
-    uint64_t flip;                          /* of elements of 16 bits or less: bits that are inverted */
-    int infinity;                           /* of 16-bit floats, as bits */
-} cunpool_shared_rows;
-
 #if CUNPOOL_HAS_VECTORS
 typedef int (*cunpool_across_function)(const cunpool_taps *, const cunpool_across_windows *, int careful);
 
 #define SIMD_LOOPS "_kernels/pooling/across_taps.h"
 #include "_kernels/pooling/simd_types.h"
-
-/* The highest element of each window of some lines, and its code. Returns whether there were odd elements: then the
-   results are worth nothing. */
-#if CUNPOOL_HAS_LARGE_LOOPS
-#define SIMD_LOOPS "_kernels/pooling/across_shared.h"
-#include "_kernels/pooling/simd_types.h"
-static inline int cunpool_compare_shared(const cunpool_shared_rows *rows, int item_size, int is_float) {
-    return SIMD_OF_TYPE(shared, item_size, is_float)(rows);
-}
-#endif
 
 /* Fewer channels than a vector has lanes, where nothing behind them may be read: the elements of one window at a time
    are copied. */
@@ -107,7 +76,4 @@ static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool
 }
 #else
 #define cunpool_compare_across(taps, windows, item_size, is_float, careful) 0
-#endif
-#if !CUNPOOL_HAS_LARGE_LOOPS
-#define cunpool_compare_shared(rows, item_size, is_float) 0
 #endif

@@ -6,6 +6,7 @@ from cunpool._kernels.common.caches cimport align_to_cache_line
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_overlap, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
+from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.pooling.compare cimport (
     are_codes_decoded, end_of, expect_nan, expects_no_nan, first_tap, has_indices_in_lanes, is_inside, tap_offset)
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder, plan_indices
@@ -236,3 +237,19 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         if target.indices != NULL:
             target.indices += number * job.indices.axis_bytes[2]
         w += number
+
+
+cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
+    """One task: some rows of windows, each in up to LINE channels."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t height = g.pooled[1], parts = (job.channels + LINE - 1) // LINE, layer, first, count
+    cdef Py_ssize_t lines = job.batch * g.pooled[0] * parts * height, line
+    cdef Across state
+    state.nan_backoff = state.count = 0
+    for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
+        layer = line // height // parts
+        first = line // height % parts * LINE
+        count = min(job.channels - first, <Py_ssize_t> LINE)
+        fill_ramp(job, count, &state)
+        pool_across(job, layer // g.pooled[0] * job.channels + first, layer % g.pooled[0], line % height, 0,
+                    g.pooled[2], count, &state)

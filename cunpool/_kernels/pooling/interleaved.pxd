@@ -9,8 +9,9 @@ from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry,
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
-from cunpool._kernels.pooling.across cimport Across, VECTOR_BYTES
-from cunpool._kernels.pooling.across_shared cimport can_share_rows, MIN_SHARING_BYTES, pool_rows, SHARED_MAX_LINES
+from cunpool._kernels.pooling.across cimport Across, fill_ramp, pool_across, VECTOR_BYTES
+from cunpool._kernels.pooling.rolling cimport (
+    are_units_rolled, MIN_UNIT_BYTES, plan_rolling, roll, Rolling, rolling_bytes, ROLLING_UNIT_BLOCK)
 
 cdef enum:
     LOT_ROW_BYTES = 128         # of an element in all planes of a lot, at most (speed)
@@ -60,7 +61,7 @@ cdef inline void size_parts(const Job *job, Interleaved *plan) noexcept nogil:
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t lots = job.batch * job.channels // plan.group * plan.lots
     cdef Py_ssize_t wanted = THREAD_PARTS * job.threads if job.threads > 1 else 1
-    cdef Py_ssize_t *least = [1, SHARED_MAX_LINES if plan.shares_rows else 1]    # for the sake of threads
+    cdef Py_ssize_t *least = [1, ROLLING_UNIT_BLOCK if plan.shares_rows else 1]    # for the sake of threads
     cdef int axis
     plan.windows, plan.parts = [g.pooled[0], g.pooled[1]], [1, 1]
     for axis in range(2):
@@ -87,7 +88,7 @@ cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noex
         return "an element has less than 32 bytes in all planes"
     plan.lots = (plan.group + plan.planes - 1) // plan.planes
     plan.planes = (plan.group + plan.lots - 1) // plan.lots
-    plan.shares_rows = can_share_rows(job) and plan.planes * job.item_size >= MIN_SHARING_BYTES
+    plan.shares_rows = are_units_rolled(job) and plan.planes * job.item_size >= MIN_UNIT_BYTES
     size_parts(job, plan)
     # Parts of a few rows would have a few neighbours in memory. (speed: 32 x 290 x 195, 3 x 3, transposed)
     if (branch_counted("large planes whose columns are contiguous",
@@ -121,8 +122,15 @@ cdef inline Py_ssize_t results_bytes(const Interleaved *plan, Py_ssize_t size) n
 
 cdef inline Py_ssize_t interleaved_bytes(const Interleaved *plan) noexcept nogil:
     """Bytes of scratch memory that a share takes."""
+    cdef Job inner = plan.inner
+    cdef Rolling rolling
+    cdef Py_ssize_t rolled = 0
+    if plan.shares_rows:
+        inner.channels, inner.full.channel_bytes = plan.planes, inner.item_size
+        plan_rolling(&inner, &rolling)
+        rolled = rolling_bytes(&rolling)
     return (part_bytes(full_bytes(plan)) + part_bytes(results_bytes(plan, plan.inner.item_size))
-            + part_bytes(results_bytes(plan, plan.inner.index_size)))
+            + part_bytes(results_bytes(plan, plan.inner.index_size)) + part_bytes(rolled))
 
 
 cdef inline Py_ssize_t interleaved_parts(const Job *job, const Interleaved *plan) noexcept nogil:
@@ -137,7 +145,7 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
     cdef Py_ssize_t parts = plan.parts[0] * plan.parts[1], lot = number // parts
     cdef Py_ssize_t first_plane = plan.group * (lot % plan.lots) // plan.lots
     cdef Py_ssize_t planes = plan.group * (lot % plan.lots + 1) // plan.lots - first_plane
-    cdef Py_ssize_t plane = lot // plan.lots * plan.group + first_plane, size = job.item_size, d
+    cdef Py_ssize_t plane = lot // plan.lots * plan.group + first_plane, size = job.item_size, d, h
     cdef Py_ssize_t *window = [number % parts // plan.parts[1] * plan.windows[0],
                                number % plan.parts[1] * plan.windows[1]]
     cdef Py_ssize_t *windows = [0, 0, g.pooled[2]]
@@ -146,6 +154,7 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
     cdef char *full = next_part(&scratch, full_bytes(plan))
     cdef char *pooled = next_part(&scratch, results_bytes(plan, size))
     cdef char *indices = next_part(&scratch, results_bytes(plan, job.index_size))
+    cdef Rolling rolling
     cdef int axis
     for axis in range(2):
         windows[axis] = min(plan.windows[axis], g.pooled[axis] - window[axis])
@@ -161,8 +170,14 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
     copy_planes_of(size, full, &inner.full, element_address(&job.full, job.channels, plane, element[0], element[1], 0),
                    &job.full, planes, elements)
     memset(full + element_count(elements) * planes * size, 0, VECTOR_BYTES)
-    for d in range(window[0], window[0] + windows[0]):
-        pool_rows(&inner, 0, d, window[1], window[1] + windows[1], planes, state)
+    fill_ramp(&inner, planes, state)
+    if plan.shares_rows and planes * size >= MIN_UNIT_BYTES:
+        plan_rolling(&inner, &rolling)
+        roll(&rolling, window[1], window[1] + windows[1], next_part(&scratch, rolling_bytes(&rolling)))
+    else:
+        for d in range(window[0], window[0] + windows[0]):
+            for h in range(window[1], window[1] + windows[1]):
+                pool_across(&inner, 0, d, h, 0, g.pooled[2], planes, state)
     copy_planes_of(size, element_address(&job.pooled, job.channels, plane, window[0], window[1], 0), &job.pooled,
                    pooled, &inner.pooled, planes, windows)
     if job.indices.data != NULL:

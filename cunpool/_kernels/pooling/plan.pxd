@@ -7,15 +7,15 @@ from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.memory cimport part_bytes
-from cunpool._kernels.pooling.across cimport has_few_taps, has_runs, plan_codes, TAPS
-from cunpool._kernels.pooling.across_shared cimport can_share, pool_channels, sharing_tasks
+from cunpool._kernels.pooling.across cimport has_few_taps, has_runs, plan_codes, pool_channels, TAPS
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
 from cunpool._kernels.pooling.filter cimport (
     Blocked, blocked_bytes, filter_limits_why_not, plan_filter, pool_blocks)
 from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.interleaved cimport (
     Interleaved, interleaved_bytes, interleaved_parts, plan_interleaved, pool_interleaved)
-from cunpool._kernels.pooling.rolling cimport plan_rolling, roll_rows, Rolling, rolling_bytes, rolling_why_not
+from cunpool._kernels.pooling.rolling cimport (
+    has_units, plan_rolling, roll_rows, Rolling, rolling_bytes, rolling_tasks, rolling_why_not, units_why_not)
 from cunpool._kernels.pooling.separable cimport Decoder, plan_separable, separable_blocks
 from cunpool._kernels.pooling.window2 cimport (
     can_stack_planes, HAS_VECTORS, pool_window2, stack_planes, window2_shape_why_not)
@@ -100,8 +100,7 @@ cdef inline bint has_values_across(const Job *job) noexcept nogil:
     cdef Py_ssize_t taps = element_count(job.g.kernel)
     return HAS_VECTORS and (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
                             or taps <= TAPS and branch_counted("large windows that overlap little",
-                                                               mean_overlap(&job.g) <= LITTLE_OVERLAP)
-                            or can_share(job))
+                                                               mean_overlap(&job.g) <= LITTLE_OVERLAP))
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexcept nogil:
@@ -111,8 +110,6 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexc
     if branch_counted("large windows of short rows", g.full[2] * unit_bytes <= RUNNING_ROW_BYTES
                       and not is_direct_down(g)):
         return "a window of many rows, which have 192 bytes or less"
-    if unit > 1 and branch_counted("windows that share rows across channels", can_share(job)):
-        return "windows that share rows, in neighbouring channels: see across"
     if (branch_counted("broad units, of which a stride leaves some out",
                        g.stride[2] > 1 and unit > 1
                        and unit_bytes >= (ACROSS_MIN_UNIT_BYTES_OF_4 if taps <= 4 else ACROSS_MIN_UNIT_BYTES))
@@ -181,13 +178,13 @@ cdef inline const char *comparing_why_not(const Job *job) noexcept nogil:
 
 
 cdef inline const char *rolling_stripes_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Windows of 3 x 3 to 7 x 7 in contiguous planes."""
-    cdef const char *why = rolling_why_not(job)
+    """Windows of 3 x 3 to 7 x 7 in contiguous planes, or of 2 x 2 to 5 x 5 in channels that are neighbours."""
+    cdef const char *why = units_why_not(job) if has_units(job) else rolling_why_not(job)
     if why == NULL:
         begin(job, 2, plan, ROLLING_TAKEN, <Kernel> roll_rows, &plan.rolling)
         plan_rolling(job, &plan.rolling)
         plan.job.scratch_bytes = part_bytes(rolling_bytes(&plan.rolling))
-        plan.job.tasks = min(job.tasks, plan.rolling.planes * plan.rolling.rows)
+        plan.job.tasks = rolling_tasks(job, &plan.rolling)
         plan.job.nontemporal = plan.rolling.is_streamed
     return why
 
@@ -289,8 +286,6 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)
     if not branch_counted("few elements for values alone", job.indices.data != NULL or has_values_across(&plan.job)):
         return "without indices, a window has more than 9 elements, that are in many windows"
-    if branch_counted("tasks of lines", can_share(&plan.job)):
-        plan.job.tasks = sharing_tasks(&plan.job)
     return NULL
 
 

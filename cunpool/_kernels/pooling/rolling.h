@@ -11,7 +11,10 @@
    Each row of the array is loaded and reduced once for each stripe. The rows that a block shares with the next one are
    kept in scratch memory. A row above or below the plane is replaced by the nearest row of the plane: its elements are
    equal to ones that are compared anyway, and of equals the first stays. Columns beside the plane are limited to the
-   lowest number of the type in the first and the last stripe. */
+   lowest number of the type in the first and the last stripe.
+
+   Where channels are neighbours in memory, a stripe is a vector of channels of one column of windows. Columns beside the
+   plane are replaced by the nearest one, too. */
 #include "_kernels/common/caches.h"
 #include "_kernels/pooling/decode.h"
 #include "_kernels/pooling/simd.h"
@@ -19,10 +22,11 @@
 enum {
     ROLLING_MAX_KERNEL = 7,
     ROLLING_MAX_BLOCK = 16,     /* pooled rows of a block */
+    ROLLING_UNIT_BLOCK = 8,     /* the same where channels are neighbours */
     ROLLING_MAX_ROWS = (ROLLING_MAX_BLOCK - 1) * 2 + ROLLING_MAX_KERNEL,
     ROLLING_MARGIN = 64,        /* elements before a copied row; correctness: at least the padding */
     ROLLING_BYTES = 64,         /* of the widest vector */
-    ROLLING_DECODED = 256,      /* codes that become indices together, at most */
+    ROLLING_DECODED = 512,      /* codes that become indices together, and channels whose codes do, at most */
     /* While a block is pooled the next one is prefetched, if it fits L1; else elements this many bytes ahead in a row.
        (speed: 2 x 64 x 256 x 256, float32, 3 x 3, stride 1, codes, AVX-512: 2.2; others 1.1 in the mean) */
     ROLLING_PREFETCH_BLOCK = 1 << 15,
@@ -30,22 +34,24 @@ enum {
 };
 enum { ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8 };     /* the form of results */
 
-/* One array: bytes from plane to plane. */
+/* One array: bytes from plane to plane, and from row to row. */
 typedef struct {
     char *data;
-    ptrdiff_t batch_bytes, channel_bytes;
+    ptrdiff_t batch_bytes, channel_bytes, row_bytes;
 } cunpool_planes;
 
-/* One call. Sizes are in elements. */
+/* One call. Sizes are in elements; along a row, in units. */
 typedef struct {
     cunpool_planes full, pooled, indices;
     ptrdiff_t planes, channels;
     ptrdiff_t height, width;        /* of a plane of the full array */
-    ptrdiff_t rows, windows;        /* pooled rows of a plane; windows of a row */
+    ptrdiff_t rows, windows;        /* pooled rows of a plane; columns of windows */
+    ptrdiff_t unit, unit_bytes;     /* 1, or channels that are neighbours, which make one plane; bytes to the next ones */
+    ptrdiff_t row_results;          /* of a pooled row, in all channels */
     ptrdiff_t padding[2];
     int kernel, stride;             /* along both axes */
     int form, index_bytes;
-    int item_bytes, lanes;
+    int item_bytes, is_float, lanes;
     int is_index;                   /* codes are indices at once: results are, and lanes have 32 bits or more */
     int infinity;                   /* of 16-bit floats, as bits */
     int64_t flip;                   /* bits that are inverted while elements are compared: for minima and int8 */
@@ -60,7 +66,7 @@ typedef struct {
 
 /* Where the parts of a task's scratch memory begin, and how large all of them are. */
 typedef struct {
-    ptrdiff_t kept, first_rows, last_rows, values, indices, tile, bytes;
+    ptrdiff_t kept, first_rows, last_rows, values, indices, tile, ramp, bytes;
 } cunpool_rolling_scratch;
 
 /* A block: some pooled rows of a plane, and the rows of the full array below them. */
@@ -79,15 +85,17 @@ typedef struct {
 static inline cunpool_rolling_scratch cunpool_rolling_layout(const cunpool_rolling *plan) {
     cunpool_rolling_scratch at = {0};
     const ptrdiff_t lanes = plan->lanes;
-    ptrdiff_t stripes = (plan->windows + lanes - 1) / lanes, size = plan->item_bytes;
-    ptrdiff_t copied = (ROLLING_MARGIN + 2 * plan->width + 2 * plan->reach) * size;
-    ptrdiff_t spilled = plan->windows < lanes ? plan->block_rows * plan->windows + lanes : 0;
+    const int has_units = plan->unit > 1;
+    ptrdiff_t stripes = has_units ? 0 : (plan->windows + lanes - 1) / lanes, size = plan->item_bytes;
+    ptrdiff_t copied = has_units ? 0 : (ROLLING_MARGIN + 2 * plan->width + 2 * plan->reach) * size;
+    ptrdiff_t spilled = plan->row_results < lanes ? plan->block_rows * plan->row_results + lanes : 0;
     at.kept = cunpool_part(&at.bytes, stripes * (plan->kernel - 1) * 2 * ROLLING_BYTES);
     at.first_rows = cunpool_part(&at.bytes, copied);
     at.last_rows = cunpool_part(&at.bytes, copied);
     at.values = cunpool_part(&at.bytes, spilled * size);
     at.indices = cunpool_part(&at.bytes, plan->tile_pitch ? 0 : spilled * plan->index_bytes);
-    at.tile = cunpool_part(&at.bytes, plan->tile_pitch * plan->block_rows);
+    at.tile = cunpool_part(&at.bytes, plan->tile_pitch * (has_units ? ROLLING_UNIT_BLOCK : plan->block_rows));
+    at.ramp = cunpool_part(&at.bytes, plan->tile_pitch ? ROLLING_DECODED * (ptrdiff_t) sizeof(int64_t) : 0);
     return at;
 }
 #define cunpool_rolling_bytes(plan) (cunpool_rolling_layout(plan).bytes)
@@ -112,17 +120,19 @@ static CUNPOOL_NOINLINE void cunpool_rolling_rows(const cunpool_rolling *plan, c
                                                   char *scratch, ptrdiff_t plane, ptrdiff_t line,
                                                   cunpool_rolling_block *block) {
     const char *begin = cunpool_rolling_plane(plan, &plan->full, plane), *base;
-    const ptrdiff_t row_bytes = plan->width * plan->item_bytes, per_row = plan->is_index ? plan->width : plan->kernel;
+    const ptrdiff_t row_bytes = plan->full.row_bytes, per_row = plan->is_index ? plan->width : plan->kernel;
     const ptrdiff_t top = line * plan->stride - plan->padding[0];
     const ptrdiff_t end = top + (block->count - 1) * plan->stride + plan->kernel;
     ptrdiff_t first = top < 0 ? 0 : top, last = end > plan->height ? plan->height : end, i, row;
     /* Rows before `low` and from `high` on: reads beside these leave the array, or the plane in one with gaps. */
     ptrdiff_t before = plan->is_contiguous ? plane * plan->height * plan->width : 0;
     ptrdiff_t behind = plan->is_contiguous ? (plan->planes - 1 - plane) * plan->height * plan->width : 0;
-    ptrdiff_t low = before >= plan->padding[1] ? 0 : (plan->padding[1] - before + plan->width - 1) / plan->width;
-    ptrdiff_t missing = plan->reach - plan->width - behind;
-    ptrdiff_t high = missing <= 0 ? plan->height : plan->height - (missing + plan->width - 1) / plan->width;
+    ptrdiff_t missing = plan->reach - plan->width - behind, low = 0, high = plan->height;
     const char *first_rows = begin, *last_rows = begin;
+    if (plan->unit == 1 && before < plan->padding[1])
+        low = (plan->padding[1] - before + plan->width - 1) / plan->width;
+    if (plan->unit == 1 && missing > 0)
+        high -= (missing + plan->width - 1) / plan->width;
     if (first < low)
         first_rows = cunpool_rolling_copy(plan, begin, first, low < last ? low : last, scratch + at->first_rows);
     if (last > high)
@@ -142,10 +152,10 @@ static CUNPOOL_NOINLINE void cunpool_rolling_rows(const cunpool_rolling *plan, c
 static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
                                          ptrdiff_t plane, ptrdiff_t line, ptrdiff_t limit,
                                          cunpool_rolling_block *block) {
-    const ptrdiff_t row = plan->windows, lanes = plan->lanes;
+    const ptrdiff_t row = plan->row_results, lanes = plan->lanes;
     int spills = row < lanes && (line + block->count - 1) * row + lanes > limit * row;
-    block->values_pitch = row * plan->item_bytes;
-    block->indices_pitch = row * plan->index_bytes;
+    block->values_pitch = plan->pooled.row_bytes;
+    block->indices_pitch = plan->indices.row_bytes;
     block->values = cunpool_rolling_plane(plan, &plan->pooled, plane) + line * block->values_pitch;
     block->indices = NULL;
     if (plan->form != ROLLING_VALUES)
@@ -161,40 +171,45 @@ static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunp
 }
 
 #if CUNPOOL_HAS_VECTORS
+/* Fill the ramp: how far the windows of results that are decoded together begin behind the first one, as indices. */
+static CUNPOOL_NOINLINE void cunpool_rolling_ramp(const cunpool_rolling *plan, int64_t *ramp) {
+    ptrdiff_t i, k, window;
+    for (i = window = 0; plan->tile_pitch && i < ROLLING_DECODED; window++)
+        for (k = 0; k < plan->unit && i < ROLLING_DECODED; k++)
+            ramp[i++] = window * plan->stride;
+}
+
 /* Bring the results of a block from scratch memory to where they belong: codes as indices. */
 static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at,
                                                      char *scratch, ptrdiff_t plane, ptrdiff_t line,
                                                      const cunpool_rolling_block *block) {
-    const ptrdiff_t values_bytes = plan->windows * plan->item_bytes, index_row = plan->windows * plan->index_bytes;
+    const ptrdiff_t unit = plan->unit, most = ROLLING_DECODED / unit;
     cunpool_decoder decoder = {0};
-    int64_t ramp[ROLLING_DECODED];
     char *to;
     ptrdiff_t i, window, first, some;
     if (block->values == scratch + at->values)
-        memcpy(cunpool_rolling_plane(plan, &plan->pooled, plane) + line * values_bytes, block->values,
-               (size_t) (block->count * values_bytes));
+        memcpy(cunpool_rolling_plane(plan, &plan->pooled, plane) + line * plan->pooled.row_bytes, block->values,
+               (size_t) (block->count * plan->pooled.row_bytes));
     if (plan->form == ROLLING_VALUES)
         return;
-    to = cunpool_rolling_plane(plan, &plan->indices, plane) + line * index_row;
+    to = cunpool_rolling_plane(plan, &plan->indices, plane) + line * plan->indices.row_bytes;
     if (!plan->tile_pitch && block->indices == scratch + at->indices)
-        memcpy(to, block->indices, (size_t) (block->count * index_row));
+        memcpy(to, block->indices, (size_t) (block->count * plan->indices.row_bytes));
     if (!plan->tile_pitch)
         return;
     decoder.column = 1;
     decoder.index_bytes = plan->index_bytes;
     decoder.row = (uint32_t) (plan->width - plan->kernel);
     decoder.per_row = 65536 / (uint32_t) plan->kernel + 1;
-    for (i = 0; i < ROLLING_DECODED && i < plan->windows + DECODED_TOGETHER; i++)
-        ramp[i] = i * plan->stride;
     for (i = 0; i < block->count; i++) {
         const char *code = block->indices + i * plan->tile_pitch;
         first = ((line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
         for (window = 0; window < plan->windows; window += some) {
-            some = plan->windows - window < ROLLING_DECODED ? plan->windows - window : ROLLING_DECODED;
-            cunpool_decode_item1(&decoder, to + window * plan->index_bytes, code + window, some,
-                                 (uint64_t) (first + window * plan->stride), ramp);
+            some = plan->windows - window < most ? plan->windows - window : most;
+            cunpool_decode_item1(&decoder, to + window * unit * plan->index_bytes, code + window * unit, some * unit,
+                                 (uint64_t) (first + window * plan->stride), (const int64_t *) (scratch + at->ramp));
         }
-        to += index_row;
+        to += plan->indices.row_bytes;
     }
 }
 
@@ -217,8 +232,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
 #define SIMD_LOOPS "_kernels/pooling/rolling_stripes.h"
 #include "_kernels/pooling/simd_types.h"
 #define cunpool_roll(plan, first, end, scratch) \
-    ((plan)->item_bytes == 1 ? cunpool_roll_item1 : (plan)->item_bytes == 2 ? cunpool_roll_half \
-     : (plan)->item_bytes == 4 ? cunpool_roll_float4 : cunpool_roll_float8)(plan, first, end, scratch)
+    SIMD_OF_TYPE(cunpool_roll, (plan)->item_bytes, (plan)->is_float)(plan, first, end, scratch)
 #else
 #define cunpool_roll(plan, first, end, scratch) ((void) (plan), (void) (first), (void) (end), (void) (scratch))
 #endif

@@ -1,11 +1,13 @@
-# Rolling stripes: windows of 3 x 3, and of 5 x 5 and 7 x 7 without indices, in contiguous planes. `rolling.h` has the
-# loop; here is which calls it serves, and its plan.
+# Rolling stripes: windows of 3 x 3, and of 5 x 5 and 7 x 7 without indices, in contiguous planes; and of 3 x 3, 5 x 5,
+# and 2 x 2 without indices, in channels that are neighbours. `rolling.h` has the loop; here is which calls it serves,
+# and its plan.
 from libc.stdint cimport int64_t, uintptr_t
 
 from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport CACHE_LINE
-from cunpool._kernels.common.geometry cimport element_count, Geometry
-from cunpool._kernels.common.job cimport are_all_contiguous, FLOAT4_KIND, FLOAT8_KIND, HALF_KIND, ITEM1_KIND, Job
+from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
+from cunpool._kernels.common.job cimport (
+    are_all_contiguous, FLOAT4_KIND, FLOAT8_KIND, HALF_KIND, has_interleaved_channels, ITEM1_KIND, Job)
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part
 
@@ -15,18 +17,19 @@ cdef extern from "_kernels/pooling/rolling.h":
         VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
         HAS_LARGE_LOOPS "CUNPOOL_HAS_LARGE_LOOPS"
         ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
-        ROLLING_MAX_BLOCK
+        ROLLING_MAX_BLOCK, ROLLING_UNIT_BLOCK, ROLLING_DECODED
         WIDEST_VECTOR_BYTES "ROLLING_BYTES"
     ctypedef struct cunpool_planes:
         char *data
-        Py_ssize_t batch_bytes, channel_bytes
+        Py_ssize_t batch_bytes, channel_bytes, row_bytes
     ctypedef struct Rolling "cunpool_rolling":
         cunpool_planes full, pooled, indices
-        Py_ssize_t planes, channels, height, width, rows, windows, block_rows, reach, tile_pitch
+        Py_ssize_t planes, channels, height, width, rows, windows, unit, unit_bytes, row_results
+        Py_ssize_t block_rows, reach, tile_pitch
         Py_ssize_t padding[2]
-        int kernel, stride, form, index_bytes, item_bytes, infinity, lanes, is_index
+        int kernel, stride, form, index_bytes, item_bytes, infinity, lanes
         int64_t flip
-        bint is_contiguous, is_streamed, omits_nan
+        bint is_index, is_float, is_contiguous, is_streamed, omits_nan
     Py_ssize_t rolling_bytes "cunpool_rolling_bytes"(const Rolling *plan) noexcept nogil
     void roll "cunpool_roll"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end, char *scratch) noexcept nogil
 
@@ -42,6 +45,16 @@ cdef enum:
     MIN_WINDOWS = 9
     MIN_NARROW_WINDOWS = 25
     MIN_FLOAT8_WINDOWS = 49
+    # Channels that are neighbours.
+    MIN_UNIT_BYTES = 64         # of all: a vector (correctness), of any instruction set
+    MIN_UNIT_ROWS = 2           # A single pooled row shares no rows. (speed)
+    # Bytes of all channels, at most, if the stride is 2: L1 has no room for the rows of more. (speed: 256 x 27 x 27)
+    STRIDE_2_MAX_BYTES_3 = 1 << 9   # windows of 3 x 3
+    STRIDE_2_MAX_BYTES_5 = 1 << 10  # windows of 5 x 5
+    # L1 has few places for addresses that are a multiple of L1_WAY_BYTES apart. (speed: 64 x 112 x 112, 3 x 3)
+    L1_WAYS = 8
+    L1_WAY_BYTES = 1 << 12
+    MAX_TILE_ROW = 1 << 17      # window codes of a pooled row that become indices, so that a tile stays in L2 (speed)
 
 
 cdef inline bint is_plane_contiguous(const View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
@@ -100,8 +113,58 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
     return NULL
 
 
-cdef inline cunpool_planes planes_of(const View *view) noexcept nogil:
-    return cunpool_planes(view.data, view.batch_bytes, view.channel_bytes)
+cdef inline bint has_units(const Job *job) noexcept nogil:
+    """Whether channels are neighbours in memory."""
+    return job.channels > 1 and job.full.channel_bytes == job.item_size
+
+
+cdef inline bint are_units_rolled(const Job *job) noexcept nogil:
+    """Whether the windows and the type of elements are some that stripes of neighbouring channels serve. How channels
+    lie in memory is for `units_why_not`."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t kernel = g.kernel[1], stride = g.stride[1]
+    return (HAS_VECTORS and g.full[0] == g.kernel[0] == g.pooled[0] == 1 and g.kernel[2] == kernel
+            and g.stride[2] == stride and g.dilation[1] == g.dilation[2] == 1 and (stride == 1 or stride == 2)
+            and (kernel == 3 or kernel == 5 and HAS_LARGE_LOOPS
+                 or kernel == 2 and stride == 1 and job.indices.data == NULL)
+            and g.pooled[1] >= MIN_UNIT_ROWS and job.code_size < 2 and element_count(g.full) < 1 << 30
+            and g.full[1] >= kernel and g.full[2] >= kernel     # smaller planes are mostly padding (speed)
+            and g.has_every_window_elements and (job.flip == 0 or job.item_size <= 2))
+
+
+cdef inline const char *units_why_not(const Job *job) noexcept nogil:
+    """Why rolling stripes do not serve channels that are neighbours in memory, or NULL where they do."""
+    cdef Py_ssize_t unit_bytes = job.channels * job.item_size
+    cdef Py_ssize_t most = STRIDE_2_MAX_BYTES_3 if job.g.kernel[1] == 3 else STRIDE_2_MAX_BYTES_5
+    if not are_units_rolled(job):
+        return "neighbouring channels, and windows that are not 3 x 3 or 5 x 5 (or 2 x 2 without indices), or too few"
+    if unit_bytes < MIN_UNIT_BYTES or job.g.stride[1] == 2 and unit_bytes > most:
+        return "channels have less than 64 bytes, or with stride 2 more than 512 (1,024 where windows are 5 x 5)"
+    if job.nontemporal:
+        return "channels are neighbours, and arrays are larger than L3"
+    if not (has_interleaved_channels(job, &job.pooled, job.item_size)
+            and (job.indices.data == NULL or has_interleaved_channels(job, &job.indices, job.index_size))):
+        return "channels of the results are not interleaved"
+    if (job.item_size < 4 and job.index_size > 1
+            and (job.channels > ROLLING_DECODED or job.channels * job.g.pooled[2] > MAX_TILE_ROW)):
+        return "window codes become indices, of more than 512 channels or 131,072 results in a row"
+    return NULL
+
+
+cdef inline Py_ssize_t unit_rows(const Job *job) noexcept nogil:
+    """How many pooled rows a stripe of channels goes down, at most: fewer where L1 has no room for all elements."""
+    cdef Py_ssize_t row_bytes = absolute(job.full.axis_bytes[1]), ways = L1_WAYS
+    if row_bytes % (L1_WAY_BYTES // 2) != 0:
+        return ROLLING_UNIT_BLOCK
+    if row_bytes % L1_WAY_BYTES != 0:
+        ways *= 2
+    return min((ways - job.g.kernel[1]) // job.g.stride[1] + 1, <Py_ssize_t> ROLLING_UNIT_BLOCK)
+
+
+cdef inline cunpool_planes planes_of(const View *view, Py_ssize_t unit, Py_ssize_t row_bytes) noexcept nogil:
+    """The planes of an array, whose rows have `row_bytes` where channels are no units."""
+    return cunpool_planes(view.data, view.batch_bytes, view.channel_bytes,
+                          view.axis_bytes[1] if unit > 1 else row_bytes)
 
 
 cdef inline bint is_vector_aligned(const cunpool_planes *planes, Py_ssize_t row_bytes) noexcept nogil:
@@ -114,32 +177,42 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     """The plan of a call that rolling stripes serve."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t item_size = job.item_size, row_bytes = g.full[2] * item_size
-    plan.full, plan.pooled, plan.indices = planes_of(&job.full), planes_of(&job.pooled), planes_of(&job.indices)
-    plan.planes, plan.channels = job.batch * job.channels, job.channels
+    plan.unit, plan.unit_bytes = job.channels if has_units(job) else 1, job.full.axis_bytes[2]
+    plan.channels = job.channels // plan.unit
+    plan.planes = job.batch * plan.channels
+    plan.full = planes_of(&job.full, plan.unit, row_bytes)
+    plan.pooled = planes_of(&job.pooled, plan.unit, g.pooled[2] * item_size)
+    plan.indices = planes_of(&job.indices, plan.unit, g.pooled[2] * job.index_size)
     plan.height, plan.width = g.full[1], g.full[2]
-    plan.rows, plan.windows = g.pooled[1], g.pooled[2]
+    plan.rows, plan.windows, plan.row_results = g.pooled[1], g.pooled[2], g.pooled[2] * plan.unit
     plan.padding = [g.padding[1], g.padding[2]]
     plan.kernel = <int> g.kernel[2]
     plan.stride = <int> rolling_stride(g)
-    plan.item_bytes, plan.index_bytes = <int> item_size, job.index_size
+    plan.item_bytes, plan.index_bytes, plan.is_float = <int> item_size, job.index_size, job.kind >= HALF_KIND
     plan.form = (ROLLING_VALUES if job.indices.data == NULL else ROLLING_CODES if job.code_size
                  else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
     plan.is_index = item_size >= 4 and plan.form >= ROLLING_INDICES4
     plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
     plan.infinity = job.infinity
     plan.is_contiguous = are_all_contiguous(job)
-    plan.block_rows = (ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
+    plan.block_rows = (unit_rows(job) if plan.unit > 1 else ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)
     plan.lanes = VECTOR_BYTES // <int> item_size
     plan.reach = (max(plan.windows - plan.lanes, 0) * plan.stride - plan.padding[1]
                   + (plan.lanes + plan.kernel - 1 if plan.stride == 1 else 2 * plan.lanes + 2))
     plan.tile_pitch = (0 if plan.form < ROLLING_INDICES4 or plan.is_index
-                       else max(plan.windows, <Py_ssize_t> plan.lanes) + WIDEST_VECTOR_BYTES)
+                       else max(plan.row_results, <Py_ssize_t> plan.lanes) + WIDEST_VECTOR_BYTES)
     # Vectors of less than a cache line would leave lines half written as a stripe goes down. (speed)
     plan.is_streamed = (job.nontemporal and VECTOR_BYTES == CACHE_LINE and plan.windows % plan.lanes == 0
                         and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)
                         and (plan.form != ROLLING_INDICES8 or not plan.is_index  # unreached
                              or is_vector_aligned(&plan.indices, g.pooled[2] * job.index_size)))  # unreached
+
+
+cdef inline Py_ssize_t rolling_tasks(const Job *job, const Rolling *plan) noexcept nogil:
+    """Into how many tasks a call is cut: of channels, so that most tasks have as many rows as a stripe goes down."""
+    cdef Py_ssize_t rows = plan.planes * plan.rows
+    return min(job.tasks, max(<Py_ssize_t> job.threads, rows // ROLLING_UNIT_BLOCK) if plan.unit > 1 else rows)
 
 
 cdef inline void roll_rows(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:

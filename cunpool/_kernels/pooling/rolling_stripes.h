@@ -1,15 +1,185 @@
 /* Rolling stripes of one element type, SIMD_TYPE: see rolling.h and simd_types.h. Lanes of 32 bits and more may hold
-   indices in place of codes. */
-#if SIMD_BYTES == 1 || SIMD_HAS_ODD
+   indices in place of codes. Contiguous rows of int2, int4 and int8 have no loops. (size) */
+#define ROLLING_HAS_ROWS (SIMD_BYTES == 1 || SIMD_HAS_ODD)
+/* Channels of up to 16 bits are flipped in any case, others in no fast loop. (size) */
+#define ROLLING_UNIT_FLIPS (SIMD_BYTES <= 2)
 
 /* What depends on a stripe's columns. */
 typedef struct {
     codes code[ROLLING_MAX_KERNEL];     /* of the taps along a row, from the stripe's first column on if an index */
     vector limit[ROLLING_MAX_KERNEL];   /* the lowest number where a tap lies beside the plane, else the highest */
+    ptrdiff_t tap_bytes[ROLLING_MAX_KERNEL];    /* from a row's first element to each tap, where channels are units */
     codes flip;                         /* cunpool_rolling.flip, in all lanes */
 } OF(Stripe);
 
-/* The first, a middle and the last stripe, in memory order of lanes. */
+/* The taps of a row for all windows of a stripe. Elements are noted once: a stripe leaves those that the next one has
+   to it, and one at an edge notes all of its own. */
+static CUNPOOL_INLINE void OF(load_taps)(const char *row, const OF(Stripe) *stripe, int kernel, int stride,
+                                         int has_units, int at_edge, int careful, codes flip, vector *x,
+                                         OF(odd) *odd) {
+    const int size = SIMD_BYTES, are_pairs = stride == 2 && !has_units, loads = are_pairs ? 2 : kernel;
+    vector v = x[0] = OF(load)(row + (has_units ? stripe->tap_bytes[0] : 0));
+    int tap;
+    SIMD_KEEP(x[0]);
+    SIMD_UNROLL for (tap = 1; tap < loads; tap++) {
+        x[tap] = OF(load)(row + (has_units ? stripe->tap_bytes[tap] : are_pairs ? tap * LANES * size : tap * size));
+        SIMD_KEEP(x[tap]);
+    }
+    if (!careful)
+        *odd = stride == 2 ? OF(note_pair)(*odd, x[0], x[1]) : OF(note)(*odd, x[0]);
+#if ROLLING_HAS_ROWS
+    if (are_pairs) {
+        v = x[1];
+        x[1] = OF(deinterleave)(x[0], v, 1);
+        x[0] = OF(deinterleave)(x[0], v, 0);
+        if (kernel == 3)
+            x[2] = OF(next_first_of_pairs)(x[0], row, &v);
+    }
+#endif
+    if (at_edge && !careful)
+        SIMD_UNROLL for (tap = stride; tap < kernel; tap++)
+            *odd = OF(note)(*odd, are_pairs ? v : x[tap]);
+    SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
+        x[tap] = OF(key)(x[tap], flip);
+}
+
+/* x, or `outside` where the limit is the lowest number. */
+static CUNPOOL_INLINE vector OF(limit_exactly)(vector limit, vector x, vector outside) {
+    return OF(select)(OF(greater)(limit, (vector) OF(broadcast_codes)(0)), outside, x);
+}
+
+/* Reduce a row along the width. */
+static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const char *row, const OF(Stripe) *stripe,
+                                          const codes *code_of_tap, int kernel, int stride, int has_units,
+                                          int with_codes, int flips, int at_edge, int careful, vector *best,
+                                          codes *code, OF(odd) *odd) {
+    const codes zero = OF(broadcast_codes)(0);
+    vector x[ROLLING_MAX_KERNEL];
+    int tap;
+    OF(load_taps)(row, stripe, kernel, stride, has_units, at_edge, careful, flips ? stripe->flip : zero, x, odd);
+#if ROLLING_HAS_ROWS && SIMD_HAS_ODD
+    if (has_units)
+        (void) zero;
+    else if (careful && plan->omits_nan) {
+        /* Elements beside the plane are replaced by the nearest one of the window: the padding would beat a NaN. */
+        SIMD_UNROLL for (tap = kernel - 2; tap >= 0; tap--)
+            x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], x[tap + 1]);
+        SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
+            x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], x[tap - 1]);
+    } else if (careful)
+        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
+            x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], stripe->limit[tap]);
+    else
+#endif
+    if (at_edge && !has_units)
+        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
+            x[tap] = OF(min)(stripe->limit[tap], x[tap]);
+    *best = x[0];
+    *code = code_of_tap[0];
+    SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
+        OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, best, code, x[tap], code_of_tap[tap]);
+}
+
+/* Store one pooled row of a stripe. */
+static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int stride, int has_units, int with_codes,
+                                          int flips, vector best, codes code, char *values, char *indices) {
+#ifdef SIMD_HAS_STREAM
+    const int is_streamed = !has_units && plan->is_streamed;
+#endif
+    if (stride > 1 && !has_units) {
+        best = OF(in_order)(best);
+        code = OF(in_order_codes)(code);
+    }
+    best = OF(bits)(best, OF(broadcast_codes)(flips ? plan->flip : 0));
+#ifdef SIMD_HAS_STREAM
+    if (is_streamed)
+        OF(stream)(values, best);  // unreached: large arrays, in slow tests
+    else
+#endif
+    OF(store)(values, best);
+    if (!with_codes || plan->form == ROLLING_VALUES)
+        return;
+#if ROLLING_HAS_ROWS && SIMD_BYTES >= 4 && defined(SIMD_HAS_STREAM)
+    if (plan->form == ROLLING_INDICES8 && is_streamed)
+        OF(stream_indices8)(indices, code);  // unreached: large arrays, in slow tests
+    else
+#endif
+        OF(store_codes)(indices, code, plan->index_bytes);
+}
+
+/* One stripe of a block: `offset` bytes behind the begin of rows, whose results begin at number `result`. `column` is the
+   first window's. Returns whether there were odd elements. */
+static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
+                                          const OF(Stripe) *planned, ptrdiff_t offset, ptrdiff_t column,
+                                          ptrdiff_t result, char *kept, int kernel, int stride, int has_units,
+                                          int with_codes, int flips, int at_edge, int careful) {
+    /* A local copy: the compiler cannot exclude that a stored result changes the structure. */
+    const OF(Stripe) own = *planned, *const stripe = has_units ? &own : planned;
+    const int shared = kernel > stride ? kernel - stride : 0;
+    const ptrdiff_t block_bytes = plan->block_rows * stride * plan->full.row_bytes;
+    const ptrdiff_t ahead = block_bytes > ROLLING_PREFETCH_BLOCK ? ROLLING_AHEAD : block_bytes;
+    const char *const *row = block->row;
+    const int64_t *row_code = block->row_code;
+    char *values = block->values + result * SIMD_BYTES;
+    char *indices = block->indices + result * (plan->tile_pitch ? 1 : plan->index_bytes);
+    vector b[ROLLING_MAX_KERNEL], own_kept[2 * ROLLING_MAX_KERNEL], best;
+    codes c[ROLLING_MAX_KERNEL], code, code_of_tap[ROLLING_MAX_KERNEL];
+    OF(odd) odd = OF(nothing_odd)();
+    const ptrdiff_t values_pitch = block->values_pitch, indices_pitch = block->indices_pitch, lines = block->count;
+    ptrdiff_t line;
+    int r;
+    SIMD_UNROLL for (r = 0; r < kernel; r++)
+        code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->is_index ? column : 0));
+#define ROLLING_REDUCE(r, best, code) do { \
+        if (!has_units) \
+            __builtin_prefetch(row[r] + offset + ahead); \
+        OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, has_units, with_codes, flips, \
+                       at_edge, careful, &(best), &(code), &odd); \
+        code = OF(add_codes)(code, OF(broadcast_codes)(row_code[r])); \
+    } while (0)
+    if (has_units)
+        kept = (char *) own_kept;
+    /* By way of memory: a loop that is not unrolled has a fraction of the code. (size) */
+    if (has_units || !block->has_kept)
+        SIMD_ONCE for (r = 0; r < shared; r++) {
+            ROLLING_REDUCE(r, best, code);
+            memcpy(kept + 2 * r * sizeof(vector), &best, sizeof(vector));
+            if (with_codes)
+                memcpy(kept + (2 * r + 1) * sizeof(vector), &code, sizeof(vector));
+        }
+    SIMD_UNROLL for (r = 0; r < shared; r++) {
+        memcpy(&b[r], kept + 2 * r * sizeof(vector), sizeof(vector));
+        memcpy(&c[r], kept + (2 * r + 1) * sizeof(vector), sizeof(vector));
+    }
+    for (line = 0; line < lines; line++) {
+        SIMD_UNROLL for (r = shared; r < kernel; r++)
+            ROLLING_REDUCE(r, b[r], c[r]);
+        best = b[0];
+        code = c[0];
+        SIMD_UNROLL for (r = 1; r < kernel; r++)
+            OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, &best, &code, b[r], c[r]);
+        code = OF(subtract_codes)(code, OF(broadcast_codes)(block->line_code[line]));
+        OF(store_line)(plan, stride, has_units, with_codes, flips, best, code, values, indices);
+        values += values_pitch;
+        indices += indices_pitch;
+        row += stride;
+        row_code += stride;
+        SIMD_UNROLL for (r = 0; r < shared; r++) {
+            b[r] = b[r + stride];
+            c[r] = c[r + stride];
+        }
+    }
+    if (block->keeps)
+        SIMD_UNROLL for (r = 0; r < shared; r++) {
+            memcpy(kept + 2 * r * sizeof(vector), &b[r], sizeof(vector));
+            memcpy(kept + (2 * r + 1) * sizeof(vector), &c[r], sizeof(vector));
+        }
+    return OF(is_odd)(odd, plan->infinity);
+#undef ROLLING_REDUCE
+}
+
+#if ROLLING_HAS_ROWS
+/* The first, a middle and the last stripe of contiguous rows, in memory order of lanes. */
 static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width, OF(Stripe) *stripe) {
     int tap, lane;
     stripe->flip = OF(broadcast_codes)(plan->flip);
@@ -27,160 +197,6 @@ static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdi
     }
 }
 
-/* The taps of a row for all windows of a stripe. Elements are noted once: a middle stripe leaves those behind its own
-   to the next one. */
-static CUNPOOL_INLINE void OF(load_taps)(const char *row, int kernel, int stride, int at_edge, int careful,
-                                         codes flip, vector *x, OF(odd) *odd) {
-    const int size = SIMD_BYTES;
-    vector u, v;
-    int tap;
-    if (stride == 1) {
-        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
-            x[tap] = OF(load)(row + tap * size);
-        if (!careful && at_edge)
-            *odd = OF(note_pair)(*odd, x[0], x[kernel - 1]);
-        else if (!careful)
-            *odd = OF(note)(*odd, x[0]);
-        if (!careful && at_edge && LANES < kernel - 1)
-            *odd = OF(note)(*odd, x[LANES]);
-    } else {
-        u = OF(load)(row);
-        v = OF(load)(row + LANES * size);
-        if (!careful)
-            *odd = OF(note_pair)(*odd, u, v);
-        x[0] = OF(deinterleave)(u, v, 0);
-        x[1] = OF(deinterleave)(u, v, 1);
-        if (kernel == 3) {
-            x[2] = OF(next_first_of_pairs)(x[0], row, &v);
-            if (at_edge && !careful)
-                *odd = OF(note)(*odd, v);
-        }
-    }
-    SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
-        x[tap] = OF(key)(x[tap], flip);
-}
-
-/* x, or `outside` where the limit is the lowest number. */
-static CUNPOOL_INLINE vector OF(limit_exactly)(vector limit, vector x, vector outside) {
-    return OF(select)(OF(greater)(limit, (vector) OF(broadcast_codes)(0)), outside, x);
-}
-
-/* Reduce a row along the width. */
-static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const char *row, const OF(Stripe) *stripe,
-                                          const codes *code_of_tap, int kernel, int stride, int with_codes, int flips,
-                                          int at_edge, int careful, vector *best, codes *code, OF(odd) *odd) {
-    const codes zero = OF(broadcast_codes)(0);
-    vector x[ROLLING_MAX_KERNEL];
-    int tap;
-    OF(load_taps)(row, kernel, stride, at_edge, careful, flips ? stripe->flip : zero, x, odd);
-#if SIMD_HAS_ODD
-    if (careful && plan->omits_nan) {
-        /* Elements beside the plane are replaced by the nearest one of the window: the padding would beat a NaN. */
-        SIMD_UNROLL for (tap = kernel - 2; tap >= 0; tap--)
-            x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], x[tap + 1]);
-        SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
-            x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], x[tap - 1]);
-    } else if (careful)
-        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
-            x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], stripe->limit[tap]);
-    else
-#endif
-    if (at_edge)
-        SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
-            x[tap] = OF(min)(stripe->limit[tap], x[tap]);
-    *best = x[0];
-    *code = code_of_tap[0];
-    SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
-        OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, best, code, x[tap], code_of_tap[tap]);
-}
-
-/* Store one pooled row of a stripe. */
-static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int stride, int with_codes, int flips,
-                                          vector best, codes code, char *values, char *indices) {
-    if (stride > 1) {
-        best = OF(in_order)(best);
-        code = OF(in_order_codes)(code);
-    }
-    best = OF(bits)(best, OF(broadcast_codes)(flips ? plan->flip : 0));
-#ifdef SIMD_HAS_STREAM
-    if (plan->is_streamed)
-        OF(stream)(values, best);  // unreached: large arrays, in slow tests
-    else
-#endif
-    OF(store)(values, best);
-    if (!with_codes || plan->form == ROLLING_VALUES)
-        return;
-#if SIMD_BYTES >= 4 && defined(SIMD_HAS_STREAM)
-    if (plan->form == ROLLING_INDICES8 && plan->is_streamed)
-        OF(stream_indices8)(indices, code);  // unreached: large arrays, in slow tests
-    else
-#endif
-        OF(store_codes)(indices, code, plan->index_bytes);
-}
-
-/* One stripe of a block, from `column` and from window `window` on. Returns whether there were odd elements. */
-static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
-                                          const OF(Stripe) *stripe, ptrdiff_t column, ptrdiff_t window, char *kept,
-                                          int kernel, int stride, int with_codes, int flips, int at_edge,
-                                          int careful) {
-    const int shared = kernel > stride ? kernel - stride : 0;
-    const ptrdiff_t offset = column * SIMD_BYTES, block_bytes = plan->block_rows * stride * plan->width * SIMD_BYTES;
-    const ptrdiff_t ahead = block_bytes > ROLLING_PREFETCH_BLOCK ? ROLLING_AHEAD : block_bytes;
-    const char *const *row = block->row;
-    const int64_t *row_code = block->row_code;
-    char *values = block->values + window * SIMD_BYTES;
-    char *indices = block->indices + window * (plan->tile_pitch ? 1 : plan->index_bytes);
-    vector b[ROLLING_MAX_KERNEL], best;
-    codes c[ROLLING_MAX_KERNEL], code, code_of_tap[ROLLING_MAX_KERNEL];
-    OF(odd) odd = OF(nothing_odd)();
-    ptrdiff_t line;
-    int r;
-    SIMD_UNROLL for (r = 0; r < kernel; r++)
-        code_of_tap[r] = OF(add_codes)(stripe->code[r], OF(broadcast_codes)(plan->is_index ? column : 0));
-#define ROLLING_REDUCE(r, best, code) do { \
-        __builtin_prefetch(row[r] + offset + ahead); \
-        OF(reduce_row)(plan, row[r] + offset, stripe, code_of_tap, kernel, stride, with_codes, flips, at_edge, \
-                       careful, &(best), &(code), &odd); \
-        code = OF(add_codes)(code, OF(broadcast_codes)(row_code[r])); \
-    } while (0)
-    /* By way of memory: a loop that is not unrolled has a fraction of the code. (size) */
-    if (!block->has_kept)
-        SIMD_ONCE for (r = 0; r < shared; r++) {
-            ROLLING_REDUCE(r, best, code);
-            memcpy(kept + 2 * r * sizeof(vector), &best, sizeof(vector));
-            memcpy(kept + (2 * r + 1) * sizeof(vector), &code, sizeof(vector));
-        }
-    SIMD_UNROLL for (r = 0; r < shared; r++) {
-        memcpy(&b[r], kept + 2 * r * sizeof(vector), sizeof(vector));
-        memcpy(&c[r], kept + (2 * r + 1) * sizeof(vector), sizeof(vector));
-    }
-    for (line = 0; line < block->count; line++) {
-        SIMD_UNROLL for (r = shared; r < kernel; r++)
-            ROLLING_REDUCE(r, b[r], c[r]);
-        best = b[0];
-        code = c[0];
-        SIMD_UNROLL for (r = 1; r < kernel; r++)
-            OF(compare)(careful, plan->omits_nan, plan->infinity, with_codes, &best, &code, b[r], c[r]);
-        code = OF(subtract_codes)(code, OF(broadcast_codes)(block->line_code[line]));
-        OF(store_line)(plan, stride, with_codes, flips, best, code, values, indices);
-        values += block->values_pitch;
-        indices += block->indices_pitch;
-        row += stride;
-        row_code += stride;
-        SIMD_UNROLL for (r = 0; r < shared; r++) {
-            b[r] = b[r + stride];
-            c[r] = c[r + stride];
-        }
-    }
-    if (block->keeps)
-        SIMD_UNROLL for (r = 0; r < shared; r++) {
-            memcpy(kept + 2 * r * sizeof(vector), &b[r], sizeof(vector));
-            memcpy(kept + (2 * r + 1) * sizeof(vector), &c[r], sizeof(vector));
-        }
-    return OF(is_odd)(odd, plan->infinity);
-#undef ROLLING_REDUCE
-}
-
 /* All stripes of a block. The last one overlaps the one before where windows do not fill it. */
 static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                            const OF(Stripe) *stripes, int kernel, int stride, int with_codes, int flips,
@@ -192,17 +208,19 @@ static CUNPOOL_INLINE int OF(roll_stripes)(const cunpool_rolling *plan, const cu
         column = window * stride - plan->padding[1];
         if (careful || column < 0 || window + LANES >= plan->windows)
             odd |= OF(roll_stripe)(plan, block, &stripes[window + LANES < plan->windows ? window > 0 : window ? 2 : 0],
-                                   column, window, kept, kernel, stride, with_codes, flips, 1, careful);
+                                   column * SIMD_BYTES, column, window, kept, kernel, stride, 0, with_codes, flips, 1,
+                                   careful);
         else
-            odd |= OF(roll_stripe)(plan, block, &stripes[1], column, window, kept, kernel, stride, with_codes, flips, 0,
-                                   0);
+            odd |= OF(roll_stripe)(plan, block, &stripes[1], column * SIMD_BYTES, column, window, kept, kernel, stride,
+                                   0, with_codes, flips, 0, 0);
         if (window + LANES >= plan->windows)
             return odd;
         window = window + 2 * LANES <= plan->windows ? window + LANES : plan->windows - LANES;
     }
 }
 
-/* A block. Maxima have loops of their own: the inversion of bits takes up to 1.2 times as long. (speed) */
+/* A block of contiguous rows. Maxima have loops of their own: the inversion of bits takes up to 1.2 times as long.
+   (speed) */
 static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
                                            const OF(Stripe) *stripes, int careful) {
 #define ROLLING_FOR(kernel_, stride_, with_codes, has_careful) do { \
@@ -230,6 +248,75 @@ static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cu
     ROLLING_FOR(3, 1, 0, 0);
 #undef ROLLING_FOR
 }
+#endif
+
+/* The taps of a column of windows, in all channels. One beside the plane is replaced by the nearest element of its
+   window, with the code of that element: comparing an element twice changes neither the maximum nor its code. */
+static void OF(plan_column)(const cunpool_rolling *plan, ptrdiff_t column, OF(Stripe) *stripe) {
+    ptrdiff_t inside;
+    int tap;
+    stripe->flip = OF(broadcast_codes)(plan->flip);
+    for (tap = 0; tap < plan->kernel; tap++) {
+        inside = column + tap < 0 ? 0 : column + tap < plan->width ? column + tap : plan->width - 1;
+        stripe->tap_bytes[tap] = inside * plan->unit_bytes;
+        stripe->code[tap] = OF(broadcast_codes)(inside - column);
+    }
+}
+
+/* All columns of windows of a block, in channels that are neighbours. */
+static CUNPOOL_INLINE int OF(roll_columns)(const cunpool_rolling *plan, const cunpool_rolling_block *block, int kernel,
+                                           int stride, int with_codes, int flips, int careful) {
+    /* A local copy: the compiler cannot exclude that a stored result changes the structure. */
+    const cunpool_rolling own = *plan;
+    const ptrdiff_t unit = own.unit, last = own.windows - 1;
+    OF(Stripe) stripe;
+    ptrdiff_t window, column, planned = PTRDIFF_MAX, i, offset;
+    int odd = 0;
+    for (window = 0; window <= last; window++) {
+        column = window * stride - own.padding[1];
+        /* Columns of windows that lie inside the plane have taps in common. */
+        if (planned < 0 || planned > column || column + kernel > own.width) {
+            OF(plan_column)(plan, column, &stripe);
+            planned = column;
+        }
+        for (i = 0; i < unit; i = simd_next(i, LANES, unit)) {
+            offset = (column - planned) * own.unit_bytes + i * SIMD_BYTES;
+            if (careful || window == last)
+                odd |= OF(roll_stripe)(&own, block, &stripe, offset, column, window * unit + i, NULL, kernel,
+                                       stride, 1, with_codes, flips, 1, careful);
+            else
+                odd |= OF(roll_stripe)(&own, block, &stripe, offset, column, window * unit + i, NULL, kernel,
+                                       stride, 1, with_codes, flips, 0, 0);
+        }
+    }
+    return odd;
+}
+
+/* A block of columns of windows, in channels that are neighbours. */
+static CUNPOOL_NOINLINE int OF(roll_unit_block)(const cunpool_rolling *plan, const cunpool_rolling_block *block,
+                                                int careful) {
+#define ROLLING_UNITS(kernel, stride) \
+    (plan->form == ROLLING_VALUES ? OF(roll_columns)(plan, block, kernel, stride, 0, ROLLING_UNIT_FLIPS, 0) \
+     : OF(roll_columns)(plan, block, kernel, stride, 1, ROLLING_UNIT_FLIPS, 0))
+    if (SIMD_HAS_ODD && careful)
+        return OF(roll_columns)(plan, block, plan->kernel, plan->stride, 1, 1, 1);
+    if (plan->kernel == 2)      /* with codes it would gain less (size) */
+        return OF(roll_columns)(plan, block, 2, 1, 0, ROLLING_UNIT_FLIPS, 0);
+#if CUNPOOL_HAS_LARGE_LOOPS
+    if (plan->kernel == 5)
+        return plan->stride == 1 ? ROLLING_UNITS(5, 1) : ROLLING_UNITS(5, 2);
+#endif
+    return plan->stride == 1 ? ROLLING_UNITS(3, 1) : ROLLING_UNITS(3, 2);
+#undef ROLLING_UNITS
+}
+
+/* A block, of units or of contiguous rows. */
+#if ROLLING_HAS_ROWS
+#define ROLLING_BLOCK(plan, block, stripes, careful) \
+    ((plan)->unit > 1 ? OF(roll_unit_block)(plan, block, careful) : OF(roll_block)(plan, block, stripes, careful))
+#else
+#define ROLLING_BLOCK(plan, block, stripes, careful) OF(roll_unit_block)(plan, block, careful)
+#endif
 
 /* Pooled rows `line` to before `end` of a plane. */
 static void OF(roll_plane)(const cunpool_rolling *plan, const cunpool_rolling_scratch *at, char *scratch,
@@ -243,14 +330,14 @@ static void OF(roll_plane)(const cunpool_rolling *plan, const cunpool_rolling_sc
     for (i = 0; i < blocks; i++) {
         line = first + rows * i / blocks;
         block.count = first + rows * (i + 1) / blocks - line;
-        block.keeps = plan->kernel > plan->stride && i + 1 < blocks;
+        block.keeps = plan->unit == 1 && plan->kernel > plan->stride && i + 1 < blocks;
         cunpool_rolling_place(plan, at, scratch, plane, line, limit, &block);
         cunpool_rolling_rows(plan, at, scratch, plane, line, &block);
         if (*careful_left > 0)
             --*careful_left;
-        if (*careful_left || OF(roll_block)(plan, &block, stripes, 0)) {
+        if (*careful_left || ROLLING_BLOCK(plan, &block, stripes, 0)) {
             block.has_kept = block.keeps = 0;
-            OF(roll_block)(plan, &block, stripes, 1);
+            ROLLING_BLOCK(plan, &block, stripes, 1);
             if (!*careful_left)
                 *careful_left = ROLLING_CAREFUL_BLOCKS;
         } else
@@ -265,9 +352,14 @@ static void OF(cunpool_roll)(const cunpool_rolling *plan, ptrdiff_t first, ptrdi
     OF(Stripe) stripes[3];
     ptrdiff_t plane, line, last;
     int careful_left = 0;
-    OF(plan_stripe)(plan, -plan->padding[1], plan->width, &stripes[0]);
-    OF(plan_stripe)(plan, 0, PTRDIFF_MAX, &stripes[1]);
-    OF(plan_stripe)(plan, (plan->windows - LANES) * plan->stride - plan->padding[1], plan->width, &stripes[2]);
+    cunpool_rolling_ramp(plan, (int64_t *) (scratch + at.ramp));
+#if ROLLING_HAS_ROWS
+    if (plan->unit == 1) {
+        OF(plan_stripe)(plan, -plan->padding[1], plan->width, &stripes[0]);
+        OF(plan_stripe)(plan, 0, PTRDIFF_MAX, &stripes[1]);
+        OF(plan_stripe)(plan, (plan->windows - LANES) * plan->stride - plan->padding[1], plan->width, &stripes[2]);
+    }
+#endif
     for (; first < end; first += last - line) {
         plane = first / plan->rows;
         line = first - plane * plan->rows;
@@ -277,4 +369,6 @@ static void OF(cunpool_roll)(const cunpool_rolling *plan, ptrdiff_t first, ptrdi
     }
 }
 
-#endif
+#undef ROLLING_BLOCK
+#undef ROLLING_UNIT_FLIPS
+#undef ROLLING_HAS_ROWS
