@@ -62,11 +62,11 @@ METHODS = {
     ),
     "scatter": Method(
         "unpooling/scatter.pxd",
-        "scatter_row",
+        "scatter_planes",
         "unpooling/walk.pxd: move_each",
         "an index outside its window, where a plane is split: all is scattered again",
     ),
-    "gather": Method("unpooling/gather.pxd", "gather_row", "unpooling/walk.pxd: move_each"),
+    "gather": Method("unpooling/scatter.pxd", "gather_task", "unpooling/walk.pxd: move_each"),
 }
 
 _STREAMED = "results are written by non-temporal stores: the arrays are larger than L3"
@@ -78,15 +78,11 @@ _POOLING_STEPS = {
 }
 _UNPOOLING_STEPS = {
     _unpool.SPLIT: "planes are split between tasks",
-    _unpool.INTERLEAVED: "channels are neighbours, and are stored together (unpooling/scatter.pxd: scatter_channels)",
+    _unpool.INTERLEAVED: "channels are neighbours, and are moved together (unpooling/walk.pxd: move_neighbours)",
     _unpool.BY_INDICES: "indices of windows of 2 are compared as they are (unpooling/fill_indices.pxd)",
     _unpool.TURNED: "planes are turned to C order, some at a time (unpooling/turned.pxd: move_turned)",
     _unpool.ONTO: "elements are stored onto a background other than zeros",
     _unpool.STREAMED: _STREAMED,
-}
-_GATHER_STEPS = {
-    **_UNPOOLING_STEPS,
-    _unpool.INTERLEAVED: "channels are neighbours, and are taken together (unpooling/gather.pxd: gather_channels)",
 }
 
 
@@ -98,25 +94,16 @@ def steps(plan: Mapping[str, Any]) -> Iterator[str]:
         if plan["shares_rows"]:
             yield "rows of windows are compared together (pooling/rolling_stripes.h: roll_stripe)"
         return
-    yield from (text for way, text in (_GATHER_STEPS if method == "gather" else _UNPOOLING_STEPS).items() if ways & way)
+    yield from (text for way, text in _UNPOOLING_STEPS.items() if ways & way)
     if plan["codes"] and method != "fill":
         yield "window codes become indices (unpooling/window_codes.pxd: decode)"
 
 
 def method_of(plan: Mapping[str, Any]) -> Method:
     """Where to read the plan's method, and the function and the loop that serve this call."""
-    name, ways = plan["method"], plan["ways"]
-    method = METHODS[name]
-    if name == "fill":
+    method = METHODS[plan["method"]]
+    if plan["method"] == "fill":
         return method._replace(loop=_fill_loop(plan) or method.loop)
-    if name == "scatter" and ways & _unpool.INTERLEAVED:
-        return method._replace(function="scatter_channels")
-    if name == "scatter" and plan["codes"]:
-        return method._replace(
-            loop="unpooling/scatter.pxd: scatter_unchecked, or unpooling/walk.pxd: move_each if a code may be wrong"
-        )
-    if name == "gather" and ways & _unpool.INTERLEAVED:
-        return method._replace(function="gather_channels")
     return method
 
 

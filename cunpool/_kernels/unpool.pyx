@@ -7,26 +7,25 @@ adjacent windows, writes the output in the order of memory: each element is its 
 That needs no zeroing and vectorises. An index outside its own window is scattered after all. `METHODS` is the table of
 methods, in order.
 """
-from libc.string cimport memset
 cimport numpy as cnp
 
+import numpy
+
 from cunpool._kernels.common.checks cimport branch_counted, condition_at, cunpool_conditions
-from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
 from cunpool._kernels.common.thresholds cimport CACHED_RESULT_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.types cimport (
-    bhalf, element, float4, float8, half, index4, index8, item, item1, item16, item2, item4, item8)
+    bhalf, element, float4, float8, half, index4, index8, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport canonicalize_values, fill_blocks
 from cunpool._kernels.unpooling.fill_indices cimport fill_by_indices
+from cunpool._kernels.unpooling.fill_lines cimport VECTOR_BYTES
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
-from cunpool._kernels.unpooling.fill_select cimport VECTOR_BYTES
-from cunpool._kernels.unpooling.gather cimport gather_channels, gather_row, gather_task
-from cunpool._kernels.unpooling.indices cimport is_gapless, prepare_job, set_background, split_planes
-from cunpool._kernels.unpooling.scatter cimport scatter_channels, scatter_row, scatter_task, scatter_unchecked
+from cunpool._kernels.unpooling.indices cimport are_elements_adjacent, prepare_job, set_background, split_planes
+from cunpool._kernels.unpooling.scatter cimport gather_task, scatter_task
 from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
-from cunpool._kernels.unpooling.walk cimport ByIndices, Canonicalize, Loop, Loops
+from cunpool._kernels.unpooling.walk cimport ByIndices, Canonicalize, Loop, Loops, move_run
 from cunpool._kernels.unpooling.window_codes cimport BlockPlan, plan_blocks
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
@@ -34,31 +33,22 @@ from cunpool._kernels.runtime import Planned
 cnp.import_array()
 
 # `unpool` and `unpool_backward` return a sum of these: the method, and how it ran.
-cdef enum:
-    SCATTERED_TAKEN = 1
-    FILLED_TAKEN = 2
-    STRAYED_TAKEN = 4       # an index was outside its window
-    INTERLEAVED_TAKEN = 8
-    SPLIT_TAKEN = 16
-    STREAMED_TAKEN = 32
-    BY_INDICES_TAKEN = 64
-    TURNED_TAKEN = 128
-    ONTO_TAKEN = 256
-    GATHERED_TAKEN = 512
-
-SCATTERED, FILLED, STRAYED, INTERLEAVED, SPLIT, STREAMED, BY_INDICES, TURNED, ONTO, GATHERED = (
-    SCATTERED_TAKEN, FILLED_TAKEN, STRAYED_TAKEN, INTERLEAVED_TAKEN, SPLIT_TAKEN, STREAMED_TAKEN, BY_INDICES_TAKEN,
-    TURNED_TAKEN, ONTO_TAKEN, GATHERED_TAKEN)
+cpdef enum:
+    SCATTERED = 1
+    FILLED = 2
+    STRAYED = 4         # an index was outside its window
+    INTERLEAVED = 8
+    SPLIT = 16
+    STREAMED = 32
+    BY_INDICES = 64
+    TURNED = 128
+    ONTO = 256
+    GATHERED = 512
 
 
 cdef Loops loops_for(element *_) noexcept nogil:
     cdef Loops loops
-    loops.row[0] = [<Loop> scatter_row[element, index4], <Loop> scatter_row[element, index8]]
-    loops.across[0] = [<Loop> scatter_channels[element, index4], <Loop> scatter_channels[element, index8]]
-    if element in item:
-        loops.row[1] = [<Loop> gather_row[element, index4], <Loop> gather_row[element, index8]]
-        loops.across[1] = [<Loop> gather_channels[element, index4], <Loop> gather_channels[element, index8]]
-    loops.unchecked = <Loop> scatter_unchecked[element]
+    loops.move = [<Loop> move_run[element, index4], <Loop> move_run[element, index8]]
     loops.fill = (<Kernel> fill_blocks[item1] if sizeof(element) == 1 else
                   <Kernel> fill_blocks[item2] if sizeof(element) == 2 else
                   <Kernel> fill_blocks[item4] if sizeof(element) == 4 else <Kernel> fill_blocks[item8])
@@ -94,6 +84,7 @@ cdef struct Plan:
     # The method of a call, with its own plan.
     Job job                 # the call as the method receives it
     const Method *method
+    Kernel kernel           # which runs the method's tasks
     int ways
     FillPlan fill_plan
     Turned turned
@@ -103,15 +94,16 @@ cdef struct Plan:
 cdef const char *fill_condition(const Job *job, Plan *plan) noexcept nogil:
     """Fill serves adjacent windows, in any order of the axes."""
     cdef const char *why
-    if job.in_place or job.background != NULL:
+    if job.has_background:
         return "elements are stored onto a background other than zeros"
     why = fill_why_not(job, &plan.fill_plan)
     if why == NULL:
-        plan.job = job[0]  # unreached: compiled together with the next two lines
+        plan.job = job[0]  # unreached: compiled together with the next three lines
+        plan.kernel = (<const Loops *> job.ops).fill  # unreached: compiled together with the next two lines
         plan.job.plan = &plan.fill_plan  # unreached: compiled together with the next line
         plan.job.tasks = min(plan.fill_plan.blocks, 1 if job.threads == 1 else <Py_ssize_t> 4 * job.threads)
-        plan.ways = (FILLED_TAKEN + STREAMED_TAKEN * job.nontemporal
-                     + BY_INDICES_TAKEN * plan.fill_plan.by_indices)
+        plan.ways = (FILLED + STREAMED * job.nontemporal
+                     + BY_INDICES * plan.fill_plan.by_indices)
     return why
 
 
@@ -120,9 +112,10 @@ cdef const char *move_condition(const Job *job, Plan *plan) noexcept nogil:
     cdef bint is_turned
     plan.job = job[0]
     is_turned = plan_worker(&plan.job, &plan.turned, &plan.blocks)
-    plan.ways = ((GATHERED_TAKEN if job.gathers else SCATTERED_TAKEN)
-                 + SPLIT_TAKEN * (plan.job.parts_per_plane > 1) + INTERLEAVED_TAKEN * (job.interleaved_planes > 1)
-                 + TURNED_TAKEN * is_turned + ONTO_TAKEN * (job.in_place or job.background != NULL))
+    plan.kernel = move_turned if is_turned else gather_task if job.gathers else scatter_task
+    plan.ways = ((GATHERED if job.gathers else SCATTERED)
+                 + SPLIT * (plan.job.parts_per_plane > 1) + INTERLEAVED * (job.interleaved_planes > 1)
+                 + TURNED * is_turned + ONTO * job.has_background)
     return NULL
 
 
@@ -135,11 +128,11 @@ METHODS = [Method("fill", <Condition> fill_condition), Method("scatter", <Condit
 cdef dict explained(const Job *job, const Plan *plan):
     """The plan for `cunpool.explain`, which puts it into words (`_methods.py`)."""
     cdef Plan other
-    cdef const Method *first = plan.method if plan.ways & GATHERED_TAKEN else METHODS
+    cdef const Method *first = plan.method if plan.ways & GATHERED else METHODS
     cdef const FillPlan *fill = &plan.fill_plan
     found = described(plan.method, &plan.job, plan.ways, rejected_methods(first, plan.method, job, &other),
-                      not plan.ways & SCATTERED_TAKEN or plan.job.banded)
-    if plan.ways & FILLED_TAKEN:
+                      not plan.ways & SCATTERED or plan.job.banded)
+    if plan.ways & FILLED:
         found["blocks"] = fill.most_rows, fill.most_windows, fill.most_unit
         found["line"] = fill.unit, fill.item_size, fill.line.taps, fill.mixed.vectors, VECTOR_BYTES
     return found
@@ -158,16 +151,14 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + cnp.PyArray_ITEMSIZE(indices))
     prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
     if results == 0:
-        return SCATTERED_TAKEN
+        return SCATTERED
     job.ops = &LOOPS[kind]
     if background is not None:
         set_background(&job, full, background)
     plan_caching(&job, results, inputs)
     split_planes(&job)  # for scatter, the fallback of all methods
     plan.method = choose_method(METHODS, &job, &plan)
-    if job.in_place and not explaining():
-        cnp.PyArray_CopyInto(full, background)
-    return run_plan(&job, &plan, max(results, cnp.PyArray_SIZE(pooled) * item_size))
+    return run_plan(&job, &plan, max(results, cnp.PyArray_SIZE(pooled) * item_size), full, background)
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
@@ -177,59 +168,44 @@ def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp
     cdef Plan plan
     prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
     if cnp.PyArray_SIZE(pooled) == 0:
-        return GATHERED_TAKEN
+        return GATHERED
     job.ops = &LOOPS[kind]
     job.gathers = True
     job.tasks = 1 if threads == 1 else min(8 * threads, cnp.PyArray_SIZE(pooled))
     plan.method = choose_method(&METHODS[2], &job, &plan)
-    return run_plan(&job, &plan, max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * job.item_size)
+    return run_plan(&job, &plan, max(cnp.PyArray_SIZE(full), cnp.PyArray_SIZE(pooled)) * job.item_size, full, None)
 
 
-cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes) except -1:
-    """Run a call whose larger array has `most_bytes`. Returns 0 if an index is outside its plane, else the ways."""
+cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes, cnp.ndarray full,
+                  cnp.ndarray background) except -1:
+    """Run a call whose larger array has `most_bytes`. Returns 0 if an index is outside its plane, else the ways.
+
+    If fill, or a split plane, meets an index outside its window, the whole call is scattered. Such a code names no
+    element at all.
+    """
     cdef Found found
     if explaining():
         raise Planned(explained(job, plan))
-    found = unpool_job(plan, most_bytes)
-    return 0 if found.out_of_plane else plan.ways + STRAYED_TAKEN * (found.out_of_window > 0)
+    found = run_kernel(plan, most_bytes, full, background)
+    if found.out_of_window and not job.code_size:
+        split_planes(&plan.job)
+        plan.job.banded = False
+        plan_blocks(&plan.job, &plan.blocks)  # fill planned none
+        plan.kernel = scatter_task
+        found.out_of_plane = run_kernel(plan, most_bytes, full, background).out_of_plane
+    elif found.out_of_window:
+        return 0
+    return 0 if found.out_of_plane else plan.ways + STRAYED * (found.out_of_window > 0)
 
 
-cdef Found run_scatter(Job *job, Py_ssize_t most_bytes) except *:
-    """Scatter. Planes that share cache lines, such as interleaved channels, are zeroed together before (speed)."""
-    job.zeroed = (not job.in_place and job.raster_stride_bytes != job.interleaved_planes * job.item_size
-                  and not is_gapless(job, job.interleaved_planes * job.item_size, 1, 1)
-                  and branch_counted("planes that share their cache lines",
-                                     is_gapless(job, job.item_size, job.batch, job.channels)))
-    if job.zeroed:
-        with nogil:
-            memset(job.full.data, 0, job.batch * job.channels * element_count(job.g.full) * job.item_size)
-    job.zeroed |= job.in_place  # unreached: compiled together with the next line
-    return run_tasks(scatter_task, job, most_bytes)
-
-
-cdef Found unpool_job(Plan *plan, Py_ssize_t most_bytes) except *:
-    """Run the method. If fill, or a split plane, meets an index outside its window, scatter the whole call."""
+cdef Found run_kernel(Plan *plan, Py_ssize_t most_bytes, cnp.ndarray full, cnp.ndarray background) except *:
+    """Run the tasks of the plan's kernel. Before, NumPy lays the background where elements are not adjacent in raster
+    order; scatter's tasks lay all others."""
     cdef Job *job = &plan.job
-    cdef Found found
-    if plan.ways & FILLED_TAKEN:
-        found = run_tasks((<const Loops *> job.ops).fill, job, most_bytes)
-    elif plan.ways & TURNED_TAKEN:
-        found = run_tasks(move_turned, job, most_bytes)
-    elif plan.ways & GATHERED_TAKEN:
-        found = run_tasks(gather_task, job, most_bytes)
-    else:
-        found = run_scatter(job, most_bytes)
-    if not found.out_of_window:
-        return found
-    if job.code_size:
-        # Such a code names no element at all.
-        found.out_of_plane += found.out_of_window  # unreached: gcov counts it with the next line
-        return found
-    split_planes(job)
-    job.banded = False
-    plan_blocks(job, &plan.blocks)  # fill planned none
-    found.out_of_plane = run_scatter(job, most_bytes).out_of_plane
-    return found
+    job.is_laid = job.in_place or plan.kernel == <Kernel> scatter_task and not are_elements_adjacent(job)
+    if branch_counted("a background that NumPy lays", job.is_laid):
+        cnp.PyArray_CopyInto(full, numpy.zeros((), full.dtype) if background is None else background)
+    return run_tasks(plan.kernel, job, most_bytes)
 
 
 def conditions():

@@ -42,6 +42,11 @@ cdef inline void make_contiguous(View *view, const Py_ssize_t *shape, Py_ssize_t
     view.uniform_planes = True
 
 
+cdef inline Py_ssize_t stride_along(const View *view, int axis) noexcept nogil:
+    """The stride of depth, height or width (axes 0 to 2), of C (-1) or of N (-2)."""
+    return view.axis_bytes[axis] if axis >= 0 else view.channel_bytes if axis == -1 else view.batch_bytes
+
+
 cdef inline char *plane_address(const View *view, Py_ssize_t channels, Py_ssize_t plane) noexcept nogil:
     """First element of a plane, counted over all N x C."""
     if view.uniform_planes:

@@ -52,10 +52,11 @@ cdef struct Job:
     double inv_width                # 1 divided by the row's elements; 0 where a plane has too many for exact quotients
     double inv_height               # 1 divided by a layer's rows
     Py_ssize_t cached_bytes         # the first bytes of a non-temporal result that are cached all the same
-    const char *background          # stored where no index points, with the strides of `full`; NULL for zeros
-    bint is_background_one          # `background` is one element, and lies everywhere
-    bint in_place                   # `full` has its background before the call begins
-    bint zeroed                     # the whole result is zero, or has its background, before tasks begin
+    const char *background          # stored where no index points, with the strides of `full`; NULL for one element
+    uint64_t background_bits        # of one element of up to 8 bytes that is stored everywhere else, such as zero
+    bint has_background             # of other elements than zeros
+    bint in_place                   # NumPy lays a background of other elements than zeros before tasks begin
+    bint is_laid                    # the whole result is zero, or has its background, before tasks begin
     bint banded                     # each index is expected in the rows of its own window
     const void *ops                 # the loops for elements of this kind
     bint wide_indices               # which of these: indices have 8 bytes, not 4

@@ -7,7 +7,7 @@
 #
 # A unit is one element, or all channels of an element where channels are neighbours in memory. The line is along the
 # innermost axis of the output, in any order of the axes. Indices become codes first, a block of windows at a time.
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, UINTPTR_MAX
 
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
@@ -20,10 +20,11 @@ from cunpool._kernels.common.types cimport element, index4, index8, item1, void_
 from cunpool._kernels.unpooling.elements cimport add_to_zero
 from cunpool._kernels.unpooling.fill_codes cimport convert_indices, widen_codes
 from cunpool._kernels.unpooling.fill_lines cimport (
-    select_line_pairs, select_line_rows, select_mixed_units, select_unit, select_units)
+    CUNPOOL_HAS_PAIRS, lane, select_line_pairs, select_line_rows, select_mixed_units, select_unit, select_units,
+    VECTOR_BYTES)
 from cunpool._kernels.unpooling.fill_plan cimport (
-    Axis, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock, FillPlan)
-from cunpool._kernels.unpooling.fill_select cimport CUNPOOL_HAS_PAIRS, lane, VECTOR_BYTES
+    Axis, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock, FillPlan, INDICES,
+    Input, VALUES)
 from cunpool._kernels.unpooling.indices cimport zero_strided
 from cunpool._kernels.unpooling.walk cimport Canonicalize, Loops
 
@@ -33,8 +34,8 @@ cdef inline Py_ssize_t block_items(const FillBlock *block) noexcept nogil:
 
 cdef inline void advance_along(const Axis *axis, Py_ssize_t at, FillBlock *block) noexcept nogil:
     block.out += at * axis.taps * axis.full_step
-    block.values += at * axis.value_step
-    block.indices += at * axis.index_step
+    block.inputs[VALUES] += at * axis.step[VALUES]
+    block.inputs[INDICES] += at * axis.step[INDICES]
     block.position += <uint32_t> (at * axis.taps * axis.position)
 
 
@@ -46,8 +47,8 @@ cdef inline void_noinline locate_block(const Job *job, const FillPlan *plan, Py_
     number //= plan.unit_parts
     block.unit = min(plan.most_unit, plan.unit - first)
     block.out = job.full.data + first * plan.item_size
-    block.values = job.pooled.data + first * plan.unit_value_step
-    block.indices = job.indices.data + first * plan.unit_index_step
+    block.inputs = [job.pooled.data + first * plan.inputs[VALUES].unit_step,
+                    job.indices.data + first * plan.inputs[INDICES].unit_step]
     block.position = 0
     at = number % plan.window_parts * plan.most_windows
     number //= plan.window_parts
@@ -99,35 +100,42 @@ cdef inline void_wide canonicalize_values(const char *values, Py_ssize_t count, 
         quiet[i] = add_to_zero((<const element *> values)[i])
 
 
-cdef inline void_noinline pack_block(const FillBlock *block, char *to, const char *start, int size, Py_ssize_t row_step,
-                                     Py_ssize_t window_step, Py_ssize_t unit_step) noexcept nogil:
-    """Copy a block's items to contiguous memory."""
+cdef inline void_noinline pack_items(const FillPlan *plan, const FillBlock *block, int i, char *to) noexcept nogil:
+    """Copy a block's items of an input to contiguous memory."""
+    cdef const Input *input = &plan.inputs[i]
+    cdef int size = <int> input.size
     cdef Py_ssize_t *count = [1, block.rows, block.windows, block.unit]
     cdef Py_ssize_t *to_bytes = [0, block.windows * block.unit * size, block.unit * size, size]
-    cdef Py_ssize_t *start_bytes = [0, row_step, window_step, unit_step]
+    cdef Py_ssize_t *item_bytes = [0, plan.row.step[i], plan.line.step[i], input.unit_step]
     cdef PackedRows packed
-    if block.unit == 1 and size <= 8 and window_step != size:
-        packed.unit_bytes, packed.units, packed.unit = window_step, block.windows, 1
-        packed.row_bytes, packed.rows = row_step, block.rows
-        pack_rows(size, to, block.windows, start, &packed)
+    if block.unit == 1 and size <= 8 and plan.line.step[i] != size:
+        packed.unit_bytes, packed.units, packed.unit = plan.line.step[i], block.windows, 1
+        packed.row_bytes, packed.rows = plan.row.step[i], block.rows
+        pack_rows(size, to, block.windows, block.inputs[i], &packed)
     else:
-        copy_axes(size, to, to_bytes, start, start_bytes, count)
+        copy_axes(size, to, to_bytes, block.inputs[i], item_bytes, count)
+
+
+cdef inline const char *contiguous_items(const FillPlan *plan, const FillBlock *block, int i, const char *end,
+                                         char *buffer) noexcept nogil:
+    """A block's items of an input, contiguous: where they are, or, unless these are before `end`, in `buffer`."""
+    cdef const Input *input = &plan.inputs[i]
+    cdef bint one_run = input.is_contiguous or block.rows == 1 and (input.is_row_contiguous or block.windows == 1
+                                                                    and input.unit_step == input.size)
+    if one_run and block.inputs[i] + block_items(block) * input.size <= end:
+        return block.inputs[i]
+    pack_items(plan, block, i, buffer)
+    return buffer
 
 
 cdef inline const char *contiguous_values(const Job *job, const FillPlan *plan, const FillBlock *block,
                                           char *buffer) noexcept nogil:
     """A block's values, contiguous and with FILL_SPARE_BYTES behind them that may be read."""
-    cdef Py_ssize_t count = block_items(block), size = plan.item_size
     cdef Canonicalize canonicalize = (<const Loops *> job.ops).canonicalize
-    cdef const char *values = block.values
-    cdef bint one_run = plan.all_values or block.rows == 1 and (plan.rows_of_values or block.windows == 1
-                                                                and plan.unit_value_step == size)
-    if not one_run or values + count * size + FILL_SPARE_BYTES > plan.values_end:
-        pack_block(block, buffer, values, <int> size, plan.row.value_step, plan.line.value_step, plan.unit_value_step)
-        values = buffer
+    cdef const char *values = contiguous_items(plan, block, VALUES, plan.values_end, buffer)
     if canonicalize == NULL:
         return values
-    canonicalize(values, count, buffer)
+    canonicalize(values, block_items(block), buffer)
     return buffer
 
 
@@ -136,17 +144,11 @@ cdef inline void contiguous_codes(const Job *job, const FillPlan *plan, const Fi
                                   bint *has_outside) noexcept nogil:
     """Write a block's codes to `codes`. Set `has_outside` if one names no element of its window."""
     cdef Py_ssize_t count = block_items(block), i
-    cdef int size = job.index_size
-    cdef const char *indices = block.indices
-    cdef bint one_run = plan.all_indices or block.rows == 1 and (plan.rows_of_indices or block.windows == 1
-                                                                 and plan.unit_index_step == size)
+    cdef const char *indices = contiguous_items(plan, block, INDICES, <const char *> UINTPTR_MAX, buffer)
     assert_in_block(job.code_size <= 1)  # windows of at most 255 elements have codes of one byte
-    if not one_run:
-        pack_block(block, buffer, indices, size, plan.row.index_step, plan.line.index_step, plan.unit_index_step)
-        indices = buffer
     if job.code_size:
         widen_codes(<const item1 *> indices, count, element_count(job.g.kernel), codes, has_outside)
-    elif size == 4:
+    elif job.index_size == 4:
         convert_indices(plan, <const index4 *> indices, relative, count, block.position, codes, has_outside)
     else:
         convert_indices(plan, <const index8 *> indices, relative, count, block.position, codes, has_outside)

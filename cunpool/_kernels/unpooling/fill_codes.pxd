@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from cunpool._kernels.common.types cimport index, item1, void_inline, void_wide
 from cunpool._kernels.unpooling.fill_plan cimport FillPlan
-from cunpool._kernels.unpooling.fill_select cimport lane
+from cunpool._kernels.unpooling.fill_lines cimport lane
 
 cdef enum:
     WIDEN_VECTOR_CODES = 64         # codes in the widest vector

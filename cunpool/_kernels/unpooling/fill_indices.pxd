@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from cunpool._kernels.common.types cimport index, void_inline, void_wide
 from cunpool._kernels.unpooling.elements cimport add_to_zero, select_element, wide_element
-from cunpool._kernels.unpooling.fill_plan cimport FillBlock, FillPlan, INDICES_VECTOR_WINDOWS
+from cunpool._kernels.unpooling.fill_plan cimport FillBlock, FillPlan, INDICES, INDICES_VECTOR_WINDOWS, VALUES
 
 
 cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, wide_element *out, Py_ssize_t below,
@@ -52,10 +52,10 @@ cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *blo
                                       int layer, bint *has_outside, wide_element *full,
                                       index *index_type) noexcept nogil:
     """Fill the lines, `below` bytes apart, of all rows of a block, in the first or second `layer` of windows."""
-    cdef const char *values = block.values
-    cdef const char *indices = block.indices
+    cdef const char *values = block.inputs[VALUES]
+    cdef const char *indices = block.inputs[INDICES]
     # Copies, because the compiler has to fear that writing results changes these.
-    cdef Py_ssize_t value_row = plan.row.value_step, index_row = plan.row.index_step, windows = block.windows
+    cdef Py_ssize_t value_row = plan.row.step[VALUES], index_row = plan.row.step[INDICES], windows = block.windows
     cdef Py_ssize_t lines = plan.row.taps
     cdef uint32_t width = <uint32_t> plan.row.position, layer_elements = plan.layer_elements, outside_bits = 0
     cdef uint32_t first = block.position + layer * layer_elements

@@ -19,7 +19,7 @@
 #     its loop           fill_by_indices      select_mixed_units    select_unit
 from libc.stdint cimport uint32_t
 
-from cunpool._kernels.common.arrays cimport dense_end
+from cunpool._kernels.common.arrays cimport dense_end, stride_along
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
@@ -27,7 +27,7 @@ from cunpool._kernels.common.thresholds cimport (
     FEW_WINDOWS, FEW_WINDOWS_BEFORE_REST, FEW_WINDOWS_OF_BYTES, FILL_MIN_BLOCK_ELEMENTS, FILL_MIN_WINDOWS,
     MEDIUM_WINDOW_TAPS, SHORT_ROW_WINDOWS, SMALL_WINDOW_TAPS, WINDOW2_ROW_WINDOWS)
 from cunpool._kernels.common.types cimport item4
-from cunpool._kernels.unpooling.fill_select cimport (
+from cunpool._kernels.unpooling.fill_lines cimport (
     LONG_BYTES, MAX_LINE_TAPS, MixedUnits, plan_mixed_units, VECTOR_BYTES)
 
 cdef enum:
@@ -45,14 +45,25 @@ cdef enum:
     # lines up to this has its loop in `fill_codes.pxd`. (speed: 8 x 64 x 38 x 36, 5 x 5, channels last)
     FILL_MAX_INDEX_LINES = 4
     FILL_STAGE_BYTES = 1 << 13  # bytes of each line that are put together before non-temporal stores (speed)
+    # The two inputs of fill.
+    VALUES = 0
+    INDICES = 1
 
 
 cdef struct Axis:
     Py_ssize_t full, pooled
     Py_ssize_t taps         # elements of a window
     Py_ssize_t rest         # elements behind the last window
-    Py_ssize_t full_step, value_step, index_step    # bytes
+    Py_ssize_t full_step, step[2]   # bytes from one element to the next, in the output and in each input
     Py_ssize_t code, position   # added to a code and an index from one element to the next
+
+
+cdef struct Input:
+    # Values or indices.
+    Py_ssize_t size         # bytes of an item
+    Py_ssize_t unit_step    # bytes between neighbours of a unit
+    bint is_row_contiguous
+    bint is_contiguous      # so are consecutive rows
 
 
 cdef struct FillPlan:
@@ -68,10 +79,8 @@ cdef struct FillPlan:
     Py_ssize_t most_rows, most_windows, most_unit   # the size of a block
     Py_ssize_t row_parts, window_parts, unit_parts  # blocks along each of these
     Py_ssize_t blocks
-    bint rows_of_values, rows_of_indices            # a row of these is contiguous
-    bint all_values, all_indices                    # so are consecutive rows
-    Py_ssize_t unit_value_step, unit_index_step     # bytes between neighbours of a unit
-    const char *values_end  # bytes of values before it may be read; NULL where these have gaps
+    Input inputs[2]
+    const char *values_end  # values that end before it have FILL_SPARE_BYTES behind them; NULL where they have gaps
     bint adjacent           # whether the lines of a block of rows follow each other in memory
     int lines               # lines of a window
     Py_ssize_t line_offset[FILL_MAX_LINES]   # bytes from a block's first line to each line of its first row of windows,
@@ -90,8 +99,7 @@ cdef struct FillBlock:
     Py_ssize_t rows, windows, unit
     Py_ssize_t rest_rows, rest_units    # lines and units behind the last windows that are zeroed with the block
     char *out
-    const char *values
-    const char *indices
+    const char *inputs[2]
     uint32_t position                  # of the first window's first element
     Py_ssize_t taps[FILL_AXES]    # elements along the outer axes
     bint empty                      # whether these lie behind the last windows
@@ -104,24 +112,17 @@ cdef inline int sort_axes(const Job *job, Axis *axes) noexcept nogil:
     cdef Axis axis
     cdef int k, i, j, count = 0
     for k in range(SPATIAL_AXES - 1, SPATIAL_AXES - 1 - FILL_AXES, -1):
-        axis.taps = axis.code = axis.position = 0
+        axis.full_step = stride_along(&job.full, k)
+        axis.step = [stride_along(&job.pooled, k), stride_along(&job.indices, k)]
         if k >= 0:
-            axis.full = g.full[k]
-            axis.pooled = g.pooled[k]
-            axis.taps = g.kernel[k]
-            axis.full_step = job.full.axis_bytes[k]
-            axis.value_step = job.pooled.axis_bytes[k]
-            axis.index_step = job.indices.axis_bytes[k]
-            axis.code = code
-            axis.position = position
+            axis.full, axis.pooled, axis.taps = g.full[k], g.pooled[k], g.kernel[k]
+            axis.code, axis.position = code, position
             code *= g.kernel[k]
             position *= g.full[k]
         else:
             axis.full = axis.pooled = job.channels if k == -1 else job.batch
             axis.taps = 1
-            axis.full_step = job.full.channel_bytes if k == -1 else job.full.batch_bytes
-            axis.value_step = job.pooled.channel_bytes if k == -1 else job.pooled.batch_bytes
-            axis.index_step = job.indices.channel_bytes if k == -1 else job.indices.batch_bytes
+            axis.code = axis.position = 0
         axis.rest = axis.full - axis.pooled * axis.taps
         if axis.full == 1:
             continue
@@ -139,7 +140,7 @@ cdef inline int sort_axes(const Job *job, Axis *axes) noexcept nogil:
 cdef inline Axis unit_axis() noexcept nogil:
     cdef Axis axis
     axis.full = axis.pooled = axis.taps = 1
-    axis.rest = axis.full_step = axis.value_step = axis.index_step = axis.code = axis.position = 0
+    axis.rest = axis.full_step = axis.step[VALUES] = axis.step[INDICES] = axis.code = axis.position = 0
     return axis
 
 
@@ -172,8 +173,8 @@ cdef inline void join_rows_of_planes(FillPlan *plan, Py_ssize_t most) noexcept n
     while plan.outer_axes and plan.row.pooled * 2 <= most and plan.row.rest == 0:
         outer = &plan.outer[plan.outer_axes - 1]
         if (outer.code or outer.full_step != plan.row.full * plan.row.full_step
-                or outer.value_step != plan.row.pooled * plan.row.value_step
-                or outer.index_step != plan.row.pooled * plan.row.index_step):
+                or outer.step[VALUES] != plan.row.pooled * plan.row.step[VALUES]
+                or outer.step[INDICES] != plan.row.pooled * plan.row.step[INDICES]):
             break
         plan.row.full *= outer.full
         plan.row.pooled *= outer.pooled
@@ -221,7 +222,7 @@ cdef inline void find_direct_indices(const Job *job, FillPlan *plan) noexcept no
     cdef bint has_layers = plan.lines == 2 * plan.row.taps
     plan.layer_elements = <uint32_t> (g.full[1] * g.full[2]) if has_layers else 0
     plan.by_indices = (
-        not job.code_size and plan.rows_of_values and plan.rows_of_indices
+        not job.code_size and plan.inputs[VALUES].is_row_contiguous and plan.inputs[INDICES].is_row_contiguous
         and branch_counted("windows of two single elements along a row", is_window2(g) and plan.unit == 1
                            and plan.line.position == 1
                            and (not has_layers or plan.row.taps == 2 and plan.row.position == g.full[2]))
@@ -275,29 +276,41 @@ cdef inline const char *tiled_windows_why_not(const Geometry *g) noexcept nogil:
     return NULL
 
 
-cdef inline int find_unit(const Axis *axes, int last, FillPlan *plan, Py_ssize_t item_size,
-                          Py_ssize_t index_size) noexcept nogil:
+cdef inline int find_unit(const Axis *axes, int last, FillPlan *plan) noexcept nogil:
     """Find the unit: all planes that are neighbours, or one element. Returns the last remaining axis."""
+    cdef Input *input
+    cdef int i
     plan.unit = 1
-    plan.unit_value_step = item_size
-    plan.unit_index_step = index_size
-    while last >= 0 and axes[last].code == 0 and axes[last].full_step == plan.unit * item_size:
-        if plan.unit == 1:
-            plan.unit_value_step = axes[last].value_step
-            plan.unit_index_step = axes[last].index_step
-        elif (axes[last].value_step != plan.unit * plan.unit_value_step
-                or axes[last].index_step != plan.unit * plan.unit_index_step):
-            break
+    while last >= 0 and axes[last].code == 0 and axes[last].full_step == plan.unit * plan.item_size:
+        for i in range(2):
+            input = &plan.inputs[i]
+            if plan.unit == 1:
+                input.unit_step = axes[last].step[i]
+            elif axes[last].step[i] != plan.unit * input.unit_step:
+                return last
         plan.unit *= axes[last].full
         last -= 1
     return last
+
+
+cdef inline void find_contiguous_rows(FillPlan *plan) noexcept nogil:
+    """Find whether the inputs' rows are contiguous."""
+    cdef Input *input
+    cdef int i
+    for i in range(2):
+        input = &plan.inputs[i]
+        input.is_row_contiguous = (input.unit_step == input.size and
+                                   (plan.line.pooled == 1 or plan.line.step[i] == plan.unit * input.size))
+        input.is_contiguous = (input.is_row_contiguous
+                               and plan.row.step[i] == plan.unit * plan.line.pooled * input.size)
 
 
 cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept nogil:
     """Plan how a call is filled. Returns why it is not, or NULL."""
     cdef Axis axes[FILL_AXES]
     cdef const char *why = tiled_windows_why_not(&job.g)
-    cdef Py_ssize_t item_size = job.item_size, index_size = job.index_size
+    cdef const char *end
+    cdef Py_ssize_t item_size = job.item_size
     cdef int last = sort_axes(job, axes) - 1, axis
     if why != NULL:
         return why
@@ -315,7 +328,8 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     if why != NULL:
         return why
     plan.item_size = item_size
-    last = find_unit(axes, last, plan, item_size, index_size)
+    plan.inputs = [Input(item_size, item_size), Input(job.index_size, job.index_size)]
+    last = find_unit(axes, last, plan)
     plan.line = axes[last] if last >= 0 else unit_axis()
     plan.row = axes[last - 1] if last >= 1 else unit_axis()
     plan.outer_axes = max(last - 1, 0)
@@ -325,18 +339,14 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
                                                             plan.line.taps > MAX_LINE_TAPS):
         return "windows have more than 4 single elements along the axis that memory runs along"
     plan.pitch = plan.line.full_step if plan.line.full > 1 else plan.unit * item_size
-    plan.rows_of_values = (plan.unit_value_step == item_size
-                           and (plan.line.pooled == 1 or plan.line.value_step == plan.unit * item_size))
-    plan.rows_of_indices = (plan.unit_index_step == index_size
-                            and (plan.line.pooled == 1 or plan.line.index_step == plan.unit * index_size))
-    plan.all_values = plan.rows_of_values and plan.row.value_step == plan.unit * plan.line.pooled * item_size
-    plan.all_indices = plan.rows_of_indices and plan.row.index_step == plan.unit * plan.line.pooled * index_size
+    find_contiguous_rows(plan)
     plan.mixed.vectors = 0
     if item_size == 1 and 1 < plan.unit < VECTOR_BYTES and plan.pitch == plan.unit:
         plan_mixed_units(plan.unit, plan.line.taps, &plan.mixed)
     find_lines(job, plan)
     size_blocks(job, plan)
-    plan.values_end = dense_end(&job.pooled, job.batch, job.channels, job.g.pooled, item_size)
+    end = dense_end(&job.pooled, job.batch, job.channels, job.g.pooled, item_size)
+    plan.values_end = end - FILL_SPARE_BYTES if end != NULL else NULL
     find_direct_indices(job, plan)
     # A block of a small plane that no other follows is soon done, and scattering needs no division.
     if (branch_counted("blocks of few elements", plan.most_rows * plan.row.taps * plan.most_windows * plan.line.taps

@@ -14,16 +14,10 @@
             ((type *) out)[i] = ((const type *) values)[i] & -(type) (((const type *) codes)[i] == (type) code); \
     }
 /* The same for one vector of 16 bytes, as a vector type where compilers have them. SSE2 compares no 8 bytes: GCC would
-   compare them one by one (speed). */
+   compare them one by one (speed). Codes are less than 2**63, so that the highest bit tells whether both are equal. */
 #if defined(__GNUC__)
-#if defined(__SSE2__) && !defined(__SSE4_1__) && !defined(__clang__)
-typedef uint64_t cunpool_pair __attribute__((vector_size(16)));
-static CUNPOOL_INLINE cunpool_pair cunpool_equal_8(cunpool_pair a, cunpool_pair b) {
-    typedef uint32_t halves __attribute__((vector_size(16)));
-    halves equal = (halves) ((halves) a == (halves) b);
-    return (cunpool_pair) (equal & __builtin_shuffle(equal, (halves) {1, 0, 3, 2}));
-}
-#define CUNPOOL_EQUAL(a, b) (sizeof((a)[0]) == 8 ? (vector) cunpool_equal_8((cunpool_pair) (a), (cunpool_pair) (b)) \
+#if defined(__SSE2__) && !defined(__SSE4_1__)
+#define CUNPOOL_EQUAL(a, b) (sizeof((a)[0]) == 8 ? 0 - ((((a) ^ (b)) - 1) >> (8 * sizeof((a)[0]) - 1)) \
                                                  : (vector) ((a) == (b)))
 #else
 #define CUNPOOL_EQUAL(a, b) ((vector) ((a) == (b)))

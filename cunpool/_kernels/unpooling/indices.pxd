@@ -3,16 +3,16 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport dense_end, raster_stride
+from cunpool._kernels.common.arrays cimport raster_stride
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport begin_job, Job
+from cunpool._kernels.common.pack cimport fill
 from cunpool._kernels.common.thresholds cimport ACROSS_MIN_CHANNELS, BAND_MIN_ROWS
-from cunpool._kernels.common.types cimport item16, item2, item4, item8, void_inline, void_wide
+from cunpool._kernels.common.types cimport item2, item4, item8, void_inline, void_wide
 
 cdef enum:
     EXACT_QUOTIENT_BITS = 50    # correctness: in double precision an integer of 50 bits differs from the same + 0.5
-    COPIED_BYTES = 1 << 16      # of a background, by one call of memcpy (speed; one large plane of bytes)
 
 
 cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full,
@@ -57,11 +57,9 @@ cdef inline void_inline find_offset(const Job *job, bint is_uniform, Py_ssize_t 
                  + (position - row * width) * job.full.axis_bytes[2])
 
 
-cdef inline bint is_gapless(const Job *job, Py_ssize_t size, Py_ssize_t batch, Py_ssize_t channels) noexcept nogil:
-    """Whether the elements of `batch` x `channels` planes fill the memory from the first one on, in any order of the
-    axes."""
-    return (dense_end(&job.full, batch, channels, job.g.full, size)
-            == job.full.data + batch * channels * element_count(job.g.full) * size)
+cdef inline bint are_elements_adjacent(const Job *job) noexcept nogil:
+    """Whether the elements of a full plane, or of interleaved ones, are neighbours in raster order."""
+    return job.raster_stride_bytes == job.interleaved_planes * job.item_size
 
 
 cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_t count,
@@ -87,76 +85,37 @@ cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_
             memset(out + i * stride_bytes, 0, size)
 
 
-cdef inline void_wide zero_elements(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
-                                    Py_ssize_t size) noexcept nogil:
-    """`lay_background` of zeros, where elements are not adjacent in raster order."""
-    cdef Py_ssize_t width = job.g.full[2], elements, offset
-    if job.raster_stride_bytes:
-        zero_strided(out + low * job.raster_stride_bytes, job.raster_stride_bytes, high - low, size)
-    elif low == 0 and high == element_count(job.g.full) and branch_counted("a plane without gaps",
-                                                                           is_gapless(job, size, 1, 1)):
-        memset(out, 0, high * size)
-    else:
-        while low < high:
-            elements = min(width - low % width, high - low)
-            find_offset(job, False, 0, low, &offset)
-            zero_strided(out + offset, job.full.axis_bytes[2], elements, size)
-            low += elements
-
-
-cdef inline void_wide repeat_element(char *out, Py_ssize_t bytes, const char *element,
-                                     Py_ssize_t size) noexcept nogil:
-    """Fill memory with one element of `size` bytes, 16 bytes at a time (speed). `pattern` is written as a whole."""
-    cdef item16 pattern
-    cdef Py_ssize_t i
-    for i in range(16 // size):
-        memcpy(<char *> &pattern + i * size, element, size)
-    for i in range(bytes // 16):
-        (<item16 *> (out + i * 16))[0] = pattern
-    memcpy(out + bytes // 16 * 16, &pattern, bytes % 16)
-
-
-cdef inline void copy_in_parts(char *to, const char *source, Py_ssize_t bytes) noexcept nogil:
-    """Copy memory to where elements are stored next, in short parts. The C library bypasses the caches for long ones
-    (speed)."""
-    cdef Py_ssize_t done = 0, part
-    while done < bytes:
-        part = min(bytes - done, <Py_ssize_t> COPIED_BYTES)
-        memcpy(to + done, source + done, part)
-        done += part
-
-
 cdef inline void set_background(Job *job, cnp.ndarray full, cnp.ndarray background):
     """Plan what lies under the stored elements: an array of the shape of `full`, or one element without axes.
 
-    Tasks copy it in blocks where elements are adjacent in raster order, and an array has the strides of `full`.
+    Tasks lay it in blocks where elements are adjacent in raster order, and an array has the strides of `full`, or one
+    element has 8 bytes or less.
     """
-    cdef bint is_one = cnp.PyArray_NDIM(background) == 0, is_alike = not is_one
+    cdef bint is_one = cnp.PyArray_NDIM(background) == 0, is_alike = not is_one or job.item_size <= 8
+    cdef const char *data = <const char *> cnp.PyArray_DATA(background)
     cdef int axis
     for axis in range(cnp.PyArray_NDIM(background)):
         is_alike &= (cnp.PyArray_DIM(full, axis) == 1
                      or cnp.PyArray_STRIDE(full, axis) == cnp.PyArray_STRIDE(background, axis))
-    job.in_place = (not (is_alike or is_one) or cnp.PyArray_DATA(background) == cnp.PyArray_DATA(full)
-                    or job.raster_stride_bytes != job.interleaved_planes * job.item_size)
-    if not job.in_place:
-        job.background = <const char *> cnp.PyArray_DATA(background)
-        job.is_background_one = is_one
+    job.has_background = True
+    job.in_place = not is_alike or data == job.full.data or not are_elements_adjacent(job)
+    if is_one and not job.in_place:
+        memcpy(&job.background_bits, data, job.item_size)
+    elif not job.in_place:
+        job.background = data
 
 
-cdef inline void lay_background(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high,
-                                Py_ssize_t size) noexcept nogil:
-    """Zero the elements `low` to `high` of `size` bytes, of one full plane or of all interleaved ones. Or give them
-    their background."""
-    cdef Py_ssize_t bytes = (high - low) * size * job.interleaved_planes
-    cdef char *start = out + low * size * job.interleaved_planes
-    if job.raster_stride_bytes != size * job.interleaved_planes:
-        zero_elements(job, out, low, high, size * job.interleaved_planes)
-    elif job.background == NULL:
+cdef inline void lay_background(const Job *job, char *out, Py_ssize_t low, Py_ssize_t high) noexcept nogil:
+    """Zero the elements `low` to `high` of one full plane, or of all interleaved ones. Or give them their
+    background."""
+    cdef Py_ssize_t bytes = (high - low) * job.raster_stride_bytes
+    cdef char *start = out + low * job.raster_stride_bytes
+    if job.background != NULL:
+        memcpy(start, job.background + (start - job.full.data), bytes)
+    elif job.background_bits == 0:
         memset(start, 0, bytes)
-    elif job.is_background_one:
-        repeat_element(start, bytes, job.background, size)
     else:
-        copy_in_parts(start, job.background + (start - job.full.data), bytes)
+        fill(<int> job.item_size, start, bytes // job.item_size, job.background_bits)
 
 
 cdef inline void expected_range(const Geometry *g, Py_ssize_t d, Py_ssize_t h, Py_ssize_t w, Py_ssize_t w_end,

@@ -1,45 +1,15 @@
-# Scatter: store elements, or add numbers, where their indices point. One loop for each kind of element and index type:
-# elements of an integer type (`item1` to `item16`) are stored, numbers (`half` to `float8`) are added.
+# The tasks of scatter, which stores elements or adds numbers where their indices point, and of gather, unpooling's
+# gradient, which reads them from there. The loops are in `walk.pxd`: elements of an integer type (`item1` to `item16`)
+# are stored or read, numbers (`half` to `float8`) are added.
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.thresholds cimport BAND_MAX_WINDOWS, ZERO_BYTES
-from cunpool._kernels.common.types cimport element, index, index4
-from cunpool._kernels.unpooling.elements cimport store_or_add
 from cunpool._kernels.unpooling.indices cimport expected_range, lay_background, part_start
-from cunpool._kernels.unpooling.walk cimport is_whole, move_block, move_blocks, move_rows, move_windows, Run
+from cunpool._kernels.unpooling.walk cimport move_block, move_blocks, Run
 from cunpool._kernels.unpooling.window_codes cimport Block, block_count, BlockPlan, PLANE_AXIS, WIDTH_AXIS
-
-
-cdef inline Py_ssize_t scatter_row(const Job *job, Run *run, element *full, index *index_type) noexcept nogil:
-    """Store the values of a run."""
-    cdef Py_ssize_t outside = 0
-    move_rows(job, run, False, full, index_type, &outside)
-    return outside
-
-
-cdef inline Py_ssize_t scatter_channels(const Job *job, Run *run, element *full,
-                                        index *index_type) noexcept nogil:
-    """Store one element of each interleaved channel, window by window. Compiled apart for whole runs."""
-    cdef Py_ssize_t outside = 0
-    if not is_whole(run):
-        move_windows(job, run[0], False, True, full, index_type, &outside)
-    else:
-        move_windows(job, run[0], False, False, full, index_type, &outside)
-    return outside
-
-
-cdef inline Py_ssize_t scatter_unchecked(const Job *_, Run *run, element *__, void *___) noexcept nogil:
-    """`move_each` where all indices are known to lie in the plane (speed: 1.1 times as fast)."""
-    cdef element *out = <element *> run.full
-    cdef const element *values = <const element *> run.values
-    cdef const index4 *positions = <const index4 *> run.indices
-    cdef Py_ssize_t count = run.count, i
-    for i in range(count):
-        store_or_add(out + positions[i], values + i)
-    return 0
 
 
 cdef inline Py_ssize_t scatter_bands(const Job *job, Run *run, Py_ssize_t plane) noexcept nogil:
@@ -90,9 +60,8 @@ cdef inline Py_ssize_t scatter_planes(const Job *job, Py_ssize_t plane, Py_ssize
     cdef Run run
     if high <= low:
         return 0
-    if not job.zeroed:
-        lay_background(job, plane_address(&job.full, job.channels, plane * job.interleaved_planes), low, high,
-                       job.item_size)
+    if not job.is_laid:
+        lay_background(job, plane_address(&job.full, job.channels, plane * job.interleaved_planes), low, high)
     run.low, run.high = low, high
     if job.banded:
         return scatter_bands(job, &run, plane)
@@ -118,3 +87,11 @@ cdef inline void scatter_task(const Job *job, Py_ssize_t task, Found *found, voi
         outside += scatter_planes(job, group, planes, 0, planes * size)
         group += planes
     found.out_of_plane += outside
+
+
+cdef inline void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
+    """One task of gather: some blocks of windows."""
+    cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, blocks = block_count(job, groups)
+    cdef Run run
+    found.out_of_plane += move_blocks(job, &run, 0, groups, blocks * task // job.tasks,
+                                      blocks * (task + 1) // job.tasks)

@@ -8,8 +8,7 @@ from cunpool._kernels.common.geometry cimport absolute, element_count
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found, planes_of_lot
 from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
-from cunpool._kernels.unpooling.gather cimport gather_task
-from cunpool._kernels.unpooling.scatter cimport scatter_task
+from cunpool._kernels.unpooling.scatter cimport gather_task, scatter_task
 from cunpool._kernels.unpooling.window_codes cimport BlockPlan, plan_blocks
 from cunpool._kernels.memory cimport next_part, part_bytes
 
@@ -46,7 +45,7 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     inner.raster_stride_bytes = job.item_size
     inner.interleaved_planes = inner.parts_per_plane = inner.tasks = inner.threads = 1
     inner.banded = inner.nontemporal = False
-    inner.zeroed = job.in_place
+    inner.is_laid = job.in_place
     return turned.planes <= TURNED_MAX_BYTES // plane_bytes  # else a lot is large
 
 

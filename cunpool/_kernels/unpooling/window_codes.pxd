@@ -230,8 +230,7 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Bloc
 
 
 cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const BlockPlan *plan, const uint16_t *code,
-                                       const Py_ssize_t *start, Py_ssize_t count, index4 *positions,
-                                       bint *all_inside) noexcept nogil:
+                                       const Py_ssize_t *start, Py_ssize_t count, index4 *positions) noexcept nogil:
     """The indices of some codes, and of as many more as fill a vector: -1 for a code that names no element. Compiled
     apart for windows of several layers.
 
@@ -256,7 +255,6 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
     for i in range(<int32_t> count if any_outside else 0):
         if outside[i] >> 15:
             positions[i] = -1
-    all_inside[0] = not any_outside
 
 
 cdef inline void decode_64_bits(const Job *job, const char *packed, const Block *block,
@@ -279,10 +277,10 @@ cdef inline void decode_64_bits(const Job *job, const char *packed, const Block 
 
 
 cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows *rows, const Block *block,
-                             char *positions, bint *all_inside) noexcept nogil:
+                             char *positions) noexcept nogil:
     """The indices that the window codes of a block, in rows, name: counted from the block's first plane on.
 
-    A code that names no element of the plane gets an index outside any plane. If `all_inside` is set, there is none.
+    A code that names no element of the plane gets an index outside any plane.
     `packed`, `code` and `positions` are allocated for DECODE_MAX_CODES. The highest entry written is before
     round_up_codes(count), the highest entry read before count in `positions` and round_up_codes(count) in the others.
     """
@@ -297,7 +295,6 @@ cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows
     pack_rows(job.code_size, <char *> packed, rows.units, codes, rows)
     if plan.is_wide:
         decode_64_bits(job, <const char *> packed, block, <index8 *> positions)
-        all_inside[0] = False
         return
     for axis in range(3):
         start[axis] = block.at[axis + 1] * job.g.stride[axis] - job.g.padding[axis]
@@ -308,6 +305,6 @@ cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows
         for i in range(round_up_codes(count)):  # a larger code would wrap to one of the window (correctness)
             code[i] = min(packed[i], <item2> BLOCK_REACH)
     if plan.has_layers:
-        decode_vectors(True, &job.g, plan, code, start, count, <index4 *> positions, all_inside)
+        decode_vectors(True, &job.g, plan, code, start, count, <index4 *> positions)
     else:
-        decode_vectors(False, &job.g, plan, code, start, count, <index4 *> positions, all_inside)
+        decode_vectors(False, &job.g, plan, code, start, count, <index4 *> positions)
