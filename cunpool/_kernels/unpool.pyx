@@ -7,10 +7,12 @@ adjacent windows, writes the output in the order of memory: each element is its 
 That needs no zeroing and vectorises. An index outside its own window is scattered after all. `METHODS` is the table of
 methods, in order.
 """
+from libc.string cimport memset
 cimport numpy as cnp
 
 import numpy
 
+from cunpool._kernels.common.arrays cimport dense_end
 from cunpool._kernels.common.checks cimport branch_counted, condition_at, cunpool_conditions
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
@@ -199,11 +201,17 @@ cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes, cnp.ndarray
 
 
 cdef Found run_kernel(Plan *plan, Py_ssize_t most_bytes, cnp.ndarray full, cnp.ndarray background) except *:
-    """Run the tasks of the plan's kernel. Before, NumPy lays the background where elements are not adjacent in raster
-    order; scatter's tasks lay all others."""
+    """Run the tasks of the plan's kernel. Before, the background is laid here, mostly by NumPy, where elements are not
+    adjacent in raster order; scatter's tasks lay all others."""
     cdef Job *job = &plan.job
+    cdef Py_ssize_t result_bytes = cnp.PyArray_SIZE(full) * job.item_size
     job.is_laid = job.in_place or plan.kernel == <Kernel> scatter_task and not are_elements_adjacent(job)
-    if branch_counted("a background that NumPy lays", job.is_laid):
+    if job.is_laid and background is None and branch_counted(
+            "zeros without gaps", dense_end(&job.full, job.batch, job.channels, job.g.full, job.item_size)
+            == job.full.data + result_bytes):
+        with nogil:
+            memset(job.full.data, 0, result_bytes)  # faster than NumPy
+    elif branch_counted("a background that NumPy lays", job.is_laid):
         cnp.PyArray_CopyInto(full, numpy.zeros((), full.dtype) if background is None else background)
     return run_tasks(plan.kernel, job, most_bytes)
 
