@@ -94,11 +94,11 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
     >>> import numpy as np, cunpool as cu
     >>> plan = cu.explain(cu.max_pool2d, np.zeros((1, 3, 8, 8), np.int64), (3, 2), return_indices=True)
     >>> plan.method, plan.file, plan.symbol
-    ('separable', 'cunpool/_kernels/pooling/separable.h', 'cunpool_separate')
+    ('separable', 'cunpool/_kernels/pooling/separable_block.pxd', 'separate')
     >>> print(plan)  # doctest: +ELLIPSIS
     max_pool2d
-      method   separable, cunpool/_kernels/pooling/separable.h: cunpool_separate
-      loop     pooling/separable_loops.h: combine_loop
+      method   separable, cunpool/_kernels/pooling/separable_block.pxd: separate
+      loop     pooling/run_loops.h: combine_loop
       not      copying planes to C order first: rows are contiguous...
       not      rolling: ...
     """

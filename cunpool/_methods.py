@@ -37,17 +37,17 @@ METHODS = {
     "filter": Method(
         "pooling/filter.pxd",
         "filter_block",
-        "pooling/filter_loops.h: best_loop",
-        "a block with a NaN or a negative zero is pooled in raster order (pooling/separable.h: cunpool_separate)",
+        "pooling/run_loops.h: best_loop",
+        "a block with a NaN or a negative zero is pooled in raster order (pooling/separable_block.pxd: separate)",
     ),
     "across": Method("pooling/across.pxd", "pool_across", "pooling/across_taps.h: across_loop", _WINDOWS_EXACTLY),
     "interleaved": Method(
         "pooling/interleaved.pxd", "pool_part", "pooling/across_taps.h: across_loop", _WINDOWS_EXACTLY
     ),
     "separable": Method(
-        "pooling/separable.h",
-        "cunpool_separate",
-        "pooling/separable_loops.h: combine_loop",
+        "pooling/separable_block.pxd",
+        "separate",
+        "pooling/run_loops.h: combine_loop",
         "a block with a NaN is compared by the comparison that finds NaN",
     ),
     "NumPy": Method("../_large.py", "pool", "../_large.py: _first_best and _pool_taps"),

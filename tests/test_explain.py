@@ -106,9 +106,9 @@ def test_the_cause_of_the_number_of_threads(monkeypatch):
     ("words", "method", "symbol"),
     [
         ("max_pool2d --shape 1,3,224,224 --dtype uint8 --layout interleaved --kernel 3 --stride 2 --indices plane",
-         "separable, cunpool/_kernels/pooling/separable.h", "cunpool_separate"),
+         "separable, cunpool/_kernels/pooling/separable_block.pxd", "separate"),
         ("max_pool2d --shape 3,32,32 --dtype int64 --kernel 3,2 --indices window",
-         "separable, cunpool/_kernels/pooling/separable.h", "cunpool_separate"),
+         "separable, cunpool/_kernels/pooling/separable_block.pxd", "separate"),
         ("max_pool3d --shape 1,3,16,16,16 --dtype float16 --layout F --kernel 2",
          "filter, cunpool/_kernels/pooling/filter.pxd", "filter_block"),
         ("min_pool2d --shape 1,3,64,64 --dtype uint16 --kernel 2 --indices plane",

@@ -88,3 +88,10 @@ CODES_DECODERS(item1)
 CODES_DECODERS(item2)
 CODES_DECODERS(item4)
 CODES_DECODERS(item8)
+
+/* Decode codes of `bytes` bytes. */
+static void cunpool_decode(const cunpool_decoder *d, int bytes, char *to, const char *codes, ptrdiff_t count,
+                           uint64_t base, const int64_t *ramp) {
+    (bytes == 1 ? cunpool_decode_item1 : bytes == 2 ? cunpool_decode_item2
+     : bytes == 4 ? cunpool_decode_item4 : cunpool_decode_item8)(d, to, codes, count, base, ramp);
+}

@@ -4,7 +4,7 @@
 # apart: all channels.
 #
 # The order in which elements are compared matters for NaN and for zeros of either sign alone. A block that has a NaN or
-# a negative zero is pooled in raster order instead (`separable.h`).
+# a negative zero is pooled in raster order instead (`separable_block.pxd`).
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
@@ -15,10 +15,11 @@ from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport end_of, whole_vectors
 from cunpool._kernels.pooling.filter_rows cimport (
-    best_of_runs, combine_rows, copy_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
-from cunpool._kernels.pooling.separable cimport (
-    find_block, MAX_SPARSE, passes, Separable, SEPARABLE_CHANNEL, separable_blocks, separable_bytes, SeparableBlock,
-    separate)
+    combine_rows, copy_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
+from cunpool._kernels.pooling.runs cimport best_of_runs
+from cunpool._kernels.pooling.separable cimport CHANNEL, MAX_SPARSE, passes, Separable
+from cunpool._kernels.pooling.separable_block cimport (
+    find_block, separable_blocks, separable_bytes, SeparableBlock, separate)
 
 cdef enum:
     DIRECT_TAPS = 5     # Up to as many taps are combined at once, without a stride. (speed: 512 x 512, 5 x 5, 7 x 7)
@@ -51,13 +52,13 @@ cdef inline Py_ssize_t filter_bytes(const Blocked *plan) noexcept nogil:
     if not plan.unit:
         return 0
     return ((plan.row_elements * (1 + plan.running_rows) + 2 * (plan.stage_elements + SPARE_ELEMENTS))
-            * plan.blocks.item_bytes + 2 * CACHE_LINE)
+            * plan.blocks.comparison.bytes + 2 * CACHE_LINE)
 
 
 cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Blocked *plan) noexcept nogil:
     """How blocks are filtered. `unit` and `blocks` are set."""
     cdef Py_ssize_t windows = plan.blocks.axis[2].most, columns = span_of(g, 2, windows)
-    cdef int item_size = plan.blocks.item_bytes
+    cdef int item_size = plan.blocks.comparison.bytes
     plan.unit = unit
     plan.stride = g.stride[2] if windows > 1 else 1
     plan.is_direct = plan.stride == 1 and branch_counted("few taps along a row", g.kernel[2] <= DIRECT_TAPS)
@@ -69,7 +70,7 @@ cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Blocked *plan) 
 
 cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *plan) noexcept nogil:
     """Why blocks are too large to be filtered, or their windows too far apart; or NULL."""
-    cdef Py_ssize_t elements = plan.blocks.axis[SEPARABLE_CHANNEL].most, windows = elements, span
+    cdef Py_ssize_t elements = plan.blocks.axis[CHANNEL].most, windows = elements, span
     cdef bint is_single = True, fits = True
     cdef int axis
     for axis in range(3):
@@ -79,7 +80,7 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *
         windows *= plan.blocks.axis[axis].most
         is_single &= plan.blocks.axis[axis].most == 1
     # A single window may be too large, with all channels as units or with its rows in whole vectors.
-    if not fits or (max(elements, plan.running_rows * plan.row_elements) * plan.blocks.item_bytes
+    if not fits or (max(elements, plan.running_rows * plan.row_elements) * plan.blocks.comparison.bytes
                     > MAX_IN_PLACE_BYTES):
         return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
     if plan.running_rows and (g.dilation[1] > 1 or g.kernel[0] > 1):
@@ -107,7 +108,7 @@ cdef inline void combine_columns(const Geometry *g, const Blocked *plan, Py_ssiz
     """Combine the taps along all rows of the stage, `elements` together: all at once, or running maxima of up to four
     times as many neighbours in each pass. Then one unit of each stride stays. The results are in `stage`, which is the
     other half then if they were stored there."""
-    cdef Py_ssize_t unit = plan.unit, stride = plan.stride, size = plan.blocks.item_bytes
+    cdef Py_ssize_t unit = plan.unit, stride = plan.stride, size = plan.blocks.comparison.bytes
     cdef Py_ssize_t taps = g.kernel[2], reached = 1, next
     cdef Py_ssize_t most = taps if plan.is_direct else runs_of_pass(taps)
     cdef const char *runs[DIRECT_TAPS]
@@ -120,7 +121,8 @@ cdef inline void combine_columns(const Geometry *g, const Blocked *plan, Py_ssiz
             runs[count] = stage[0] + min(count * reached, next - reached) * g.dilation[2] * unit * size
             count += 1
         reached = next
-        best_of_runs(&plan.blocks, runs, count, other[0], elements - (reached - 1) * g.dilation[2] * unit, True)
+        best_of_runs(&plan.blocks.comparison, runs, count, other[0],
+                     elements - (reached - 1) * g.dilation[2] * unit, True)
         stage[0], other[0] = other[0], stage[0]
     if stride > 1:
         pack_row(<int> size, other[0], stage[0], stride * unit * size, elements // (stride * unit), unit)
@@ -155,7 +157,7 @@ cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const
                                            layer.elements * size <= STACKED_ROW_BYTES // g.stride[1])
                         and job.full.axis_bytes[1] == layer.elements * size)
     fill(<int> size, layer.padding, plan.row_elements if layer.is_running
-         else whole_vectors(layer.pitch - layer.elements, size), plan.blocks.lowest)
+         else whole_vectors(layer.pitch - layer.elements, size), job.lowest)
 
 
 cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Blocked *plan, const char *plane,
@@ -196,12 +198,12 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
             store_staged(job, block, plan, layer, staged)
         rows = min(min(at_once, most - staged.rows), block.count[1] - row)
         last = span_of(g, 1, row + rows)
-        if has_odd_rows(job, &plan.blocks, layer, checked, last):
+        if has_odd_rows(job, &plan.blocks.comparison, layer, checked, last):
             return True
         checked = max(checked, last)
         assert_in_block((staged.rows + rows) * layer.pitch <= plan.stage_elements)
         assert_in_block(staged.parts < MAX_STAGED_PARTS)
-        combine_rows(job, &plan.blocks, layer, row, rows,
+        combine_rows(job, &plan.blocks.comparison, layer, row, rows,
                      layer.stage + staged.rows * layer.pitch * job.item_size)
         staged.part_rows[staged.parts] = rows
         staged.part_pooled[staged.parts] = pooled + row * job.pooled.axis_bytes[1]
@@ -217,13 +219,13 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
     cdef const Geometry *g = &job.g
     cdef const char *plane
     cdef char *pooled
-    cdef Py_ssize_t channels = block.count[SEPARABLE_CHANNEL] // plan.unit, channel, d
+    cdef Py_ssize_t channels = block.count[CHANNEL] // plan.unit, channel, d
     cdef FilterLayer layer
     cdef Staged staged
     plan_buffers(job, block, plan, scratch, &layer)
     staged.rows = staged.parts = 0
     for channel in range(channels):
-        plane = block.full + (block.first[SEPARABLE_CHANNEL] + channel) * job.full.channel_bytes
+        plane = block.full + (block.first[CHANNEL] + channel) * job.full.channel_bytes
         pooled = block.pooled + channel * job.pooled.channel_bytes
         for d in range(block.count[0]):
             plan_layer(job, block, plan, plane, block.first[0] + d * g.stride[0], &layer)
@@ -233,9 +235,9 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
     return False
 
 
-cdef inline Py_ssize_t blocked_bytes(const Blocked *plan) noexcept nogil:
+cdef inline Py_ssize_t blocked_bytes(const Job *job, const Blocked *plan) noexcept nogil:
     """Bytes of scratch memory for any block."""
-    return max(filter_bytes(plan), separable_bytes(&plan.blocks))
+    return max(filter_bytes(plan), separable_bytes(job, &plan.blocks))
 
 
 cdef inline void pool_blocks(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:
@@ -243,10 +245,10 @@ cdef inline void pool_blocks(const Job *job, Py_ssize_t task, Found *found, void
     cdef const Blocked *plan = <const Blocked *> job.plan
     cdef Py_ssize_t blocks = separable_blocks(&plan.blocks), block_number
     cdef char *rest = found.scratch
-    cdef char *room = next_part(&rest, blocked_bytes(plan))
+    cdef char *room = next_part(&rest, blocked_bytes(job, plan))
     cdef SeparableBlock block
     for block_number in range(blocks * task // job.tasks, blocks * (task + 1) // job.tasks):
-        find_block(&plan.blocks, block_number, &block)
+        find_block(job, &plan.blocks, block_number, &block)
         if not plan.unit or branch_counted("something odd among a block's elements",
                                            filter_block(job, &block, plan, room)):
-            separate(&plan.blocks, &block, room)
+            separate(job, &plan.blocks, &block, room)

@@ -7,16 +7,7 @@ from cunpool._kernels.common.geometry cimport clamp, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport void_noinline, void_wide
 from cunpool._kernels.pooling.compare cimport first_tap, whole_vectors
-from cunpool._kernels.pooling.separable cimport Separable
-
-cdef extern from "_kernels/pooling/filter_runs.h":
-    enum:
-        MAX_RUNS "FILTER_MAX_RUNS"
-        VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
-    void best_of_runs "cunpool_best_of_runs"(const Separable *blocks, const char **runs, int count, char *to,
-                                             Py_ssize_t elements, bint are_readable) noexcept nogil
-    bint has_odd_elements "cunpool_has_odd_elements"(const Separable *blocks, const char *elements,
-                                                     Py_ssize_t count) noexcept nogil
+from cunpool._kernels.pooling.runs cimport best_of_runs, Comparison, has_odd_elements, MAX_RUNS, VECTOR_BYTES
 
 cdef enum:
     DIRECT_ROWS = 6     # As many rows are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
@@ -71,7 +62,7 @@ cdef inline const char *source_row(const Job *job, const FilterLayer *layer, Py_
     return layer.padding
 
 
-cdef inline bint has_odd_rows(const Job *job, const Separable *blocks, const FilterLayer *layer, Py_ssize_t first,
+cdef inline bint has_odd_rows(const Job *job, const Comparison *how, const FilterLayer *layer, Py_ssize_t first,
                               Py_ssize_t last) noexcept nogil:
     """Whether rows `first` to before `last` of a block, in all layers of its windows, have a NaN or a negative zero."""
     cdef const Geometry *g = &job.g
@@ -79,7 +70,7 @@ cdef inline bint has_odd_rows(const Job *job, const Separable *blocks, const Fil
     cdef const char *row
     first = max(layer.first_row + first, 0)
     rows = min(layer.first_row + last, g.full[1]) - first
-    if not blocks.is_float or rows <= 0:
+    if not how.is_float or rows <= 0:
         return False
     # As one row, with what lies between, where that belongs to the array and is little.
     if row_bytes == job.full.axis_bytes[2] * g.full[2] and row_bytes - elements * size <= row_bytes // 8:
@@ -91,13 +82,13 @@ cdef inline bint has_odd_rows(const Job *job, const Separable *blocks, const Fil
             continue
         row = layer.corner + d * job.full.axis_bytes[0] + first * row_bytes
         for _ in range(rows):
-            if has_odd_elements(blocks, row, elements):
+            if has_odd_elements(how, row, elements):
                 return True
             row += row_bytes
     return False
 
 
-cdef inline void_noinline combine_window_rows(const Job *job, const Separable *blocks, const FilterLayer *layer,
+cdef inline void_noinline combine_window_rows(const Job *job, const Comparison *how, const FilterLayer *layer,
                                               Py_ssize_t row, Py_ssize_t elements, char *into) noexcept nogil:
     """Combine the rows of one row of windows. With more `elements` than a row has, the next rows follow, those too
     that the stride skips."""
@@ -116,21 +107,21 @@ cdef inline void_noinline combine_window_rows(const Job *job, const Separable *b
                 count += 1
     assert_in_block(count > 0)
     # Elements behind a short row are in the array. The next row overwrites the maxima of these elements.
-    best_of_runs(blocks, runs, count, into, elements, are_readable)
+    best_of_runs(how, runs, count, into, elements, are_readable)
 
 
-cdef inline void_noinline run_down(const Job *job, const Separable *blocks, const FilterLayer *layer, Py_ssize_t h,
+cdef inline void_noinline run_down(const Job *job, const Comparison *how, const FilterLayer *layer, Py_ssize_t h,
                                    char *rest, char *into, bint is_first) noexcept nogil:
     """The maxima of row `h` and of the running maxima in `rest`, unless it is the first one."""
     cdef const char *runs[MAX_RUNS]
     runs[0] = source_row(job, layer, layer.depth, h)
     runs[1] = rest
     assert_in_block(max(layer.elements * job.item_size, <Py_ssize_t> VECTOR_BYTES) <= layer.row_bytes)
-    best_of_runs(blocks, runs, 1 if is_first else 2, into, layer.elements,
+    best_of_runs(how, runs, 1 if is_first else 2, into, layer.elements,
                  runs[0] == layer.padding or runs[0] + VECTOR_BYTES <= layer.limit)
 
 
-cdef inline void running_row(const Job *job, const Separable *blocks, FilterLayer *layer, Py_ssize_t row,
+cdef inline void running_row(const Job *job, const Comparison *how, FilterLayer *layer, Py_ssize_t row,
                              char *into) noexcept nogil:
     """The rows of one row of windows, by running maxima, for which a window's height does not matter.
 
@@ -148,16 +139,16 @@ cdef inline void running_row(const Job *job, const Separable *blocks, FilterLaye
     if group != layer.group:
         layer.group, layer.prefix_rows = group, 0
         for i in range(kernel - 1, offset - 1, -1):
-            run_down(job, blocks, layer, first + i, layer.running + (i + 1) * layer.row_bytes,
+            run_down(job, how, layer, first + i, layer.running + (i + 1) * layer.row_bytes,
                      layer.running + i * layer.row_bytes, i == kernel - 1)
     while layer.prefix_rows < offset:
-        run_down(job, blocks, layer, first + kernel + layer.prefix_rows, prefix, prefix, layer.prefix_rows == 0)
+        run_down(job, how, layer, first + kernel + layer.prefix_rows, prefix, prefix, layer.prefix_rows == 0)
         layer.prefix_rows += 1
     runs[0], runs[1] = layer.running + offset * layer.row_bytes, prefix
-    best_of_runs(blocks, runs, 2 if offset else 1, into, layer.elements, True)
+    best_of_runs(how, runs, 2 if offset else 1, into, layer.elements, True)
 
 
-cdef inline void combine_stacked(const Job *job, const Separable *blocks, const FilterLayer *layer, Py_ssize_t row,
+cdef inline void combine_stacked(const Job *job, const Comparison *how, const FilterLayer *layer, Py_ssize_t row,
                                  Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
     """Combine at once the rows of windows `first` to before `last` of a block that reach over neither the upper nor the
     lower edge: all rows follow each other in memory. The stage receives the rows of the block from `row` on."""
@@ -170,10 +161,10 @@ cdef inline void combine_stacked(const Job *job, const Separable *blocks, const 
         return
     # With them the rows that a stride leaves out.
     elements = ((last[0] - first[0] - 1) * g.stride[1] + 1) * layer.elements
-    combine_window_rows(job, blocks, layer, first[0], elements, layer.other)
+    combine_window_rows(job, how, layer, first[0], elements, layer.other)
 
 
-cdef inline void combine_rows(const Job *job, const Separable *blocks, FilterLayer *layer, Py_ssize_t row,
+cdef inline void combine_rows(const Job *job, const Comparison *how, FilterLayer *layer, Py_ssize_t row,
                               Py_ssize_t rows, char *stage) noexcept nogil:
     """Combine the rows of some rows of windows into rows of the stage, from `stage` on, with the padding between
     them."""
@@ -184,12 +175,12 @@ cdef inline void combine_rows(const Job *job, const Separable *blocks, FilterLay
     memcpy(stage, layer.padding, layer.low * size)
     if layer.is_stacked:
         last = row + rows
-        combine_stacked(job, blocks, layer, row, &first, &last)
+        combine_stacked(job, how, layer, row, &first, &last)
     for i in range(row, row + rows):
         if layer.is_running:
-            running_row(job, blocks, layer, i, to)
+            running_row(job, how, layer, i, to)
         elif not first <= i < last:
-            combine_window_rows(job, blocks, layer, i, layer.elements, to)
+            combine_window_rows(job, how, layer, i, layer.elements, to)
         if i == row + rows - 1:
             gap -= layer.low
         # Padding behind this row and before the next: in whole vectors, whose rest the next row overwrites.

@@ -16,7 +16,8 @@ from cunpool._kernels.pooling.interleaved cimport (
     Interleaved, interleaved_bytes, interleaved_parts, plan_interleaved, pool_interleaved)
 from cunpool._kernels.pooling.rolling cimport (
     has_units, plan_rolling, roll_rows, Rolling, rolling_bytes, rolling_tasks, rolling_why_not, units_why_not)
-from cunpool._kernels.pooling.separable cimport Decoder, plan_separable, separable_blocks
+from cunpool._kernels.pooling.separable cimport Decoder, plan_separable
+from cunpool._kernels.pooling.separable_block cimport separable_blocks
 from cunpool._kernels.pooling.window2 cimport (
     can_stack_planes, HAS_VECTORS, pool_window2, stack_planes, window2_shape_why_not)
 
@@ -225,7 +226,7 @@ cdef inline const char *interleaved_why_not(const Job *job, Plan *plan) noexcept
 cdef inline void take_blocks(Plan *plan) noexcept nogil:
     """Tasks and scratch memory for blocks."""
     plan.job.tasks = min(plan.job.tasks, separable_blocks(&plan.blocked.blocks))
-    plan.job.scratch_bytes = part_bytes(blocked_bytes(&plan.blocked))
+    plan.job.scratch_bytes = part_bytes(blocked_bytes(&plan.job, &plan.blocked))
     plan.job.nontemporal = False
 
 

@@ -1,49 +1,24 @@
-# Separable pooling: any window, in any order of the axes. `separable.h` has the loops; here is which calls it serves,
-# and its plan.
+# Separable pooling: any window, in any order of the axes. Here is which calls it serves, and its plan.
+# `separable_block.pxd` pools a block.
 from libc.stdint cimport int64_t, uint64_t
 
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_planes_uniform, HALF_KIND, Job
 from cunpool._kernels.pooling.compare cimport has_far_taps
+from cunpool._kernels.pooling.runs cimport Comparison
 
-cdef extern from "_kernels/pooling/separable.h":
+cdef extern from "_kernels/pooling/decode.h":
     enum:
-        SEPARABLE_CHANNEL, SEPARABLE_AXES, SEPARABLE_VECTOR_BYTES
-    ctypedef struct Axis "cunpool_axis":
-        Py_ssize_t full, pooled, full_bytes, pooled_bytes, index_bytes, kernel, stride, padding, dilation
-        Py_ssize_t raster, code_step
-        Py_ssize_t lattice_step, lattices, step, most, parts
-        bint doubles
+        DECODED_TOGETHER
     ctypedef struct Decoder "cunpool_decoder":
         uint64_t column, row, layer, per_row, per_layer
         int index_bytes, code_size
         bint is_far
-    ctypedef struct Separable "cunpool_separable":
-        const char *full
-        char *pooled
-        char *indices
-        Py_ssize_t batch, full_batch_bytes, pooled_batch_bytes, index_batch_bytes
-        Axis axis[4]
-        int order[4]
-        int raster_axes[3]
-        Py_ssize_t unit, lattices, pitch, row_windows
-        int outer, item_bytes, lane_bytes, index_bytes, infinity
-        uint64_t lowest, nan, flip
-        bint is_float, omits_nan
-        Decoder decoder
-    Py_ssize_t separable_bytes "cunpool_separable_bytes"(const Separable *plan) noexcept nogil
-    Py_ssize_t extent_of "cunpool_separable_extent"(const Axis *axis, Py_ssize_t windows) noexcept nogil
-    ctypedef struct SeparableBlock "cunpool_separable_block":
-        Py_ssize_t count[4]
-        Py_ssize_t first[4]
-        const char *full
-        char *pooled
-    void find_block "cunpool_separable_find"(const Separable *plan, Py_ssize_t number,
-                                             SeparableBlock *block) noexcept nogil
     void decode_item1 "cunpool_decode_item1"(const Decoder *decoder, char *to, const char *codes, Py_ssize_t count,
                                              uint64_t base, const int64_t *ramp) noexcept nogil
-    void separate "cunpool_separate"(const Separable *plan, SeparableBlock *block, char *scratch) noexcept nogil
+    void decode "cunpool_decode"(const Decoder *decoder, int bytes, char *to, const char *codes, Py_ssize_t count,
+                                 uint64_t base, const int64_t *ramp) noexcept nogil
 
 cdef enum:
     BLOCK_BYTES = 1 << 17       # Elements of a block, in lattices. With codes, and twice, they stay in L2. (speed)
@@ -64,6 +39,36 @@ cdef enum:
     MIN_ROW_CHANNELS = 64       # Channels that go into a block before anything else. (speed)
     # Channels that fill more than a vector are halved until a block has room for this many of their windows. (speed)
     MIN_ROW_WINDOWS = 8
+    VECTOR_BYTES = 64           # Lattices begin at multiples of this. (speed)
+    CHANNEL = 3                 # The axis of channels, behind layers, rows and columns.
+    AXES = 4
+
+
+cdef struct Axis:
+    # An axis of the call. Channels have windows of one element.
+    Py_ssize_t full, pooled             # elements; windows
+    Py_ssize_t full_bytes, pooled_bytes, index_bytes    # from one to the next
+    Py_ssize_t kernel, stride, padding, dilation
+    Py_ssize_t raster                   # what an index grows by along this axis
+    Py_ssize_t code_step                # what a code grows by
+    Py_ssize_t lattice_step             # positions from one element of a lattice to the next
+    Py_ssize_t lattices
+    Py_ssize_t step                     # elements of a lattice from one window to the next
+    Py_ssize_t most, parts              # windows of a block at most; blocks
+    bint doubles                # taps are combined 1, 2, 4 and so on at a time: runs of a single lattice
+
+
+cdef struct Separable:
+    Py_ssize_t batch
+    Axis[AXES] axis
+    int[AXES] order             # the axes as memory runs, slowest first
+    int[3] raster_axes          # in raster order, slowest first: the last one is reduced first
+    # Channels that are copied with each position of the last axis, and are the first axis of `order` then; else 1.
+    Py_ssize_t unit
+    Py_ssize_t lattices, pitch  # of a block: lattices, and elements from one to the next
+    Py_ssize_t row_windows      # results of a row that are written together, at most
+    Comparison comparison
+    Decoder decoder
 
 
 cdef inline int passes(Py_ssize_t kernel, Py_ssize_t runs) noexcept nogil:
@@ -93,6 +98,11 @@ cdef inline void deal_axis(Axis *axis) noexcept nogil:
     axis.doubles = axis.lattice_step == 1 and axis.kernel >= MIN_DOUBLED
 
 
+cdef inline Py_ssize_t extent_of(const Axis *axis, Py_ssize_t windows) noexcept nogil:
+    """Elements of a lattice that some windows have along an axis."""
+    return (windows - 1) * axis.step + 1 + (axis.kernel - 1) * axis.dilation // axis.lattice_step
+
+
 cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexcept nogil:
     """The axes of a call, channels among them. The batch belongs to these where all planes are equally far apart."""
     cdef const Geometry *g = &job.g
@@ -100,24 +110,21 @@ cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexce
     cdef Axis *axis
     cdef Py_ssize_t taps = 1
     cdef int i
-    plan.full, plan.pooled, plan.indices = job.full.data, job.pooled.data, job.indices.data
     plan.batch = 1 if uniform else job.batch
-    plan.full_batch_bytes, plan.pooled_batch_bytes = job.full.batch_bytes, job.pooled.batch_bytes
-    plan.index_batch_bytes = job.indices.batch_bytes if job.indices.data != NULL else 0
     for i in range(2, -1, -1):
         plan.raster_axes[i] = job.raster_axes[i]
         axis = &plan.axis[i]
         axis.full, axis.pooled = g.full[i], g.pooled[i]
         axis.full_bytes, axis.pooled_bytes = job.full.axis_bytes[i], job.pooled.axis_bytes[i]
-        axis.index_bytes = job.indices.axis_bytes[i] if job.indices.data != NULL else 0
+        axis.index_bytes = job.indices.axis_bytes[i]
         axis.kernel, axis.stride, axis.padding, axis.dilation = g.kernel[i], g.stride[i], g.padding[i], g.dilation[i]
         axis.raster, axis.code_step = job.raster_steps[i], taps
         taps *= g.kernel[i]
         deal_axis(axis)
-    axis = &plan.axis[SEPARABLE_CHANNEL]
+    axis = &plan.axis[CHANNEL]
     axis.full = axis.pooled = job.channels * (job.batch if uniform else 1)
     axis.full_bytes, axis.pooled_bytes = job.full.channel_bytes, job.pooled.channel_bytes
-    axis.index_bytes = job.indices.channel_bytes if job.indices.data != NULL else 0
+    axis.index_bytes = job.indices.channel_bytes
     axis.kernel = axis.stride = axis.dilation = axis.lattice_step = axis.lattices = axis.step = 1
     axis.padding = axis.raster = axis.code_step = 0
     axis.doubles = False
@@ -127,12 +134,12 @@ cdef inline void order_axes(Separable *plan) noexcept nogil:
     """The axes as memory runs, slowest first. Axes of one element come before all others."""
     cdef Py_ssize_t step[4]
     cdef int k, other, axis
-    for axis in range(SEPARABLE_AXES):
+    for axis in range(AXES):
         step[axis] = absolute(plan.axis[axis].full_bytes)
         if plan.axis[axis].full == 1:
             step[axis] = <Py_ssize_t> (<size_t> -1 >> 1)
-    plan.order[0] = SEPARABLE_CHANNEL
-    for k in range(1, SEPARABLE_AXES):
+    plan.order[0] = CHANNEL
+    for k in range(1, AXES):
         axis = k - 1
         other = k
         while other and step[plan.order[other - 1]] < step[axis]:
@@ -147,7 +154,7 @@ cdef inline Py_ssize_t block_elements(const Separable *plan, const Py_ssize_t *c
     cdef Py_ssize_t elements = 1, extent
     cdef int i
     length[0] = 1
-    for i in range(SEPARABLE_AXES):
+    for i in range(AXES):
         extent = extent_of(&plan.axis[i], count[i])
         if extent > MAX_BLOCK_BYTES or plan.axis[i].lattices > MAX_BLOCK_BYTES // extent:
             return -1
@@ -166,7 +173,8 @@ cdef inline bint is_long_row(const Axis *axis, Py_ssize_t windows, Py_ssize_t un
                                                                  MAX_OVERLAPS * overlap * unit_bytes)
 
 
-cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t room) noexcept nogil:
+cdef inline void size_blocks(Py_ssize_t item_size, Separable *plan, Py_ssize_t filtered,
+                             Py_ssize_t room) noexcept nogil:
     """Let blocks grow to `room` elements: first where the elements that two blocks share weigh most, then as memory
     runs."""
     cdef Py_ssize_t count[4]
@@ -175,28 +183,28 @@ cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t ro
     cdef double overlap, worst
     cdef int k, i, chosen
     cdef Axis *axis
-    for i in range(SEPARABLE_AXES):
+    for i in range(AXES):
         count[i] = 1
         is_full[i] = False
     if plan.unit > 1 or filtered > 1:
-        count[SEPARABLE_CHANNEL] = max(plan.unit, filtered)
-        is_full[SEPARABLE_CHANNEL] = True
-    elif plan.order[3] == SEPARABLE_CHANNEL:
-        count[SEPARABLE_CHANNEL] = min(plan.axis[SEPARABLE_CHANNEL].pooled, <Py_ssize_t> MIN_ROW_CHANNELS)
-        while count[SEPARABLE_CHANNEL] > 1 and not 0 <= block_elements(plan, count, &length) <= (
-                room // MIN_ROW_WINDOWS if count[SEPARABLE_CHANNEL] * plan.item_bytes > SEPARABLE_VECTOR_BYTES
+        count[CHANNEL] = max(plan.unit, filtered)
+        is_full[CHANNEL] = True
+    elif plan.order[3] == CHANNEL:
+        count[CHANNEL] = min(plan.axis[CHANNEL].pooled, <Py_ssize_t> MIN_ROW_CHANNELS)
+        while count[CHANNEL] > 1 and not 0 <= block_elements(plan, count, &length) <= (
+                room // MIN_ROW_WINDOWS if count[CHANNEL] * item_size > VECTOR_BYTES
                 else room):
-            count[SEPARABLE_CHANNEL] //= 2
+            count[CHANNEL] //= 2
     if filtered:  # rows as long as leaves room for some of them
         count[2] = plan.axis[2].pooled
         while count[2] > 1 and (not 0 <= 4 * block_elements(plan, count, &length) <= room
-                                or is_long_row(&plan.axis[2], count[2], plan.item_bytes * filtered)):
+                                or is_long_row(&plan.axis[2], count[2], item_size * filtered)):
             count[2] = (count[2] + 1) // 2
             is_full[2] = True
     while True:
         worst = 0
         chosen = -1
-        for k in range(SEPARABLE_AXES - 1, -1, -1):
+        for k in range(AXES - 1, -1, -1):
             i = plan.order[k]
             axis = &plan.axis[i]
             overlap = max(1, extent_of(axis, count[i]) / (<double> count[i] * axis.step))
@@ -210,14 +218,14 @@ cdef inline void size_blocks(Separable *plan, Py_ssize_t filtered, Py_ssize_t ro
         if not 0 <= block_elements(plan, count, &length) <= room:
             count[chosen] = before
             is_full[chosen] = True
-    for i in range(SEPARABLE_AXES):  # equal parts
+    for i in range(AXES):  # equal parts
         axis = &plan.axis[i]
         axis.parts = (axis.pooled + count[i] - 1) // count[i]
         axis.most = (axis.pooled + axis.parts - 1) // axis.parts
         axis.parts = (axis.pooled + axis.most - 1) // axis.most
         count[i] = axis.most
     block_elements(plan, count, &length)
-    before = SEPARABLE_VECTOR_BYTES // plan.item_bytes
+    before = VECTOR_BYTES // item_size
     plan.pitch = (length + before - 1) // before * before  # fault: lattices without room for their last elements
 
 
@@ -259,12 +267,10 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     cdef Py_ssize_t *one = [1, 1, 1, 1]
     cdef Py_ssize_t least, length, windows, room = BLOCK_BYTES // job.item_size, elements = element_count(job.g.kernel)
     cdef Py_ssize_t least_room
-    cdef int i, last
+    cdef const Axis *last
+    cdef int i
     set_axes(job, filtered > 1, plan)
-    plan.is_float, plan.item_bytes = job.kind >= HALF_KIND, <int> job.item_size
-    plan.index_bytes = job.index_size
-    plan.flip, plan.omits_nan = job.flip, job.omits_nan
-    plan.infinity, plan.lowest, plan.nan = job.infinity, job.lowest, job.nan
+    plan.comparison = Comparison(<int> job.item_size, job.infinity, job.kind >= HALF_KIND, job.omits_nan, job.flip)
     least = block_elements(plan, one, &length)
     if branch_counted("a window too large for a block", least < 0 or least * job.item_size > MAX_BLOCK_BYTES):
         return "a window spans more than 4 MiB"
@@ -272,20 +278,20 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
         return "a window spans more than 8 times the array's elements"
     if branch_counted("windows that miss the array", not job.g.has_every_window_elements):
         return "a window has no element of the array"
-    plan.lane_bytes = plan.item_bytes
     if job.indices.data != NULL:
         if job.item_size == 1 and branch_counted("codes wider than the elements", elements > 256):
-            plan.lane_bytes = 2
+            plan.comparison.bytes = 2
         if job.item_size < 4 and branch_counted("a window of too many elements for its codes", elements > 65536):
             return "a window has more than 65,536 elements"
     order_axes(plan)
     # Short units of channels are copied together: then a row is as long as all its positions.
-    last = plan.order[2]
-    plan.unit, plan.outer = 1, 3
-    if (plan.order[3] == SEPARABLE_CHANNEL and last != SEPARABLE_CHANNEL
-            and 1 < plan.axis[SEPARABLE_CHANNEL].full <= MAX_UNIT_BYTES // job.item_size
-            and are_units(&plan.axis[SEPARABLE_CHANNEL], &plan.axis[last], job.item_size, job.index_size)):
-        plan.unit, plan.outer = plan.axis[SEPARABLE_CHANNEL].full, 2
+    plan.unit = 1
+    if (plan.order[3] == CHANNEL and 1 < plan.axis[CHANNEL].full <= MAX_UNIT_BYTES // job.item_size
+            and are_units(&plan.axis[CHANNEL], &plan.axis[plan.order[2]], job.item_size, job.index_size)):
+        plan.unit = plan.axis[CHANNEL].full
+        for i in range(3, 0, -1):
+            plan.order[i] = plan.order[i - 1]
+        plan.order[0] = CHANNEL
     plan.lattices = plan.axis[0].lattices * plan.axis[1].lattices * plan.axis[2].lattices
     if filtered:
         room *= FILTERED_MORE
@@ -293,20 +299,18 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
         least_room = least_shared_room(plan, filtered, room, job.threads)
         room = clamp(job.batch * job.channels * element_count(job.g.full) // (4 * job.threads), least_room, room)
     # At least a vector of windows, unless these are large.
-    length = least * max(plan.unit, <Py_ssize_t> SEPARABLE_VECTOR_BYTES // job.item_size)
+    length = least * max(plan.unit, <Py_ssize_t> VECTOR_BYTES // job.item_size)
     room = max(room, max(least, min(length, <Py_ssize_t> MAX_WINDOWS_ELEMENTS)))
-    size_blocks(plan, filtered, room)
+    size_blocks(job.item_size, plan, filtered, room)
     windows = 1
-    for i in range(SEPARABLE_AXES):
+    for i in range(AXES):
         windows *= plan.axis[i].most
     if branch_counted("blocks of elements that hardly any window looks at",
                       plan.lattices * plan.pitch > MAX_SPARSE * windows * min(elements, plan.lattices * plan.pitch)
                       and plan.lattices * plan.pitch > MIN_SPARSE):
         return "windows use less than an eighth of the elements between them"
-    plan.row_windows = plan.unit
-    for i in range(plan.outer, 4 if plan.unit == 1 else 3):
-        plan.row_windows *= extent_of(&plan.axis[plan.order[i]], plan.axis[plan.order[i]].most)
-    plan.row_windows = min(plan.row_windows, MAX_WRITTEN // plan.unit * plan.unit)
+    last = &plan.axis[plan.order[3]]
+    plan.row_windows = min(plan.unit * extent_of(last, last.most), MAX_WRITTEN // plan.unit * plan.unit)
     if job.indices.data != NULL:
         plan_indices(job, &plan.decoder)
     return NULL
@@ -318,11 +322,3 @@ cdef inline bint are_units(const Axis *channels, const Axis *along, Py_ssize_t i
     return (channels.full_bytes == channels.pooled_bytes == item_size and channels.index_bytes == index_size
             and along.full_bytes == along.pooled_bytes == channels.full * item_size
             and along.index_bytes == channels.full * index_size)
-
-
-cdef inline Py_ssize_t separable_blocks(const Separable *plan) noexcept nogil:
-    cdef Py_ssize_t blocks = plan.batch
-    cdef int i
-    for i in range(SEPARABLE_AXES):
-        blocks *= plan.axis[i].parts
-    return blocks
