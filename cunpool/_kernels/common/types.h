@@ -42,12 +42,10 @@ typedef int64_t index8 CUNPOOL_ANY;
 #define CUNPOOL_INDEPENDENT
 #endif
 
-/* INLINE: loops whose bounds are constants at the call. NOINLINE: functions with many callers that run rarely. COLD:
-   functions that few calls need, compiled for size. */
+/* INLINE: loops whose bounds are constants at the call. NOINLINE: functions with many callers that run rarely. */
 #if defined(__GNUC__)
 #define CUNPOOL_INLINE inline __attribute__((always_inline))
 #define CUNPOOL_NOINLINE __attribute__((noinline))
-#define CUNPOOL_COLD __attribute__((noinline, cold))
 /* For loops that are worth vectors as wide as the instruction set has. Others have narrow ones (setup.py): most rows
    are short, and what is left of a wide vector is handled one by one. (speed) */
 #if defined(__AVX2__) && !defined(__clang__)
@@ -60,5 +58,4 @@ typedef int64_t index8 CUNPOOL_ANY;
 #define CUNPOOL_INLINE __forceinline
 #define CUNPOOL_NOINLINE __declspec(noinline)
 #define CUNPOOL_WIDE CUNPOOL_NOINLINE
-#define CUNPOOL_COLD CUNPOOL_NOINLINE
 #endif
