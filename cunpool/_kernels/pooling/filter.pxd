@@ -22,7 +22,7 @@ from cunpool._kernels.pooling.separable_block cimport (
     find_block, separable_blocks, separable_bytes, SeparableBlock, separate)
 
 cdef enum:
-    DIRECT_TAPS = 5     # Up to as many taps are combined at once, without a stride. (speed: 512 x 512, 5 x 5, 7 x 7)
+    MAX_PASS_RUNS = 5   # Runs that a pass along the rows combines, at most. (speed: 512 x 512, 5 x 5, 7 x 7)
     STAGE_BYTES = 1 << 13       # The stage stays in L1, unless a single row is longer. (speed)
     SPARE_ELEMENTS = 128        # Room behind the stage: its last row is combined in whole vectors. (correctness)
     STACKED_ROW_BYTES = 1 << 9  # Shorter rows that follow each other are combined as one. (speed: 256 x 20 x 20, 3 x 3)
@@ -36,7 +36,6 @@ cdef struct Blocked:
     Py_ssize_t unit             # Elements from one column to the next: 1, or all channels. 0 if no block is filtered.
 
     Py_ssize_t stride           # Columns from one window to the next. 1 if a block has a single column of windows.
-    bint is_direct              # The taps along a row are combined at once, not by doubling.
     Py_ssize_t row_elements     # A buffered row has whole vectors.
     Py_ssize_t running_rows     # Rows of running maxima; 0 where the rows of each window are combined at once.
     Py_ssize_t stage_elements
@@ -61,7 +60,6 @@ cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Blocked *plan) 
     cdef int item_size = plan.blocks.comparison.bytes
     plan.unit = unit
     plan.stride = g.stride[2] if windows > 1 else 1
-    plan.is_direct = plan.stride == 1 and branch_counted("few taps along a row", g.kernel[2] <= DIRECT_TAPS)
     # The padding behind a row may be longer than the row.
     plan.row_elements = whole_vectors(stage_pitch(plan, columns), min(item_size, 2))
     plan.running_rows = 0 if is_direct_down(g) else g.kernel[1] + 1
@@ -96,24 +94,22 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *
 
 
 cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
-    """How many runs each pass combines, 2 to 4: as few as reach all taps in the fewest passes."""
-    cdef Py_ssize_t runs = 4
-    while runs > 2 and passes(taps, runs - 1) == passes(taps, 4):
+    """How many runs each pass combines, at least 2: as few as reach all taps in the fewest passes."""
+    cdef Py_ssize_t runs = MAX_PASS_RUNS
+    while runs > 2 and passes(taps, runs - 1) == passes(taps, MAX_PASS_RUNS):
         runs -= 1
     return runs
 
 
 cdef inline void combine_columns(const Geometry *g, const Blocked *plan, Py_ssize_t elements, char **stage,
                                  char **other) noexcept nogil:
-    """Combine the taps along all rows of the stage, `elements` together: all at once, or running maxima of up to four
-    times as many neighbours in each pass. Then one unit of each stride stays. The results are in `stage`, which is the
-    other half then if they were stored there."""
+    """Combine the taps along all rows of the stage, `elements` together: each pass makes running maxima of up to five
+    times as many neighbours. Then one unit of each stride stays. The results are in `stage`, which is the other half
+    then if they were stored there."""
     cdef Py_ssize_t unit = plan.unit, stride = plan.stride, size = plan.blocks.comparison.bytes
-    cdef Py_ssize_t taps = g.kernel[2], reached = 1, next
-    cdef Py_ssize_t most = taps if plan.is_direct else runs_of_pass(taps)
-    cdef const char *runs[DIRECT_TAPS]
+    cdef Py_ssize_t taps = g.kernel[2], reached = 1, next, most = runs_of_pass(taps)
+    cdef const char *runs[MAX_PASS_RUNS]
     cdef int count
-    assert_in_block(most <= DIRECT_TAPS)
     while reached < taps:
         next = min(taps, most * reached)
         count = 0
