@@ -5,9 +5,10 @@ Before that, `plan_call` decides whether planes are copied to C order.
 """
 cimport numpy as cnp
 
-from cunpool._kernels.common.arrays cimport dense_end, make_contiguous, plane_address
+from cunpool._kernels.common.arrays cimport dense_end, make_contiguous, plane_address, View
 from cunpool._kernels.common.caches cimport NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted, condition_at, cunpool_conditions
+from cunpool._kernels.common.copy_axes cimport copy_planes_of
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport begin_job, HALF_KIND, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
@@ -16,7 +17,7 @@ from cunpool._kernels.common.types cimport float4, float8, index8
 from cunpool._kernels.memory cimport next_part, part_bytes
 from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.plan cimport (
-    ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, copy_planes, filter_why_not,
+    ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, filter_why_not,
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
     ROLLING_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
     window2_why_not)
@@ -61,15 +62,21 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
     """One task: some planes at a time, copied to C order and pooled like any others."""
     cdef const Copied *copied = <const Copied *> job.plan
     cdef Py_ssize_t planes = job.batch * job.channels, lots = (planes + copied.planes - 1) // copied.planes
-    cdef Py_ssize_t lot, first, some
+    cdef Py_ssize_t lot, first, some, together, i
+    cdef View in_order = job.full
     cdef Plan plan
     cdef char *scratch = found.scratch
     cdef char *begin = scratch
     cdef char *planes_copy = next_part(&begin, copied_bytes(job, copied.planes))
+    make_contiguous(&in_order, job.g.full, job.item_size)
     for lot in range(lots * task // job.tasks, lots * (task + 1) // job.tasks):
         first = lot * copied.planes
         some = min(copied.planes, planes - first)
-        copy_planes(job, first, some, planes_copy)
+        together = some if job.full.uniform_planes else 1
+        for i in range(some // together):
+            copy_planes_of(job.item_size, planes_copy + copied_bytes(job, i * together), &in_order,
+                           plane_address(&job.full, job.channels, first + i * together), &job.full, together,
+                           job.g.full)
         plan_copy(job, first, some, planes_copy, &plan)
         assert_in_block(plan.job.scratch_bytes <= copied.scratch_bytes)
         found.scratch = begin

@@ -2,6 +2,7 @@
 from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.geometry cimport absolute, element_count
+from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.types cimport item, item1, item16, item2, item4, item8, void_noinline
 
 cdef extern from "_kernels/common/transpose.h":
@@ -31,8 +32,12 @@ cdef inline void_noinline copy_matrix(char *to, Py_ssize_t to_step, Py_ssize_t t
     """Copy rows of `length` elements: transposed in registers, or in strips of some columns. Steps lead from element to
     element, pitches from row to row."""
     cdef Py_ssize_t begin, row, column, k
+    cdef PackedRows packed = PackedRows(source_step, source_pitch, length, rows, 1)
     if (to_step == sizeof(item) and source_pitch == sizeof(item)
             and transpose(sizeof(item), to, to_pitch, source, source_step, length, rows)):
+        return
+    if to_step == sizeof(item) and strip == length and to_pitch % sizeof(item) == 0 and sizeof(item) <= 8:
+        pack_rows(sizeof(item), to, to_pitch // <Py_ssize_t> sizeof(item), source, &packed)
         return
     if to_step == sizeof(item) and source_step == sizeof(item):
         for row in range(rows):

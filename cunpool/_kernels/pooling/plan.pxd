@@ -1,10 +1,9 @@
 # The plan of a pooling call, and the conditions of the table of methods in `pool.pyx`.
-from cunpool._kernels.common.arrays cimport plane_address, raster_stride, View
+from cunpool._kernels.common.arrays cimport raster_stride, View
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry, mean_overlap
 from cunpool._kernels.common.job cimport HALF_KIND, has_interleaved_channels, Job
 from cunpool._kernels.common.methods cimport Method
-from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.memory cimport part_bytes
 from cunpool._kernels.pooling.across cimport has_few_taps, has_runs, plan_codes, pool_channels, TAPS
@@ -351,20 +350,3 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
         return "rows are farther apart along the width than along another axis"
     planes_at_once[0] = planes_of_lot(job, COPY_LOT_BYTES // size)
     return NULL
-
-
-cdef inline void copy_planes(const Job *job, Py_ssize_t first, Py_ssize_t planes, char *into) noexcept nogil:
-    """Copy some planes to C order."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t flat = raster_stride(&job.full, g.full), layers = g.full[0], plane, d
-    cdef PackedRows rows
-    cdef const char *start
-    rows.unit, rows.unit_bytes, rows.units = 1, flat if flat else job.full.axis_bytes[2], g.full[2]
-    rows.row_bytes, rows.rows = job.full.axis_bytes[1], g.full[1]
-    if branch_counted("planes of elements as far apart everywhere", flat != 0):
-        rows.units, rows.rows, layers = element_count(g.full), 1, 1
-    for plane in range(first, first + planes):
-        start = plane_address(&job.full, job.channels, plane)
-        for d in range(layers):
-            pack_rows(<int> job.item_size, into, rows.units, start + d * job.full.axis_bytes[0], &rows)
-            into += rows.units * rows.rows * job.item_size
