@@ -34,7 +34,6 @@ def plain_numbers(rng, dtype, shape):
 # that divide dilated cells or not; rows shorter than a vector, longer than a stage and longer than a block; planes that
 # follow each other in pairs of rows or not at all.
 GEOMETRIES = [
-    # Short rows are filtered only for windows of few rows.
     *[((1, 2, 40, 70), (k, 1, k // 2)) for k in (2, 3, 4, 5, 6)],
     *[((1, 2, 40, 270), (k, 1, k // 2)) for k in (7, 9, 12, 13, 16, 17, 31)],
     *[((2, 3, 41, 67), (k, 2, k // 2)) for k in (3, 5, 7, 8)],
@@ -112,9 +111,7 @@ def test_interleaved_channels_are_filtered(rng, ways, channels, arguments, threa
         shares = arguments == (3, 1, 1) and size >= 64 and (dtype.kind != "u" or dtype.itemsize <= 2)
         shares |= arguments == (3, 2, 1) and 64 <= size <= 512 and (dtype.kind != "u" or dtype.itemsize <= 2)
         across = few and skipping and size >= (24 if cells <= 4 else 64)
-        is_short = arguments[0] == 7 and 29 * size <= 192
-        method = _pool.ACROSS if across else _pool.SEPARATED if is_short else FILTERED
-        method = _pool.ROLLING if shares else method
+        method = _pool.ROLLING if shares else _pool.ACROSS if across else FILTERED
         assert ways[-1] & ~_pool.STREAMED == method
 
 
@@ -168,19 +165,19 @@ def test_single_windows_far_apart(rng):
     assert bits(cu.max_pool2d(x, 12, (12, 6000))) == bits(values)
 
 
-def test_what_is_too_narrow_or_too_much_is_not_filtered(rng, ways):
-    for dtype, full, arguments in (
-        ("u1", (2, 8, 300, 3), ((20, 1), 1)),  # rows of three cells
-        ("u1", (1, 4000, 40, 40), (35,)),  # all channels of a window have more cells than a block may,
-        ("f4", (1, 1000, 40, 40), (35, 1)),  # or more bytes,
-        ("u1", (1, 1, 200000, 6), ((170000, 1), (20000, 1))),  # and its rows, as vectors
+def test_what_is_narrow_is_filtered_but_not_what_is_too_much(rng, ways):
+    for dtype, full, arguments, is_filtered in (
+        ("u1", (2, 8, 300, 3), ((20, 1), 1), True),  # rows of three cells
+        ("u1", (1, 4000, 40, 40), (35,), False),  # all channels of a window have more cells than a block may,
+        ("f4", (1, 1000, 40, 40), (35, 1), False),  # or more bytes,
+        ("u1", (1, 1, 200000, 6), ((170000, 1), (20000, 1)), False),  # and its rows, as vectors
     ):
         x = plain_numbers(rng, np.dtype(dtype), full)
         result = cu.max_pool2d(channels_last(x) if full[1] >= 1000 else x, *arguments)
         windows = np.lib.stride_tricks.sliding_window_view(x, np.broadcast_to(arguments[0], 2), (2, 3))
         steps = np.broadcast_to(arguments[1] if len(arguments) > 1 else 35, 2)
         assert bits(result) == bits(windows[:, :, :: steps[0], :: steps[1]].max((-1, -2)))
-        assert not ways[-1] & _pool.FILTERED
+        assert bool(ways[-1] & _pool.FILTERED) == is_filtered
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

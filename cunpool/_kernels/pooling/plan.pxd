@@ -10,7 +10,6 @@ from cunpool._kernels.pooling.across cimport has_few_taps, has_runs, plan_codes,
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
 from cunpool._kernels.pooling.filter cimport (
     Blocked, blocked_bytes, filter_limits_why_not, plan_filter, pool_blocks)
-from cunpool._kernels.pooling.filter_rows cimport is_direct_down
 from cunpool._kernels.pooling.interleaved cimport (
     Interleaved, interleaved_bytes, interleaved_parts, plan_interleaved, pool_interleaved)
 from cunpool._kernels.pooling.rolling cimport (
@@ -46,13 +45,8 @@ cdef enum:
     # The same for windows of at most 4 elements. (speed: 8 x 380 x 432, 16 x 112 x 112 of float16, 2 x 2)
     ACROSS_MIN_UNIT_BYTES_OF_4 = 24
     # Filter.
-    FILTER_MIN_ELEMENTS = 1 << 9    # A smaller array is not worth the plan of filtering. (speed)
     TINY_ROW_ELEMENTS = 16          # Rows of no more elements are interleaved, if they can be. (speed)
-    NARROW_ROW_ELEMENTS = 4         # Rows of no more elements are not worth a loop, however high windows are. (speed)
-    FILTER_MIN_ROW_TAPS = 16        # Least elements of all windows of a row that is filtered. (speed)
-    FILTER_MIN_PLANE_TAPS = 128     # The same of a plane. (speed)
-    # Separable combines shorter rows of many planes at once. (speed: 256 x 20 x 20, 9 x 9)
-    RUNNING_ROW_BYTES = 192
+    TINY_PLANE_TAPS = 128           # The same for planes whose windows have fewer elements in sum. (speed)
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
     NUMPY_MIN_PLANE = 1 << 10       # Elements of a plane that is one window, with its index. (speed: 64 x 224 x 224)
     # Copies to C order.
@@ -104,24 +98,15 @@ cdef inline bint has_values_across(const Job *job) noexcept nogil:
 
 
 cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexcept nogil:
-    """Why filter would not pay for its plan or its loops, or NULL."""
+    """Why another method is faster than filter, or NULL."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t taps = element_count(g.kernel), row = g.pooled[2] * unit * taps, unit_bytes = unit * job.item_size
-    if branch_counted("large windows of short rows", g.full[2] * unit_bytes <= RUNNING_ROW_BYTES
-                      and not is_direct_down(g)):
-        return "a window of many rows, which have 192 bytes or less"
+    cdef Py_ssize_t taps = element_count(g.kernel), unit_bytes = unit * job.item_size
     if (branch_counted("broad units, of which a stride leaves some out",
                        g.stride[2] > 1 and unit > 1
                        and unit_bytes >= (ACROSS_MIN_UNIT_BYTES_OF_4 if taps <= 4 else ACROSS_MIN_UNIT_BYTES))
             and has_values_across(job)):
         return ("small windows, or some that overlap little, of channels of 64 bytes or more, or of 4 elements and "
                 "channels of 24 bytes or more: see across")
-    if not branch_counted("columns enough to be filtered", g.full[2] * unit > NARROW_ROW_ELEMENTS):
-        return "a row has no more than 4 elements"
-    if not branch_counted("rows worth filtering", row >= FILTER_MIN_ROW_TAPS):
-        return "the windows of a row have fewer than 16 elements"
-    if not branch_counted("planes worth filtering", row * g.pooled[0] * g.pooled[1] >= FILTER_MIN_PLANE_TAPS):
-        return "the windows of a plane have fewer than 128 elements"
     return NULL
 
 
@@ -234,20 +219,18 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
     cdef const char *why = "no axis is contiguous or has interleaved channels (up to 4 KiB) in values and results"
     cdef const char *worth
     cdef Py_ssize_t unit
+    cdef bint is_tiny = (job.g.full[2] <= TINY_ROW_ELEMENTS
+                         or element_count(job.g.pooled) * element_count(job.g.kernel) < TINY_PLANE_TAPS)
     cdef int axis
     if job.indices.data != NULL:
         return "indices are asked for"
     if not branch_counted("windows of more than an element", element_count(job.g.kernel) > 1):
         return "a window has a single element"
-    if not branch_counted("elements enough to be filtered",
-                          job.batch * job.channels * element_count(job.g.full) >= FILTER_MIN_ELEMENTS):
-        return "the array has fewer than 512 elements"
     # (speed: 64 x 56 x 56, 5 x 5) Values of 16 bits are 1.3 to 1.8x faster.
-    if (branch_counted("values that may be faster interleaved", job.g.full[2] <= TINY_ROW_ELEMENTS
-                       or job.item_size == 2 and job.g.kernel[1] == 5)
-            and interleaved_why_not(job, plan) == NULL
-            and (job.g.full[2] <= TINY_ROW_ELEMENTS or plan.interleaved.shares_rows)):
-        return "rows of at most 16 elements, or 5 x 5 of 16 bits, in planes that can be interleaved"
+    if (branch_counted("values that may be faster interleaved",
+                       is_tiny or job.item_size == 2 and job.g.kernel[1] == 5)
+            and interleaved_why_not(job, plan) == NULL and (is_tiny or plan.interleaved.shares_rows)):
+        return "small planes, or 5 x 5 of 16 bits, in planes that can be interleaved"
     for axis in range(2, -1, -1):
         begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
         unit = unit_of(&plan.job)
