@@ -23,9 +23,7 @@ cdef extern from "_kernels/pooling/decode.h":
 cdef enum:
     BLOCK_BYTES = 1 << 17       # Elements of a block, in lattices. With codes, and twice, they stay in L2. (speed)
     FILTERED_MORE = 2           # A filtered block is this many times as large: its elements stay in place. (speed)
-    MAX_FILTERED_ROW_BYTES = 1 << 13    # Longer rows of large windows are cut into parts that stay in L1. (speed)
     SHARED_ROWS = 64            # Least rows of windows for each thread, if rows stay long for threads. (speed)
-    MAX_OVERLAPS = 8            # But each part has this many times the elements that it shares with the next. (speed)
     MAX_BLOCK_BYTES = 1 << 22   # A window that needs a larger block is pooled in NumPy. (speed)
     MAX_WINDOWS_ELEMENTS = 1 << 16  # A block grows to at most this for a vector of windows. (speed)
     MAX_SPARSE = 8              # Limits the elements of a block for each one that a window has. (speed)
@@ -166,13 +164,6 @@ cdef inline Py_ssize_t block_elements(const Separable *plan, const Py_ssize_t *c
     return elements
 
 
-cdef inline bint is_long_row(const Axis *axis, Py_ssize_t windows, Py_ssize_t unit_bytes) noexcept nogil:
-    """Whether a row of a filtered block does not fit L1 with its running maxima, and is long beside its overlap."""
-    cdef Py_ssize_t overlap = (axis.kernel - 1) * axis.dilation
-    return (windows * axis.stride + overlap) * unit_bytes > max(<Py_ssize_t> MAX_FILTERED_ROW_BYTES,
-                                                                 MAX_OVERLAPS * overlap * unit_bytes)
-
-
 cdef inline void size_blocks(Py_ssize_t item_size, Separable *plan, Py_ssize_t filtered,
                              Py_ssize_t room) noexcept nogil:
     """Let blocks grow to `room` elements: first where the elements that two blocks share weigh most, then as memory
@@ -197,8 +188,7 @@ cdef inline void size_blocks(Py_ssize_t item_size, Separable *plan, Py_ssize_t f
             count[CHANNEL] //= 2
     if filtered:  # rows as long as leaves room for some of them
         count[2] = plan.axis[2].pooled
-        while count[2] > 1 and (not 0 <= 4 * block_elements(plan, count, &length) <= room
-                                or is_long_row(&plan.axis[2], count[2], item_size * filtered)):
+        while count[2] > 1 and not 0 <= 4 * block_elements(plan, count, &length) <= room:
             count[2] = (count[2] + 1) // 2
             is_full[2] = True
     while True:
