@@ -62,3 +62,14 @@ static int cunpool_allowed(void) {
 #else
 #define cunpool_allowed() INT_MAX
 #endif
+
+/* GNU OpenMP's threads do not survive a fork, and a child that waits for them never ends. The C library reports forks,
+   because servers fork outside of Python. */
+static int cunpool_forked;
+#if defined(_WIN32)
+#define cunpool_notice_forks() 0
+#else
+#include <pthread.h>
+static void cunpool_after_fork(void) { cunpool_forked = 1; }  // unreached: in children, which do not write counts
+#define cunpool_notice_forks() pthread_atfork(NULL, NULL, cunpool_after_fork)
+#endif

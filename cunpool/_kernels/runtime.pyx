@@ -1,6 +1,4 @@
 """The compiler, OpenMP, the processor's instruction sets, and the calls of this process and thread."""
-from os import getpid
-
 cdef extern from "_kernels/runtime.h":
     const int CUNPOOL_OPENMP
     const char *CUNPOOL_COMPILER
@@ -19,16 +17,17 @@ cdef extern from "_kernels/runtime.h":
     bint cunpool_asked
     bint cunpool_explains
     int cunpool_allowed() noexcept nogil
+    const bint cunpool_forked
+    int cunpool_notice_forks() noexcept
+
+if cunpool_notice_forks():
+    raise MemoryError  # unreached: the C library has room for a handler
 
 # The date of OpenMP's specification (201511 for 4.5), 0 in a serial build; the compiler that built this module; and the
 # instruction sets of kernels that this processor runs, the widest first.
 OPENMP_VERSION = CUNPOOL_OPENMP
 COMPILER = (<bytes> CUNPOOL_COMPILER).decode()
 INSTRUCTION_SETS = ["avx512"] * cunpool_has_avx512() + ["avx2"] * cunpool_has_avx2() + ["portable"]
-
-# GNU OpenMP's threads do not survive a fork, and a child that waits for them never ends. Servers fork outside of
-# Python, too, so forks are found by the number of the process.
-IMPORTER = getpid()
 
 
 cdef void begin_call() noexcept nogil:
@@ -102,4 +101,4 @@ def available(int most):
 
 def forked():
     """Whether this process was forked after this module had been imported."""
-    return getpid() != IMPORTER
+    return cunpool_forked
