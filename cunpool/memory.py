@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import warnings
-from threading import Lock
+from threading import RLock
 from typing import NamedTuple
 
 from cunpool import _cgroups
@@ -31,13 +31,13 @@ UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 _offers = False  # whether the system may take the pages of kept memory
 _is_limit_by_user = False
-_setting = Lock()  # held while the limit is set
+_setting = RLock()  # held while the limit is set; a signal handler may set it meanwhile
 
 
 def _after_fork() -> None:
     """Release all locks: their holders do not exist in the child."""
     global _setting
-    _setting = Lock()
+    _setting = RLock()
     _memory.reset_lock()
 
 

@@ -154,6 +154,7 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
     cdef char *full = next_part(&scratch, full_bytes(plan))
     cdef char *pooled = next_part(&scratch, results_bytes(plan, size))
     cdef char *indices = next_part(&scratch, results_bytes(plan, job.index_size))
+    cdef char *rolled
     cdef Rolling rolling
     cdef int axis
     for axis in range(2):
@@ -173,7 +174,9 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
     fill_ramp(&inner, planes, state)
     if plan.shares_rows and planes * size >= MIN_UNIT_BYTES:
         plan_rolling(&inner, &rolling)
-        roll(&rolling, window[1], window[1] + windows[1], next_part(&scratch, rolling_bytes(&rolling)))
+        rolled = next_part(&scratch, rolling_bytes(&rolling))
+        for d in range(window[0], window[0] + windows[0]):
+            roll(&rolling, d * g.pooled[1] + window[1], d * g.pooled[1] + window[1] + windows[1], rolled)
     else:
         for d in range(window[0], window[0] + windows[0]):
             for h in range(window[1], window[1] + windows[1]):

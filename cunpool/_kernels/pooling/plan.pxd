@@ -35,7 +35,8 @@ cdef enum:  # the ways, for plan_pool
 cdef enum:
     # Across channels.
     ACROSS_MIN_BYTES = 32           # of all channels, of one pixel (speed: 80 x 90, 3 to 12 channels)
-    FEW_CHANNELS_MIN_BYTES = 12     # the same, if windows overlap little (speed)
+    FEW_CHANNELS_MIN_BYTES = 24     # the same, if windows overlap little (speed: 3 x 224 x 224, float32, 3 x 3)
+    APART_CHANNELS_MIN_BYTES = 12   # the same, if windows do not overlap (speed)
     # Windows that an element has in the mean, at most, if they overlap little: to compare all elements of each is cheap
     # then. (speed)
     LITTLE_OVERLAP = 3
@@ -46,6 +47,7 @@ cdef enum:
     ACROSS_MIN_UNIT_BYTES_OF_4 = 24
     # Filter.
     TINY_ROW_ELEMENTS = 16          # Rows of no more elements are interleaved, if they can be. (speed)
+    NARROW_COLUMN_ELEMENTS = 7      # Columns, or layers, of no more elements are not taken for rows. (speed: 4 x 64)
     TINY_PLANE_TAPS = 128           # The same for planes whose windows have fewer elements in sum. (speed)
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
     NUMPY_MIN_PLANE = 1 << 10       # Elements of a plane that is one window, with its index. (speed: 64 x 224 x 224)
@@ -101,6 +103,8 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexc
     """Why another method is faster than filter, or NULL."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t taps = element_count(g.kernel), unit_bytes = unit * job.item_size
+    if branch_counted("short columns for rows", job.raster_axes[2] != 2 and g.full[2] <= NARROW_COLUMN_ELEMENTS):
+        return "an axis other than the last, of at most 7 elements, would be the width"
     if (branch_counted("broad units, of which a stride leaves some out",
                        g.stride[2] > 1 and unit > 1
                        and unit_bytes >= (ACROSS_MIN_UNIT_BYTES_OF_4 if taps <= 4 else ACROSS_MIN_UNIT_BYTES))
@@ -184,6 +188,10 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
     swap_width_axis(&plan.job, 1 if is_swapped else 2)
     if why == NULL:
         why = window2_shape_why_not(&plan.job)
+    if why == NULL and branch_counted("short columns of windows of two", is_swapped and (
+            plan.job.g.pooled[2] == 1
+            or not job.gapless and plan.job.g.pooled[2] < vector_of(job.item_size))):
+        why = "a column has one window; or less than a vector of windows, and gaps behind it"
     if why != NULL:
         return why
     if can_stack_planes(&plan.job):
@@ -259,10 +267,12 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if not (branch_counted("channels enough", job.channels * job.item_size >= ACROSS_MIN_BYTES)
             or branch_counted("a few channels", job.channels * job.item_size >= FEW_CHANNELS_MIN_BYTES)
             and branch_counted("windows that overlap little", mean_overlap(&job.g) <= LITTLE_OVERLAP)
+            or branch_counted("a few channels, and windows apart", mean_overlap(&job.g) <= 1
+                              and job.channels * job.item_size >= APART_CHANNELS_MIN_BYTES)
             or branch_counted("small windows in runs", job.code_size > 0 and has_runs(job)
                               and element_count(job.g.kernel) <= ACROSS_MAX_TAPS)):
-        return ("channels have less than 32 bytes (12, if windows overlap little; any, for window codes of small "
-                "windows one column apart)")
+        return ("channels have less than 32 bytes (24, if windows overlap little; 12, if they do not; any, for window "
+                "codes of small windows one column apart)")
     begin(job, 2, plan, ACROSS_TAKEN, <Kernel> pool_channels, NULL)
     plan_codes(&plan.job, &plan.decoder)
     swap_width_for_channels(&plan.job)

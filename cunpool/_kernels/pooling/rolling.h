@@ -43,11 +43,12 @@ typedef struct {
 /* One call. Sizes are in elements; along a row, in units. */
 typedef struct {
     cunpool_planes full, pooled, indices;
-    ptrdiff_t planes, channels;
+    ptrdiff_t planes, channels;     /* of a batch; where channels are units, pooled layers */
     ptrdiff_t height, width;        /* of a plane of the full array */
     ptrdiff_t rows, windows;        /* pooled rows of a plane; columns of windows */
     ptrdiff_t unit, unit_bytes;     /* 1, or channels that are neighbours, which make one plane; bytes to the next ones */
     ptrdiff_t row_results;          /* of a pooled row, in all channels */
+    ptrdiff_t layer_rows;           /* rows of the full array from one plane's layer to the next, where planes have some */
     ptrdiff_t padding[2];
     int kernel, stride;             /* along both axes */
     int form, index_bytes;
@@ -100,6 +101,11 @@ static inline cunpool_rolling_scratch cunpool_rolling_layout(const cunpool_rolli
 }
 #define cunpool_rolling_bytes(plan) (cunpool_rolling_layout(plan).bytes)
 
+/* The row of the caller's plane where a plane begins, which may be a layer of it. */
+static inline ptrdiff_t cunpool_rolling_layer(const cunpool_rolling *plan, ptrdiff_t plane) {
+    return plane % plan->channels * plan->layer_rows;
+}
+
 static inline char *cunpool_rolling_plane(const cunpool_rolling *plan, const cunpool_planes *array, ptrdiff_t plane) {
     return array->data + plane / plan->channels * array->batch_bytes + plane % plan->channels * array->channel_bytes;
 }
@@ -123,6 +129,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_rows(const cunpool_rolling *plan, c
     const ptrdiff_t row_bytes = plan->full.row_bytes, per_row = plan->is_index ? plan->width : plan->kernel;
     const ptrdiff_t top = line * plan->stride - plan->padding[0];
     const ptrdiff_t end = top + (block->count - 1) * plan->stride + plan->kernel;
+    const ptrdiff_t layer = plan->is_index ? cunpool_rolling_layer(plan, plane) : 0;
     ptrdiff_t first = top < 0 ? 0 : top, last = end > plan->height ? plan->height : end, i, row;
     /* Rows before `low` and from `high` on: reads beside these leave the array, or the plane in one with gaps. */
     ptrdiff_t before = plan->is_contiguous ? plane * plan->height * plan->width : 0;
@@ -141,7 +148,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_rows(const cunpool_rolling *plan, c
         row = top + i < first ? first : top + i < last ? top + i : last - 1;
         base = row >= high ? last_rows : row < low ? first_rows : begin;
         block->row[i] = base + row * row_bytes;
-        block->row_code[i] = row * per_row;
+        block->row_code[i] = (layer + row) * per_row;
     }
     for (i = 0; i < block->count; i++)
         block->line_code[i] = plan->is_index ? 0 : (top + i * plan->stride) * plan->kernel;
@@ -183,7 +190,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_ramp(const cunpool_rolling *plan, i
 static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at,
                                                      char *scratch, ptrdiff_t plane, ptrdiff_t line,
                                                      const cunpool_rolling_block *block) {
-    const ptrdiff_t unit = plan->unit, most = ROLLING_DECODED / unit;
+    const ptrdiff_t unit = plan->unit, most = ROLLING_DECODED / unit, layer = cunpool_rolling_layer(plan, plane);
     cunpool_decoder decoder = {0};
     char *to;
     ptrdiff_t i, window, first, some;
@@ -203,7 +210,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
     decoder.per_row = 65536 / (uint32_t) plan->kernel + 1;
     for (i = 0; i < block->count; i++) {
         const char *code = block->indices + i * plan->tile_pitch;
-        first = ((line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
+        first = (layer + (line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
         for (window = 0; window < plan->windows; window += some) {
             some = plan->windows - window < most ? plan->windows - window : most;
             cunpool_decode_item1(&decoder, to + window * unit * plan->index_bytes, code + window * unit, some * unit,

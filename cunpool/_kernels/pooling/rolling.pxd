@@ -24,7 +24,7 @@ cdef extern from "_kernels/pooling/rolling.h":
         Py_ssize_t batch_bytes, channel_bytes, row_bytes
     ctypedef struct Rolling "cunpool_rolling":
         cunpool_planes full, pooled, indices
-        Py_ssize_t planes, channels, height, width, rows, windows, unit, unit_bytes, row_results
+        Py_ssize_t planes, channels, height, width, rows, windows, unit, unit_bytes, row_results, layer_rows
         Py_ssize_t block_rows, reach, tile_pitch
         Py_ssize_t padding[2]
         int kernel, stride, form, index_bytes, item_bytes, infinity, lanes
@@ -54,6 +54,7 @@ cdef enum:
     # L1 has few places for addresses that are a multiple of L1_WAY_BYTES apart. (speed: 64 x 112 x 112, 3 x 3)
     L1_WAYS = 8
     L1_WAY_BYTES = 1 << 12
+    MAX_ALIASED_CHANNELS = 1 << 9   # the same for columns (speed: 1024 x 28 x 28, float32, 5 x 5)
     MAX_TILE_ROW = 1 << 17      # window codes of a pooled row that become indices, so that a tile stays in L2 (speed)
 
 
@@ -123,8 +124,8 @@ cdef inline bint are_units_rolled(const Job *job) noexcept nogil:
     lie in memory is for `units_why_not`."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t kernel = g.kernel[1], stride = g.stride[1]
-    return (HAS_VECTORS and g.full[0] == g.kernel[0] == g.pooled[0] == 1 and g.kernel[2] == kernel
-            and g.stride[2] == stride and g.dilation[1] == g.dilation[2] == 1 and (stride == 1 or stride == 2)
+    return (HAS_VECTORS and g.kernel[0] == 1 and g.padding[0] == 0 and g.kernel[2] == kernel and g.stride[2] == stride
+            and g.dilation[1] == g.dilation[2] == 1 and (stride == 1 or stride == 2)
             and (kernel == 3 or kernel == 5 and HAS_LARGE_LOOPS
                  or kernel == 2 and stride == 1 and job.indices.data == NULL)
             and g.pooled[1] >= MIN_UNIT_ROWS and job.code_size < 2 and element_count(g.full) < 1 << 30
@@ -140,6 +141,8 @@ cdef inline const char *units_why_not(const Job *job) noexcept nogil:
         return "neighbouring channels, and windows that are not 3 x 3 or 5 x 5 (or 2 x 2 without indices), or too few"
     if unit_bytes < MIN_UNIT_BYTES or job.g.stride[1] == 2 and unit_bytes > most:
         return "channels have less than 64 bytes, or with stride 2 more than 512 (1,024 where windows are 5 x 5)"
+    if job.channels > MAX_ALIASED_CHANNELS and unit_bytes % (L1_WAY_BYTES // 2) == 0:
+        return "more than 512 channels, of a multiple of 2 KiB"
     if job.nontemporal:
         return "channels are neighbours, and arrays are larger than L3"
     if not (has_interleaved_channels(job, &job.pooled, job.item_size)
@@ -161,10 +164,12 @@ cdef inline Py_ssize_t unit_rows(const Job *job) noexcept nogil:
     return min((ways - job.g.kernel[1]) // job.g.stride[1] + 1, <Py_ssize_t> ROLLING_UNIT_BLOCK)
 
 
-cdef inline cunpool_planes planes_of(const View *view, Py_ssize_t unit, Py_ssize_t row_bytes) noexcept nogil:
-    """The planes of an array, whose rows have `row_bytes` where channels are no units."""
-    return cunpool_planes(view.data, view.batch_bytes, view.channel_bytes,
-                          view.axis_bytes[1] if unit > 1 else row_bytes)
+cdef inline cunpool_planes planes_of(const View *view, Py_ssize_t unit, Py_ssize_t row_bytes,
+                                     Py_ssize_t layers) noexcept nogil:
+    """The planes of an array, whose rows have `row_bytes`; or where channels are units, its layers, `layers` apart."""
+    if unit > 1:
+        return cunpool_planes(view.data, view.batch_bytes, layers * view.axis_bytes[0], view.axis_bytes[1])
+    return cunpool_planes(view.data, view.batch_bytes, view.channel_bytes, row_bytes)
 
 
 cdef inline bint is_vector_aligned(const cunpool_planes *planes, Py_ssize_t row_bytes) noexcept nogil:
@@ -178,11 +183,12 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t item_size = job.item_size, row_bytes = g.full[2] * item_size
     plan.unit, plan.unit_bytes = job.channels if has_units(job) else 1, job.full.axis_bytes[2]
-    plan.channels = job.channels // plan.unit
+    plan.channels = g.pooled[0] if plan.unit > 1 else job.channels
     plan.planes = job.batch * plan.channels
-    plan.full = planes_of(&job.full, plan.unit, row_bytes)
-    plan.pooled = planes_of(&job.pooled, plan.unit, g.pooled[2] * item_size)
-    plan.indices = planes_of(&job.indices, plan.unit, g.pooled[2] * job.index_size)
+    plan.layer_rows = g.stride[0] * g.full[1] if plan.unit > 1 and g.pooled[0] > 1 else 0
+    plan.full = planes_of(&job.full, plan.unit, row_bytes, g.stride[0] if g.pooled[0] > 1 else 0)
+    plan.pooled = planes_of(&job.pooled, plan.unit, g.pooled[2] * item_size, 1)
+    plan.indices = planes_of(&job.indices, plan.unit, g.pooled[2] * job.index_size, 1)
     plan.height, plan.width = g.full[1], g.full[2]
     plan.rows, plan.windows, plan.row_results = g.pooled[1], g.pooled[2], g.pooled[2] * plan.unit
     plan.padding = [g.padding[1], g.padding[2]]

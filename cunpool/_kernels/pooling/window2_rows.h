@@ -94,8 +94,9 @@ static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_
                                 windows->with_codes, 1, 1);
 #endif
     (void) careful;
-    if (windows->is_swapped && windows->with_codes && windows->kernel_rows == 2)
-        return OF(window2_loop)(windows, pooled_rows, count, 2, 1, 1, 1, 0);
+    if (windows->is_swapped && windows->kernel_rows == 2)   /* without codes for the sake of the sign of zero */
+        return windows->with_codes ? OF(window2_loop)(windows, pooled_rows, count, 2, 1, 1, 1, 0)
+               : OF(window2_loop)(windows, pooled_rows, count, 2, 1, 0, 1, 0);
     return windows->kernel_rows == 1 ? WINDOW2_INSTANCES(1) : windows->kernel_rows == 2 ? WINDOW2_INSTANCES(2)
            : WINDOW2_INSTANCES(4);
 #undef WINDOW2_INSTANCES
