@@ -8,6 +8,7 @@
 # A unit is one element, or all channels of an element where channels are neighbours in memory. The line is along the
 # innermost axis of the output, in any order of the axes. Indices become codes first, a block of windows at a time.
 from libc.stdint cimport uint32_t, UINTPTR_MAX
+from libc.string cimport memset
 
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE, cunpool_copy_nontemporal
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
@@ -25,7 +26,6 @@ from cunpool._kernels.unpooling.fill_lines cimport (
 from cunpool._kernels.unpooling.fill_plan cimport (
     Axis, FILL_BLOCK_BYTES, FILL_MAX_BLOCK_ITEMS, FILL_SPARE_BYTES, FILL_STAGE_BYTES, FillBlock, FillPlan, INDICES,
     Input, VALUES)
-from cunpool._kernels.unpooling.indices cimport zero_strided
 from cunpool._kernels.unpooling.walk cimport Canonicalize, Loops
 
 cdef inline Py_ssize_t block_items(const FillBlock *block) noexcept nogil:
@@ -41,8 +41,7 @@ cdef inline void advance_along(const Axis *axis, Py_ssize_t at, FillBlock *block
 
 cdef inline void_noinline locate_block(const Job *job, const FillPlan *plan, Py_ssize_t number,
                                        FillBlock *block) noexcept nogil:
-    cdef Py_ssize_t first = number % plan.unit_parts * plan.most_unit, at, along
-    cdef const Axis *outer
+    cdef Py_ssize_t first = number % plan.unit_parts * plan.most_unit, at
     cdef int axis
     number //= plan.unit_parts
     block.unit = min(plan.most_unit, plan.unit - first)
@@ -58,39 +57,40 @@ cdef inline void_noinline locate_block(const Job *job, const FillPlan *plan, Py_
     at = number % plan.row_parts * plan.most_rows
     number //= plan.row_parts
     block.rows = min(plan.most_rows, plan.row.pooled - at)
-    block.rest_rows = plan.row.rest if at + block.rows == plan.row.pooled else 0
     advance_along(&plan.row, at, block)
-    block.empty = False
     for axis in range(plan.outer_axes - 1, -1, -1):
-        outer = &plan.outer[axis]
-        along = outer.pooled + (outer.rest > 0)
-        at = number % along
-        number //= along
-        block.taps[axis] = outer.taps
-        if at == outer.pooled:
-            block.taps[axis] = outer.rest
-            block.empty = True
-        advance_along(outer, at, block)
+        advance_along(&plan.outer[axis], number % plan.outer[axis].pooled, block)
+        number //= plan.outer[axis].pooled
 
 
-cdef inline void_noinline zero_uncovered(const FillPlan *plan, const FillBlock *block) noexcept nogil:
-    """Zero the lines behind the last windows."""
-    cdef Py_ssize_t begin = 0 if block.empty else block.rows * plan.row.taps, size = block.unit * plan.item_size
-    cdef Py_ssize_t units = block.windows * plan.line.taps + block.rest_units, combinations = 1, number, rest, row
+cdef inline void zero_units(const FillPlan *plan, char *out, Py_ssize_t units, Py_ssize_t size) noexcept nogil:
+    """Zero `size` bytes of each of some units of a line."""
+    cdef Py_ssize_t i
+    if size == plan.pitch:
+        memset(out, 0, units * size)
+        return
+    for i in range(units):
+        memset(out + i * plan.pitch, 0, size)
+
+
+cdef inline void_noinline zero_uncovered(const FillPlan *plan, char *full, Py_ssize_t begin,
+                                         Py_ssize_t end) noexcept nogil:
+    """Zero the lines behind the last windows, at the elements `begin` to `end` of the outer axes."""
+    cdef Py_ssize_t number, rest, at, row
     cdef char *out
     cdef int axis
-    if not (block.empty or block.rest_rows):
-        return
-    for axis in range(plan.outer_axes):
-        combinations *= block.taps[axis]
-    for number in range(combinations):
-        out = block.out
+    for number in range(begin, end):
+        out = full
         rest = number
+        row = plan.row.full - plan.row.rest
         for axis in range(plan.outer_axes - 1, -1, -1):
-            out += rest % block.taps[axis] * plan.outer[axis].full_step
-            rest //= block.taps[axis]
-        for row in range(begin, block.rows * plan.row.taps + block.rest_rows):
-            zero_strided(out + row * plan.row.full_step, plan.pitch, units, size)
+            at = rest % plan.outer[axis].full
+            rest //= plan.outer[axis].full
+            out += at * plan.outer[axis].full_step
+            if at >= plan.outer[axis].full - plan.outer[axis].rest:  # behind the last windows along this axis
+                row = 0
+        for row in range(row, plan.row.full):
+            zero_units(plan, out + row * plan.row.full_step, plan.line.full, plan.unit * plan.item_size)
 
 
 cdef inline void_wide canonicalize_values(const char *values, Py_ssize_t count, element *quiet) noexcept nogil:
@@ -243,7 +243,7 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
             fill_lines(plan, into, below, codes, values, block.rows, block.windows,
                        block.unit * (plan.item_size // <Py_ssize_t> sizeof(lane)), first)
         for line in range(lines if block.rest_units else 0):
-            zero_strided(into + line * below + units * plan.pitch, plan.pitch, block.rest_units, unit)
+            zero_units(plan, into + line * below + units * plan.pitch, block.rest_units, unit)
         for line in range(runs if staged else 0):
             cunpool_copy_nontemporal(out + line * plan.row.full_step, into + line * size, lines // runs * size)
 
@@ -268,19 +268,19 @@ cdef inline void fill_blocks(const Job *job, Py_ssize_t task, Found *found, lane
     # FILL_SPARE_BYTES behind it.
     most_elements = plan.most_rows * plan.most_windows * plan.most_unit
     assert_in_block(most_elements * max(plan.item_size, job.index_size) <= FILL_BLOCK_BYTES)
+    zero_uncovered(plan, job.full.data, plan.uncovered * task // job.tasks,
+                   plan.uncovered * (task + 1) // job.tasks)
     if not job.code_size:
         find_relative_positions(plan, relative)
     for number in range(plan.blocks * task // job.tasks, plan.blocks * (task + 1) // job.tasks):
         locate_block(job, plan, number, &block)
-        if not block.empty:
-            has_outside = False
-            if not plan.by_indices:
-                block_values = <const lane *> contiguous_values(job, plan, &block, values)
-                contiguous_codes(job, plan, &block, relative, indices, codes, &has_outside)
-            if not has_outside:
-                fill_block(job, plan, &block, codes, block_values, <char *> align_to_cache_line(stage_buffer),
-                           &has_outside)
-            if has_outside:
-                found.out_of_window += 1
-                return
-        zero_uncovered(plan, &block)
+        has_outside = False
+        if not plan.by_indices:
+            block_values = <const lane *> contiguous_values(job, plan, &block, values)
+            contiguous_codes(job, plan, &block, relative, indices, codes, &has_outside)
+        if not has_outside:
+            fill_block(job, plan, &block, codes, block_values, <char *> align_to_cache_line(stage_buffer),
+                       &has_outside)
+        if has_outside:
+            found.out_of_window += 1
+            return

@@ -79,6 +79,7 @@ cdef struct FillPlan:
     Py_ssize_t most_rows, most_windows, most_unit   # the size of a block
     Py_ssize_t row_parts, window_parts, unit_parts  # blocks along each of these
     Py_ssize_t blocks
+    Py_ssize_t uncovered    # elements of the outer axes, at which lines behind the last windows are zeroed; 0 if none
     Input inputs[2]
     const char *values_end  # values that end before it have FILL_SPARE_BYTES behind them; NULL where they have gaps
     bint adjacent           # whether the lines of a block of rows follow each other in memory
@@ -97,12 +98,10 @@ cdef struct FillPlan:
 cdef struct FillBlock:
     # `rows` rows of `windows` windows, and `unit` elements of each unit.
     Py_ssize_t rows, windows, unit
-    Py_ssize_t rest_rows, rest_units    # lines and units behind the last windows that are zeroed with the block
+    Py_ssize_t rest_units   # units behind the last windows that are zeroed with the block
     char *out
     const char *inputs[2]
-    uint32_t position                  # of the first window's first element
-    Py_ssize_t taps[FILL_AXES]    # elements along the outer axes
-    bint empty                      # whether these lie behind the last windows
+    uint32_t position       # of the first window's first element
 
 
 cdef inline int sort_axes(const Job *job, Axis *axes) noexcept nogil:
@@ -185,7 +184,8 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     """Size the blocks: part of a row, or several rows."""
     cdef Py_ssize_t most = FILL_BLOCK_BYTES // max(plan.item_size,
                                                    max(<Py_ssize_t> job.index_size, <Py_ssize_t> FILL_MIN_ITEM_BYTES))
-    cdef Py_ssize_t blocks = 1, even
+    cdef Py_ssize_t even, outer_elements = 1
+    cdef bint is_covered = plan.row.rest == 0
     cdef int axis
     if job.nontemporal:
         most = min(FILL_STAGE_BYTES // (plan.line.taps * plan.row.taps * plan.item_size), most)
@@ -206,9 +206,12 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     plan.adjacent = (plan.unit_parts == 1 and plan.window_parts == 1 and plan.pitch == plan.unit * plan.item_size
                      and plan.row.full_step == plan.line.full * plan.pitch)
     plan.row_parts = (plan.row.pooled + plan.most_rows - 1) // plan.most_rows
+    plan.blocks = plan.row_parts * plan.window_parts * plan.unit_parts
     for axis in range(plan.outer_axes):
-        blocks *= plan.outer[axis].pooled + (plan.outer[axis].rest > 0)
-    plan.blocks = blocks * plan.row_parts * plan.window_parts * plan.unit_parts
+        plan.blocks *= plan.outer[axis].pooled
+        outer_elements *= plan.outer[axis].full
+        is_covered &= plan.outer[axis].rest == 0
+    plan.uncovered = 0 if is_covered else outer_elements
 
 
 cdef inline bint is_window2(const Geometry *g) noexcept nogil:

@@ -9,7 +9,7 @@ from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport begin_job, Job
 from cunpool._kernels.common.pack cimport fill
 from cunpool._kernels.common.thresholds cimport ACROSS_MIN_CHANNELS, BAND_MIN_ROWS
-from cunpool._kernels.common.types cimport item2, item4, item8, void_inline, void_wide
+from cunpool._kernels.common.types cimport void_inline
 
 cdef enum:
     EXACT_QUOTIENT_BITS = 50    # correctness: in double precision an integer of 50 bits differs from the same + 0.5
@@ -60,29 +60,6 @@ cdef inline void_inline find_offset(const Job *job, bint is_uniform, Py_ssize_t 
 cdef inline bint are_elements_adjacent(const Job *job) noexcept nogil:
     """Whether the elements of a full plane, or of interleaved ones, are neighbours in raster order."""
     return job.raster_stride_bytes == job.interleaved_planes * job.item_size
-
-
-cdef inline void_wide zero_strided(char *out, Py_ssize_t stride_bytes, Py_ssize_t count,
-                                   Py_ssize_t size) noexcept nogil:
-    """Zero elements of `size` bytes at a constant stride. `memset` for each takes longer (speed)."""
-    cdef Py_ssize_t i
-    if size == stride_bytes:
-        memset(out, 0, count * size)
-    elif size == 1:
-        for i in range(count):
-            out[i * stride_bytes] = 0
-    elif size == 2:
-        for i in range(count):
-            (<item2 *> (out + i * stride_bytes))[0] = 0
-    elif size == 4:
-        for i in range(count):
-            (<item4 *> (out + i * stride_bytes))[0] = 0
-    elif size == 8:
-        for i in range(count):
-            (<item8 *> (out + i * stride_bytes))[0] = 0
-    else:
-        for i in range(count):
-            memset(out + i * stride_bytes, 0, size)
 
 
 cdef inline void set_background(Job *job, cnp.ndarray full, cnp.ndarray background):
