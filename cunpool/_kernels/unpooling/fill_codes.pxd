@@ -5,26 +5,15 @@ from cunpool._kernels.common.types cimport index, item1, void_inline, void_wide
 from cunpool._kernels.unpooling.fill_plan cimport FillPlan
 from cunpool._kernels.unpooling.fill_lines cimport lane
 
-cdef enum:
-    WIDEN_VECTOR_CODES = 64         # codes in the widest vector
-
 
 cdef inline void_wide widen_codes(const item1 *given, Py_ssize_t count, Py_ssize_t taps, lane *codes,
                                   bint *has_outside) noexcept nogil:
-    """Widen codes to lanes, in whole vectors. The last vector may overlap the one before."""
+    """Widen codes to lanes."""
     cdef item1 largest = 0
-    cdef Py_ssize_t left = count % WIDEN_VECTOR_CODES if count > WIDEN_VECTOR_CODES else 0, some = count - left, i
-    while True:
-        for i in range(some):
-            codes[i] = given[i]
-            largest = max(largest, given[i])
-        if not left:
-            break
-        left = count - WIDEN_VECTOR_CODES
-        given += left
-        codes += left
-        some = WIDEN_VECTOR_CODES
-        left = 0
+    cdef Py_ssize_t i
+    for i in range(count):
+        codes[i] = given[i]
+        largest = max(largest, given[i])
     if largest >= taps:
         has_outside[0] = True
 
