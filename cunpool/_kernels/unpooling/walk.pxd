@@ -71,34 +71,27 @@ cdef inline void point_to(const Job *job, const Block *block, Py_ssize_t channel
         run.rows, run.count = 1, run.rows * run.count
 
 
-cdef inline Py_ssize_t move_channels(const Job *job, Run *run, const Block *block, Py_ssize_t channel) noexcept nogil:
-    """Move a block of windows, of the interleaved channels from `channel` on.
+cdef inline Py_ssize_t move_block(const Job *job, Run *run, Block *block) noexcept nogil:
+    """Move a block of windows, by codes of DECODE_MAX_CODES interleaved channels at a time.
 
     `positions` is allocated for DECODE_MAX_CODES of 8 bytes. `decode` writes to before round_up_codes(count), and the
     highest entry read is before the block's count.
     """
     cdef index8[DECODE_MAX_CODES] positions  # of 8 bytes, or of 4
+    cdef Py_ssize_t most = DECODE_MAX_CODES if job.code_size else job.interleaved_planes, channel = 0, outside = 0
     cdef PackedRows codes
-    point_to(job, block, channel, run)
-    if job.code_size:
-        codes.unit = 1
-        codes.unit_bytes, codes.units, codes.row_bytes, codes.rows = (run.index_bytes, run.count, run.index_row_bytes,
-                                                                      run.rows)
-        decode(job, run.indices, &codes, block, <char *> positions)
-        run.indices = <const char *> positions
-        run.index_bytes = 8 if job.wide_indices else 4
-        run.index_row_bytes = run.index_bytes * run.count
-    return (<const Loops *> job.ops).move[job.wide_indices](job, run, NULL, NULL)
-
-
-cdef inline Py_ssize_t move_block(const Job *job, Run *run, Block *block) noexcept nogil:
-    """`move_channels` for all channels, by codes for DECODE_MAX_CODES at a time."""
-    cdef Py_ssize_t channel = 0, outside = 0
     while channel < job.interleaved_planes:
-        block.interleaved = job.interleaved_planes - channel
+        block.interleaved = min(job.interleaved_planes - channel, most)
+        point_to(job, block, channel, run)
         if job.code_size:
-            block.interleaved = min(block.interleaved, <Py_ssize_t> DECODE_MAX_CODES)
-        outside += move_channels(job, run, block, channel)
+            codes.unit = 1
+            codes.unit_bytes, codes.units = run.index_bytes, run.count
+            codes.row_bytes, codes.rows = run.index_row_bytes, run.rows
+            decode(job, run.indices, &codes, block, <char *> positions)
+            run.indices = <const char *> positions
+            run.index_bytes = 8 if job.wide_indices else 4
+            run.index_row_bytes = run.index_bytes * run.count
+        outside += (<const Loops *> job.ops).move[job.wide_indices](job, run, NULL, NULL)
         channel += block.interleaved
     return outside
 
