@@ -1,6 +1,5 @@
 #pragma once
 
-#include <math.h>
 #include <string.h>
 
 #include "_kernels/common/types.h"
@@ -51,16 +50,6 @@ static inline uint16_t half_sum(uint16_t a, uint16_t b) {
 #else
 static inline uint16_t half_sum(uint16_t a, uint16_t b) { return half_of(half_value(a) + half_value(b)); }
 #endif
-
-#define CUNPOOL_SUM(NAME, NUMBER) \
-static inline NUMBER NAME(NUMBER a, NUMBER b) { \
-    NUMBER x = a + b; \
-    if (CUNPOOL_RARELY(x != x)) \
-        x = (NUMBER) NAN; \
-    return x; \
-}
-CUNPOOL_SUM(float_sum, float)
-CUNPOOL_SUM(double_sum, double)
 
 static inline uint16_t bhalf_sum(uint16_t a, uint16_t b) {
     uint32_t bits = cunpool_bits(cunpool_float((uint32_t) a << 16) + cunpool_float((uint32_t) b << 16));

@@ -6,8 +6,7 @@ from cunpool._kernels.common.types cimport bhalf, element, float4, float8, half,
 cdef extern from "_kernels/unpooling/elements.h":
     item2 half_sum(item2, item2) noexcept nogil
     item2 bhalf_sum(item2, item2) noexcept nogil
-    float4 float_sum(float4, float4) noexcept nogil
-    float8 double_sum(float8, float8) noexcept nogil
+    bint is_rarely "CUNPOOL_RARELY"(bint) noexcept nogil
 
 # Elements of four and eight bytes: those whose windows `fill_indices.pxd` fills.
 ctypedef fused wide_element:
@@ -18,15 +17,15 @@ ctypedef fused wide_element:
 
 
 cdef inline void store_or_add(element *target, const element *value) noexcept nogil:
-    """Store an item, or add a number in its own precision, as PyTorch adds gradients."""
+    """Store an item, or add a number in its own precision, as PyTorch adds gradients. NaN becomes the canonical one."""
+    cdef element total
     if element is half:
         target.bits = half_sum(target.bits, value.bits)
     elif element is bhalf:
         target.bits = bhalf_sum(target.bits, value.bits)
-    elif element is float4:
-        target[0] = float_sum(target[0], value[0])
-    elif element is float8:
-        target[0] = double_sum(target[0], value[0])
+    elif element is float4 or element is float8:
+        total = target[0] + value[0]
+        target[0] = NAN if is_rarely(total != total) else total
     else:
         target[0] = value[0]
 
