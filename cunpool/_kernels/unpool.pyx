@@ -26,7 +26,7 @@ from cunpool._kernels.unpooling.fill_lines cimport VECTOR_BYTES
 from cunpool._kernels.unpooling.fill_plan cimport fill_why_not, FillPlan
 from cunpool._kernels.unpooling.indices cimport are_elements_adjacent, prepare_job, set_background, split_planes
 from cunpool._kernels.unpooling.scatter cimport gather_task, scatter_task
-from cunpool._kernels.unpooling.turned cimport move_turned, plan_worker, Turned
+from cunpool._kernels.unpooling.turned cimport move_turned, plan_turned, Turned
 from cunpool._kernels.unpooling.walk cimport ByIndices, Canonicalize, Loop, Loops, move_run
 from cunpool._kernels.unpooling.window_codes cimport BlockPlan, plan_blocks
 from cunpool._kernels.runtime cimport explaining
@@ -113,7 +113,8 @@ cdef const char *move_condition(const Job *job, Plan *plan) noexcept nogil:
     """Scatter and gather serve all of their calls."""
     cdef bint is_turned
     plan.job = job[0]
-    is_turned = plan_worker(&plan.job, &plan.turned, &plan.blocks)
+    is_turned = plan_turned(&plan.job, &plan.turned)
+    plan_blocks(&plan.turned.inner if is_turned else &plan.job, &plan.blocks)
     plan.kernel = move_turned if is_turned else gather_task if job.gathers else scatter_task
     plan.ways = ((GATHERED if job.gathers else SCATTERED)
                  + SPLIT * (plan.job.parts_per_plane > 1) + INTERLEAVED * (job.interleaved_planes > 1)

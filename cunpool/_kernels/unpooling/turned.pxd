@@ -9,7 +9,6 @@ from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found, planes_of_lot
 from cunpool._kernels.common.thresholds cimport TURNED_LOT_BYTES, TURNED_MAX_BYTES, TURNED_MAX_TAPS
 from cunpool._kernels.unpooling.scatter cimport gather_task, scatter_task
-from cunpool._kernels.unpooling.window_codes cimport BlockPlan, plan_blocks
 from cunpool._kernels.memory cimport next_part, part_bytes
 
 cdef struct Turned:
@@ -19,8 +18,8 @@ cdef struct Turned:
     Py_ssize_t lots         # lots of these `channels`
 
 
-cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
-    """Whether planes are turned, and how."""
+cdef inline bint plan_turned(Job *job, Turned *turned) noexcept nogil:
+    """Whether planes are turned. Then each lot of them is a task of `job`."""
     cdef Py_ssize_t size = element_count(job.g.full), windows = element_count(job.g.pooled), plane_bytes
     cdef Py_ssize_t together = CACHE_LINE // job.item_size
     cdef Job *inner = &turned.inner
@@ -35,6 +34,8 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     turned.planes = min(planes_of_lot(job, TURNED_LOT_BYTES // plane_bytes), turned.channels)
     if absolute(job.full.channel_bytes) == job.item_size:  # whole cache lines of neighbouring planes
         turned.planes = min(max(turned.planes // together * together, together), turned.channels)
+    if turned.planes > TURNED_MAX_BYTES // plane_bytes:
+        return False
     turned.lots = (turned.channels + turned.planes - 1) // turned.planes
     inner[0] = job[0]
     inner.batch = 1
@@ -46,23 +47,14 @@ cdef inline bint plan_turned(const Job *job, Turned *turned) noexcept nogil:
     inner.interleaved_planes = inner.parts_per_plane = inner.tasks = inner.threads = 1
     inner.banded = inner.nontemporal = False
     inner.is_laid = job.in_place
-    return turned.planes <= TURNED_MAX_BYTES // plane_bytes  # else a lot is large
-
-
-cdef inline bint plan_worker(Job *job, Turned *turned, BlockPlan *blocks) noexcept nogil:
-    """Plan the job whose planes are scattered or gathered: the call's own, or that of turned planes. Returns whether
-    planes are turned: then each lot of them is a task."""
-    cdef bint is_turned = plan_turned(job, turned)
-    if is_turned:
-        job.plan = turned
-        job.tasks = job.batch * job.channels // turned.channels * turned.lots
-        job.parts_per_plane = 1
-        job.banded = False
-        job.scratch_bytes = (part_bytes(turned.planes * turned.inner.full.channel_bytes)
-                             + part_bytes(turned.planes * turned.inner.pooled.channel_bytes)
-                             + part_bytes(turned.planes * turned.inner.indices.channel_bytes))
-    plan_blocks(&turned.inner if is_turned else job, blocks)
-    return is_turned
+    job.plan = turned
+    job.tasks = job.batch * job.channels // turned.channels * turned.lots
+    job.parts_per_plane = 1
+    job.banded = False
+    job.scratch_bytes = (part_bytes(turned.planes * inner.full.channel_bytes)
+                         + part_bytes(turned.planes * inner.pooled.channel_bytes)
+                         + part_bytes(turned.planes * inner.indices.channel_bytes))
+    return True
 
 
 cdef inline void move_turned(const Job *job, Py_ssize_t lot, Found *found, void *_, void *__) noexcept nogil:
