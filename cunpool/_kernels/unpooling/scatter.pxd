@@ -36,14 +36,9 @@ cdef inline Py_ssize_t scatter_bands(const Job *job, Run *run, Py_ssize_t plane)
     return outside
 
 
-cdef inline bint are_planes_contiguous(const Job *job) noexcept nogil:
-    """Whether the output is contiguous, from one plane to the next, too. Then no planes are interleaved."""
-    return job.raster_stride_bytes == job.item_size and are_full_planes_adjacent(job)
-
-
 cdef inline Py_ssize_t planes_zeroed_together(const Job *job) noexcept nogil:
     """The number of planes that are zeroed, and scattered to, together."""
-    if not are_planes_contiguous(job):
+    if job.raster_stride_bytes != job.item_size or not are_full_planes_adjacent(job):
         return 1
     if job.code_size and (<const BlockPlan *> job.blocks).block_windows[PLANE_AXIS] > 1:
         return (<const BlockPlan *> job.blocks).block_windows[PLANE_AXIS]

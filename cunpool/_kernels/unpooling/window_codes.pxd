@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from cunpool._kernels.common.arrays cimport View
+from cunpool._kernels.common.arrays cimport stride_along, View
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, are_planes_uniform, Job
@@ -28,7 +28,6 @@ cdef struct BlockPlan:
     bint joins_rows             # whether a row of windows continues at the stride of the row before
     # The rest is how window codes are decoded.
     bint has_layers             # whether windows have several layers, or begin in another than the first
-    bint is_wide                # whether a call needs `decode_64_bits`
     uint16_t row_reciprocal, layer_reciprocal   # for `quotient`
     # The begin of each code's window, relative to the block's first window: along each axis, and as an index from the
     # first plane on. Interleaved channels repeat each entry.
@@ -81,17 +80,14 @@ cdef inline void spread_strides(const Py_ssize_t *windows, View *view) noexcept 
     while inner >= 0 and windows[inner] == 1:
         inner -= 1
     for axis in range(inner + 1, 3):
-        view.axis_bytes[axis] = view.axis_bytes[inner] if inner >= 0 else view.channel_bytes
+        view.axis_bytes[axis] = stride_along(view, inner)
 
 
 cdef inline bint is_continued(const Job *job, int axis) noexcept nogil:
     """Whether windows follow those along the next axis of blocks at the same stride, in both pooled arrays."""
     cdef Py_ssize_t windows = job.g.pooled[axis]
-    if axis == PLANE_AXIS:
-        return (job.pooled.channel_bytes == job.pooled.axis_bytes[0] * windows
-                and job.indices.channel_bytes == job.indices.axis_bytes[0] * windows)
-    return (job.pooled.axis_bytes[axis - 1] == job.pooled.axis_bytes[axis] * windows
-            and job.indices.axis_bytes[axis - 1] == job.indices.axis_bytes[axis] * windows)
+    return (stride_along(&job.pooled, axis - 1) == job.pooled.axis_bytes[axis] * windows
+            and stride_along(&job.indices, axis - 1) == job.indices.axis_bytes[axis] * windows)
 
 
 cdef inline bint can_join(const Job *job, int axis) noexcept nogil:
@@ -154,8 +150,8 @@ cdef inline void plan_blocks(Job *job, BlockPlan *plan) noexcept nogil:
     job.blocks = plan
     plan.joins_rows = is_continued(job, HEIGHT_AXIS)
     if job.code_size:
-        job.wide_indices = plan.is_wide = branch_counted("windows that reach far", needs_64_bits(g))
-        if plan.is_wide or element_count(g.full) * plan.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
+        job.wide_indices = branch_counted("windows that reach far", needs_64_bits(g))
+        if job.wide_indices or element_count(g.full) * plan.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
             plan.block_windows[PLANE_AXIS] = 1
         plan_decoder(job, plan)
 
@@ -293,7 +289,7 @@ cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows
     assert_in_block(round_up_codes(count) <= DECODE_MAX_CODES)
     memset(<char *> packed + count * job.code_size, 0, (round_up_codes(count) - count) * job.code_size)
     pack_rows(job.code_size, <char *> packed, rows.units, codes, rows)
-    if plan.is_wide:
+    if job.wide_indices:
         decode_64_bits(job, <const char *> packed, block, <index8 *> positions)
         return
     for axis in range(3):
