@@ -15,7 +15,6 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.copy_axes cimport copy_axes
 from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
-from cunpool._kernels.common.pack cimport pack_rows, PackedRows
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport element, index4, index8, item1, void_noinline, void_wide
 from cunpool._kernels.unpooling.elements cimport add_to_zero
@@ -107,13 +106,7 @@ cdef inline void_noinline pack_items(const FillPlan *plan, const FillBlock *bloc
     cdef Py_ssize_t *count = [1, block.rows, block.windows, block.unit]
     cdef Py_ssize_t *to_bytes = [0, block.windows * block.unit * size, block.unit * size, size]
     cdef Py_ssize_t *item_bytes = [0, plan.row.step[i], plan.line.step[i], input.unit_step]
-    cdef PackedRows packed
-    if block.unit == 1 and size <= 8 and plan.line.step[i] != size:
-        packed.unit_bytes, packed.units, packed.unit = plan.line.step[i], block.windows, 1
-        packed.row_bytes, packed.rows = plan.row.step[i], block.rows
-        pack_rows(size, to, block.windows, block.inputs[i], &packed)
-    else:
-        copy_axes(size, to, to_bytes, block.inputs[i], item_bytes, count)
+    copy_axes(size, to, to_bytes, block.inputs[i], item_bytes, count)
 
 
 cdef inline const char *contiguous_items(const FillPlan *plan, const FillBlock *block, int i, const char *end,
@@ -238,7 +231,7 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
             below = size
             assert_in_block(lines * size <= 2 * FILL_STAGE_BYTES)
         if plan.by_indices:
-            loops.by_indices[job.wide_indices](plan, block, into, below, group, has_outside, NULL, NULL)
+            loops.by_indices[job.wide_indices](plan, block, into, below, has_outside, NULL, NULL)
         else:
             fill_lines(plan, into, below, codes, values, block.rows, block.windows,
                        block.unit * (plan.item_size // <Py_ssize_t> sizeof(lane)), first)

@@ -7,12 +7,12 @@ from cunpool._kernels.unpooling.elements cimport add_to_zero, select_element, wi
 from cunpool._kernels.unpooling.fill_plan cimport FillBlock, FillPlan, INDICES, INDICES_VECTOR_WINDOWS, VALUES
 
 
-cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, wide_element *out, Py_ssize_t below,
-                                            uint32_t first, uint32_t width, uint32_t layer,
-                                            const wide_element *values, const index *indices, Py_ssize_t count,
-                                            uint32_t *outside_bits, index *index_bits) noexcept nogil:
+cdef inline void_inline fill_row_by_indices(int lines, wide_element *out, Py_ssize_t below, uint32_t first,
+                                            uint32_t width, const wide_element *values, const index *indices,
+                                            Py_ssize_t count, uint32_t *outside_bits,
+                                            index *index_bits) noexcept nogil:
     """Fill 1 or 2 lines, `below` bytes apart, of `count` windows. The index of the first element is `first`, in the
-    second line `width` more. Indices may lie `layer` further on, too, if windows have two layers.
+    second line `width` more.
 
     The low 32 bits of indices are compared, because planes are smaller than 2**31. `outside_bits` and `index_bits`
     combine by `or` the distances of indices from the nearest line of their window, and the indices. Whole vectors are
@@ -32,7 +32,7 @@ cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, wide_ele
                 for tap in range(2):
                     (<wide_element *> (<char *> out + line * below))[2 * i + tap] = select_element(
                         value, position == <uint32_t> tap)
-                nearest = min(nearest, min(position, position - layer) if has_layers else position)
+                nearest = min(nearest, position)
             all_bits |= indices[i]
             row_bits |= nearest
         if not left:
@@ -49,31 +49,22 @@ cdef inline void_inline fill_row_by_indices(int lines, bint has_layers, wide_ele
 
 
 cdef inline void_wide fill_by_indices(const FillPlan *plan, const FillBlock *block, char *out, Py_ssize_t below,
-                                      int layer, bint *has_outside, wide_element *full,
-                                      index *index_type) noexcept nogil:
-    """Fill the lines, `below` bytes apart, of all rows of a block, in the first or second `layer` of windows."""
+                                      bint *has_outside, wide_element *full, index *index_type) noexcept nogil:
+    """Fill the lines, `below` bytes apart, of all rows of a block."""
     cdef const char *values = block.inputs[VALUES]
     cdef const char *indices = block.inputs[INDICES]
     # Copies, because the compiler has to fear that writing results changes these.
     cdef Py_ssize_t value_row = plan.row.step[VALUES], index_row = plan.row.step[INDICES], windows = block.windows
     cdef Py_ssize_t lines = plan.row.taps
-    cdef uint32_t width = <uint32_t> plan.row.position, layer_elements = plan.layer_elements, outside_bits = 0
-    cdef uint32_t first = block.position + layer * layer_elements
+    cdef uint32_t width = <uint32_t> plan.row.position, first = block.position, outside_bits = 0
     cdef index index_bits = 0
-    if layer:
-        layer_elements = -layer_elements
     for _ in range(block.rows):
         if lines == 1:
-            fill_row_by_indices(1, False, <wide_element *> out, 0, first, 0, 0, <const wide_element *> values,
+            fill_row_by_indices(1, <wide_element *> out, 0, first, 0, <const wide_element *> values,
                                 <const index *> indices, windows, &outside_bits, &index_bits)
-        elif layer_elements:
-            fill_row_by_indices(2, True, <wide_element *> out, below, first, width, layer_elements,
-                                <const wide_element *> values, <const index *> indices, windows, &outside_bits,
-                                &index_bits)
         else:
-            fill_row_by_indices(2, False, <wide_element *> out, below, first, width, 0,
-                                <const wide_element *> values, <const index *> indices, windows, &outside_bits,
-                                &index_bits)
+            fill_row_by_indices(2, <wide_element *> out, below, first, width, <const wide_element *> values,
+                                <const index *> indices, windows, &outside_bits, &index_bits)
         out += lines * below
         values += value_row
         indices += index_row

@@ -92,7 +92,6 @@ cdef struct FillPlan:
     uint32_t line_first[FILL_MAX_INDEX_LINES]
     uint32_t line_taps
     bint by_indices         # whether indices are compared as they are, without the step to codes
-    uint32_t layer_elements  # then elements from the first layer of a window to the second, 0 without
 
 
 cdef struct FillBlock:
@@ -184,7 +183,7 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     """Size the blocks: part of a row, or several rows."""
     cdef Py_ssize_t most = FILL_BLOCK_BYTES // max(plan.item_size,
                                                    max(<Py_ssize_t> job.index_size, <Py_ssize_t> FILL_MIN_ITEM_BYTES))
-    cdef Py_ssize_t even, outer_elements = 1
+    cdef Py_ssize_t outer_elements = 1
     cdef bint is_covered = plan.row.rest == 0
     cdef int axis
     if job.nontemporal:
@@ -192,10 +191,6 @@ cdef inline void size_blocks(const Job *job, FillPlan *plan) noexcept nogil:
     plan.most_unit = min(plan.unit, most)
     plan.unit_parts = (plan.unit + plan.most_unit - 1) // plan.most_unit
     plan.most_windows = min(plan.line.pooled, most // plan.unit) if plan.unit_parts == 1 else 1
-    plan.window_parts = (plan.line.pooled + plan.most_windows - 1) // plan.most_windows
-    # Parts of about the same length, in whole vectors, rather than a short last one. (speed)
-    even = (plan.line.pooled + plan.window_parts - 1) // plan.window_parts + INDICES_VECTOR_WINDOWS - 1
-    plan.most_windows = min(even // INDICES_VECTOR_WINDOWS * INDICES_VECTOR_WINDOWS, plan.most_windows)
     plan.window_parts = (plan.line.pooled + plan.most_windows - 1) // plan.most_windows
     plan.most_rows = 1
     if plan.unit_parts == 1 and plan.window_parts == 1:
@@ -222,13 +217,10 @@ cdef inline bint is_window2(const Geometry *g) noexcept nogil:
 cdef inline void find_direct_indices(const Job *job, FillPlan *plan) noexcept nogil:
     """Find whether indices are compared as they are (`fill_indices.pxd`)."""
     cdef const Geometry *g = &job.g
-    cdef bint has_layers = plan.lines == 2 * plan.row.taps
-    plan.layer_elements = <uint32_t> (g.full[1] * g.full[2]) if has_layers else 0
     plan.by_indices = (
         not job.code_size and plan.inputs[VALUES].is_row_contiguous and plan.inputs[INDICES].is_row_contiguous
         and branch_counted("windows of two single elements along a row", is_window2(g) and plan.unit == 1
-                           and plan.line.position == 1
-                           and (not has_layers or plan.row.taps == 2 and plan.row.position == g.full[2]))
+                           and plan.line.position == 1 and plan.lines == plan.row.taps)
         and branch_counted("entries of four or eight bytes", plan.item_size == 4 or plan.item_size == 8)
         # Each part of a row, the last one too, fills a vector. (correctness)
         and branch_counted("windows that fill a vector", plan.line.pooled - (plan.window_parts - 1)

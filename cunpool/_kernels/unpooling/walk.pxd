@@ -37,7 +37,7 @@ cdef struct Run:
 # the run would wait for the stores to it (speed). The last two arguments only select an instance.
 ctypedef Py_ssize_t (*Loop)(const Job *, Run *, void *, void *) noexcept nogil
 ctypedef void (*Canonicalize)(const char *, Py_ssize_t, void *) noexcept nogil
-ctypedef void (*ByIndices)(const FillPlan *, const FillBlock *, char *, Py_ssize_t, int, bint *, void *,
+ctypedef void (*ByIndices)(const FillPlan *, const FillBlock *, char *, Py_ssize_t, bint *, void *,
                            void *) noexcept nogil
 
 
