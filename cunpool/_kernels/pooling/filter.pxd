@@ -7,7 +7,7 @@
 # a negative zero is pooled in raster order instead (`separable_block.pxd`).
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.geometry cimport clamp, Geometry, span_of
+from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry, span_of
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport fill, pack_row
 from cunpool._kernels.common.tasks cimport Found
@@ -68,18 +68,16 @@ cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Blocked *plan) 
 
 cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *plan) noexcept nogil:
     """Why blocks are too large to be filtered, or their windows too far apart; or NULL."""
-    cdef Py_ssize_t elements = plan.blocks.axis[CHANNEL].most, windows = elements, span
-    cdef bint is_single = True, fits = True
+    cdef Py_ssize_t windows = plan.blocks.axis[CHANNEL].most
+    cdef double elements = windows      # A product of integers may overflow.
+    cdef bint is_single = True
     cdef int axis
     for axis in range(3):
-        span = span_of(g, axis, plan.blocks.axis[axis].most)
-        fits &= span <= MAX_IN_PLACE_BYTES // elements
-        elements *= span if fits else 1
+        elements *= span_of(g, axis, plan.blocks.axis[axis].most)
         windows *= plan.blocks.axis[axis].most
         is_single &= plan.blocks.axis[axis].most == 1
     # A single window may be too large, with all channels as units or with its rows in whole vectors.
-    if not fits or (max(elements, plan.running_rows * plan.row_elements) * plan.blocks.comparison.bytes
-                    > MAX_IN_PLACE_BYTES):
+    if max(elements, plan.running_rows * plan.row_elements) * plan.blocks.comparison.bytes > MAX_IN_PLACE_BYTES:
         return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
     if plan.running_rows and (g.dilation[1] > 1 or g.kernel[0] > 1):
         return "a window has more than 32 rows, with dilation or in several layers"
@@ -88,7 +86,7 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *
                            or span_of(g, 2, 1) > 2 * g.stride[2])):
         return "all channels of more than one window do not fit a block"
     if branch_counted("blocks of elements that hardly any window has",
-                      elements > MAX_SPARSE * windows * min(g.kernel[0] * g.kernel[1] * g.kernel[2], elements)):
+                      elements > MAX_SPARSE * windows * min(<double> element_count(g.kernel), elements)):
         return "windows use less than an eighth of the elements between them"
     return NULL
 

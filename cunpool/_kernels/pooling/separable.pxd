@@ -130,38 +130,28 @@ cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexce
 
 cdef inline void order_axes(Separable *plan) noexcept nogil:
     """The axes as memory runs, slowest first. Axes of one element come before all others."""
-    cdef Py_ssize_t step[4]
-    cdef int k, other, axis
-    for axis in range(AXES):
-        step[axis] = absolute(plan.axis[axis].full_bytes)
-        if plan.axis[axis].full == 1:
-            step[axis] = <Py_ssize_t> (<size_t> -1 >> 1)
-    plan.order[0] = CHANNEL
+    cdef Py_ssize_t step[AXES]
+    cdef int *order = plan.order
+    cdef int k, place
+    for k in range(AXES):
+        step[k] = absolute(plan.axis[k].full_bytes) if plan.axis[k].full > 1 else <Py_ssize_t> (<size_t> -1 >> 1)
+        order[k] = (k + CHANNEL) % AXES
     for k in range(1, AXES):
-        axis = k - 1
-        other = k
-        while other and step[plan.order[other - 1]] < step[axis]:
-            plan.order[other] = plan.order[other - 1]
-            other -= 1
-        plan.order[other] = axis
+        place = k
+        while place and step[order[place - 1]] < step[order[place]]:
+            order[place - 1], order[place] = order[place], order[place - 1]
+            place -= 1
 
 
-cdef inline Py_ssize_t block_elements(const Separable *plan, const Py_ssize_t *count,
-                                      Py_ssize_t *length) noexcept nogil:
-    """The elements of all lattices of a block, and of one of them; -1 for too many."""
-    cdef Py_ssize_t elements = 1, extent
+cdef inline double block_elements(const Separable *plan, const Py_ssize_t *count, double *length) noexcept nogil:
+    """The elements of all lattices of a block, and of one of them. Products of integers may overflow."""
+    cdef double elements = 1
     cdef int i
     length[0] = 1
     for i in range(AXES):
-        extent = extent_of(&plan.axis[i], count[i])
-        if extent > MAX_BLOCK_BYTES or plan.axis[i].lattices > MAX_BLOCK_BYTES // extent:
-            return -1
-        length[0] *= extent
-        extent *= plan.axis[i].lattices
-        if elements > MAX_BLOCK_BYTES // extent:
-            return -1
-        elements *= extent
-    return elements
+        length[0] *= extent_of(&plan.axis[i], count[i])
+        elements *= plan.axis[i].lattices
+    return elements * length[0]
 
 
 cdef inline void size_blocks(Py_ssize_t item_size, Separable *plan, Py_ssize_t filtered,
@@ -170,8 +160,8 @@ cdef inline void size_blocks(Py_ssize_t item_size, Separable *plan, Py_ssize_t f
     runs."""
     cdef Py_ssize_t count[4]
     cdef bint is_full[4]
-    cdef Py_ssize_t length, before
-    cdef double overlap, worst
+    cdef Py_ssize_t before, vector
+    cdef double overlap, worst, length
     cdef int k, i, chosen
     cdef Axis *axis
     for i in range(AXES):
@@ -182,13 +172,12 @@ cdef inline void size_blocks(Py_ssize_t item_size, Separable *plan, Py_ssize_t f
         is_full[CHANNEL] = True
     elif plan.order[3] == CHANNEL:
         count[CHANNEL] = min(plan.axis[CHANNEL].pooled, <Py_ssize_t> MIN_ROW_CHANNELS)
-        while count[CHANNEL] > 1 and not 0 <= block_elements(plan, count, &length) <= (
-                room // MIN_ROW_WINDOWS if count[CHANNEL] * item_size > VECTOR_BYTES
-                else room):
+        while count[CHANNEL] > 1 and block_elements(plan, count, &length) > (
+                room // MIN_ROW_WINDOWS if count[CHANNEL] * item_size > VECTOR_BYTES else room):
             count[CHANNEL] //= 2
     if filtered:  # rows as long as leaves room for some of them
         count[2] = plan.axis[2].pooled
-        while count[2] > 1 and not 0 <= 4 * block_elements(plan, count, &length) <= room:
+        while count[2] > 1 and 4 * block_elements(plan, count, &length) > room:
             count[2] = (count[2] + 1) // 2
             is_full[2] = True
     while True:
@@ -205,7 +194,7 @@ cdef inline void size_blocks(Py_ssize_t item_size, Separable *plan, Py_ssize_t f
             break
         before = count[chosen]
         count[chosen] = min(2 * before, plan.axis[chosen].pooled)
-        if not 0 <= block_elements(plan, count, &length) <= room:
+        if block_elements(plan, count, &length) > room:
             count[chosen] = before
             is_full[chosen] = True
     for i in range(AXES):  # equal parts
@@ -215,8 +204,8 @@ cdef inline void size_blocks(Py_ssize_t item_size, Separable *plan, Py_ssize_t f
         axis.parts = (axis.pooled + axis.most - 1) // axis.most
         count[i] = axis.most
     block_elements(plan, count, &length)
-    before = VECTOR_BYTES // item_size
-    plan.pitch = (length + before - 1) // before * before  # fault: lattices without room for their last elements
+    vector = VECTOR_BYTES // item_size
+    plan.pitch = (<Py_ssize_t> length + vector - 1) // vector * vector  # fault: lattices without room at their end
 
 
 cdef inline Py_ssize_t least_shared_room(const Separable *plan, Py_ssize_t filtered, Py_ssize_t room,
@@ -224,10 +213,10 @@ cdef inline Py_ssize_t least_shared_room(const Separable *plan, Py_ssize_t filte
     """The least `room` of blocks that threads share. Rows that are filtered stay as long as with one thread, if there
     are enough of them. (speed: 256 x 256, 31 x 31)"""
     cdef Py_ssize_t *row = [1, 1, plan.axis[2].pooled, max(filtered, <Py_ssize_t> 1)]
-    cdef Py_ssize_t length, elements = block_elements(plan, row, &length)
-    if (filtered and 0 < elements <= room // 4
+    cdef double length, elements = block_elements(plan, row, &length)
+    if (filtered and elements <= room // 4
             and plan.axis[0].pooled * plan.axis[1].pooled >= SHARED_ROWS * threads):
-        return 4 * elements
+        return <Py_ssize_t> (4 * elements)
     return 1024
 
 
@@ -255,15 +244,17 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     `filtered`: the unit, in channels, of blocks that are filtered in place (`filter.pxd`), else 0.
     """
     cdef Py_ssize_t *one = [1, 1, 1, 1]
-    cdef Py_ssize_t least, length, windows, room = BLOCK_BYTES // job.item_size, elements = element_count(job.g.kernel)
-    cdef Py_ssize_t least_room
+    cdef Py_ssize_t least, vector, windows, least_room
+    cdef Py_ssize_t room = BLOCK_BYTES // job.item_size, elements = element_count(job.g.kernel)
+    cdef double length
     cdef const Axis *last
     cdef int i
     set_axes(job, filtered > 1, plan)
     plan.comparison = Comparison(<int> job.item_size, job.infinity, job.kind >= HALF_KIND, job.omits_nan, job.flip)
-    least = block_elements(plan, one, &length)
-    if branch_counted("a window too large for a block", least < 0 or least * job.item_size > MAX_BLOCK_BYTES):
+    if branch_counted("a window too large for a block",
+                      block_elements(plan, one, &length) * job.item_size > MAX_BLOCK_BYTES):
         return "a window spans more than 4 MiB"
+    least = <Py_ssize_t> block_elements(plan, one, &length)
     if branch_counted("windows that are nearly all padding", least > MAX_PADDED * element_count(job.g.full)):
         return "a window spans more than 8 times the array's elements"
     if branch_counted("windows that miss the array", not job.g.has_every_window_elements):
@@ -289,8 +280,8 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
         least_room = least_shared_room(plan, filtered, room, job.threads)
         room = clamp(job.batch * job.channels * element_count(job.g.full) // (4 * job.threads), least_room, room)
     # At least a vector of windows, unless these are large.
-    length = least * max(plan.unit, <Py_ssize_t> VECTOR_BYTES // job.item_size)
-    room = max(room, max(least, min(length, <Py_ssize_t> MAX_WINDOWS_ELEMENTS)))
+    vector = least * max(plan.unit, <Py_ssize_t> VECTOR_BYTES // job.item_size)
+    room = max(room, max(least, min(vector, <Py_ssize_t> MAX_WINDOWS_ELEMENTS)))
     size_blocks(job.item_size, plan, filtered, room)
     windows = 1
     for i in range(AXES):
