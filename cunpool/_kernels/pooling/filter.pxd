@@ -46,14 +46,6 @@ cdef inline Py_ssize_t stage_pitch(const Blocked *plan, Py_ssize_t columns) noex
     return (columns + plan.stride - 1) // plan.stride * plan.stride * plan.unit
 
 
-cdef inline Py_ssize_t filter_bytes(const Blocked *plan) noexcept nogil:
-    """Bytes of scratch memory for filter: a row of padding, the running maxima, and two stages."""
-    if not plan.unit:
-        return 0
-    return ((plan.row_elements * (1 + plan.running_rows) + 2 * (plan.stage_elements + SPARE_ELEMENTS))
-            * plan.blocks.comparison.bytes + 2 * CACHE_LINE)
-
-
 cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Blocked *plan) noexcept nogil:
     """How blocks are filtered. `unit` and `blocks` are set."""
     cdef Py_ssize_t windows = plan.blocks.axis[2].most, columns = span_of(g, 2, windows)
@@ -145,6 +137,7 @@ cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const
     layer.running = layer.padding + layer.row_bytes
     layer.stage = <char *> align_to_cache_line(layer.running + plan.running_rows * layer.row_bytes)
     layer.other = <char *> align_to_cache_line(layer.stage + (plan.stage_elements + SPARE_ELEMENTS) * size)
+    layer.first_row = block.first[1]
     layer.is_running = plan.running_rows > 0
     layer.is_stacked = (not layer.is_running and g.kernel[0] * g.kernel[1] > 1
                         and branch_counted("short rows that follow each other",
@@ -152,15 +145,6 @@ cdef inline void plan_buffers(const Job *job, const SeparableBlock *block, const
                         and job.full.axis_bytes[1] == layer.elements * size)
     fill(<int> size, layer.padding, plan.row_elements if layer.is_running
          else whole_vectors(layer.pitch - layer.elements, size), job.lowest)
-
-
-cdef inline void plan_layer(const Job *job, const SeparableBlock *block, const Blocked *plan, const char *plane,
-                            Py_ssize_t depth, FilterLayer *layer) noexcept nogil:
-    """The rows of the windows in one layer of a block, from position `depth` on."""
-    layer.depth, layer.first_row = depth, block.first[1]
-    layer.corner = plane + (block.first[2] * plan.unit + layer.low) * job.item_size
-    layer.limit = end_of(job, plane, plan.unit * job.item_size)
-    layer.group = NO_GROUP
 
 
 cdef inline void_noinline store_staged(const Job *job, const SeparableBlock *block, const Blocked *plan,
@@ -221,8 +205,10 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
     for channel in range(channels):
         plane = block.full + (block.first[CHANNEL] + channel) * job.full.channel_bytes
         pooled = block.pooled + channel * job.pooled.channel_bytes
+        layer.corner = plane + (block.first[2] * plan.unit + layer.low) * job.item_size
+        layer.limit = end_of(job, plane, plan.unit * job.item_size)
         for d in range(block.count[0]):
-            plan_layer(job, block, plan, plane, block.first[0] + d * g.stride[0], &layer)
+            layer.depth, layer.group = block.first[0] + d * g.stride[0], NO_GROUP
             if filter_layer(job, block, plan, &layer, &staged, pooled + d * job.pooled.axis_bytes[0]):
                 return True
     store_staged(job, block, plan, &layer, &staged)
@@ -230,8 +216,10 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
 
 
 cdef inline Py_ssize_t blocked_bytes(const Job *job, const Blocked *plan) noexcept nogil:
-    """Bytes of scratch memory for any block."""
-    return max(filter_bytes(plan), separable_bytes(job, &plan.blocks))
+    """Bytes of scratch memory for any block: filter has a row of padding, the running maxima, and two stages."""
+    cdef Py_ssize_t elements = plan.row_elements * (1 + plan.running_rows) + 2 * (plan.stage_elements + SPARE_ELEMENTS)
+    cdef Py_ssize_t filtered = elements * plan.blocks.comparison.bytes + 2 * CACHE_LINE if plan.unit else 0
+    return max(filtered, separable_bytes(job, &plan.blocks))
 
 
 cdef inline void pool_blocks(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:

@@ -148,44 +148,33 @@ cdef inline void running_row(const Job *job, const Comparison *how, FilterLayer 
     best_of_runs(how, runs, 2 if offset else 1, into, layer.elements, True)
 
 
-cdef inline void combine_stacked(const Job *job, const Comparison *how, const FilterLayer *layer, Py_ssize_t row,
-                                 Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
-    """Combine at once the rows of windows `first` to before `last` of a block that reach over neither the upper nor the
-    lower edge: all rows follow each other in memory. The stage receives the rows of the block from `row` on."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t elements, begin = first[0], end = last[0]
-    first[0] = clamp(first_tap(layer.first_row, g.stride[1]), begin, end)
-    last[0] = clamp(first_tap(layer.first_row + (g.kernel[1] - 1) * g.dilation[1] - g.full[1], g.stride[1]), first[0],
-                    end)
-    if first[0] == last[0]:
-        return
-    # With them the rows that a stride leaves out.
-    elements = ((last[0] - first[0] - 1) * g.stride[1] + 1) * layer.elements
-    combine_window_rows(job, how, layer, first[0], elements, layer.other)
-
-
 cdef inline void combine_rows(const Job *job, const Comparison *how, FilterLayer *layer, Py_ssize_t row,
                               Py_ssize_t rows, char *stage) noexcept nogil:
     """Combine the rows of some rows of windows into rows of the stage, from `stage` on, with the padding between
     them."""
     cdef Py_ssize_t size = job.item_size, pitch = layer.pitch, gap = pitch - layer.elements
-    cdef Py_ssize_t first = row, last = row, i, k
+    cdef Py_ssize_t stride = job.g.stride[1], end = row + rows, first = row, last = row, i, k
     cdef char *to = stage + layer.low * size
     assert_in_block(whole_vectors(gap, size) * size <= layer.row_bytes)
     memcpy(stage, layer.padding, layer.low * size)
+    # Windows that reach over neither the upper nor the lower edge are combined at once: all rows follow each other in
+    # memory, with those that the stride leaves out.
     if layer.is_stacked:
-        last = row + rows
-        combine_stacked(job, how, layer, row, &first, &last)
-    for i in range(row, row + rows):
+        first = clamp(first_tap(layer.first_row, stride), row, end)
+        last = clamp(first_tap(layer.first_row + (job.g.kernel[1] - 1) * job.g.dilation[1] - job.g.full[1], stride),
+                     first, end)
+    if first < last:
+        combine_window_rows(job, how, layer, first, ((last - first - 1) * stride + 1) * layer.elements, layer.other)
+    for i in range(row, end):
         if layer.is_running:
             running_row(job, how, layer, i, to)
         elif not first <= i < last:
             combine_window_rows(job, how, layer, i, layer.elements, to)
-        if i == row + rows - 1:
+        if i == end - 1:
             gap -= layer.low
         # Padding behind this row and before the next: in whole vectors, whose rest the next row overwrites.
         for k in range(0, gap * size, 16):
             memcpy(to + layer.elements * size + k, layer.padding + k, 16)
         to += pitch * size
     copy_rows(stage + (layer.low + (first - row) * pitch) * size, pitch * size, layer.other,
-              job.g.stride[1] * layer.elements * size, last - first, layer.elements * size)
+              stride * layer.elements * size, last - first, layer.elements * size)

@@ -34,15 +34,8 @@ cdef struct Interleaved:
 
 
 cdef inline Py_ssize_t part_elements(const Geometry *g, const Py_ssize_t *windows) noexcept nogil:
-    """The elements of a plane's largest part, or MAX_PART_BYTES + 1 for all larger counts, which may overflow."""
-    cdef Py_ssize_t elements = 1, extent
-    cdef int axis
-    for axis in range(3):
-        extent = g.full[2] if axis == 2 else min(span_of(g, axis, windows[axis]), g.full[axis])
-        if extent > MAX_PART_BYTES // elements:
-            return MAX_PART_BYTES + 1
-        elements *= extent
-    return elements
+    """The elements of a plane's largest part."""
+    return min(span_of(g, 0, windows[0]), g.full[0]) * min(span_of(g, 1, windows[1]), g.full[1]) * g.full[2]
 
 
 cdef inline void interleave(View *view, char *data, const Py_ssize_t *shape, Py_ssize_t planes, Py_ssize_t size,
@@ -66,7 +59,7 @@ cdef inline void size_parts(const Job *job, Interleaved *plan) noexcept nogil:
     plan.windows, plan.parts = [g.pooled[0], g.pooled[1]], [1, 1]
     for axis in range(2):
         while plan.windows[axis] > 1 and (
-                part_elements(g, plan.windows) * plan.planes * job.item_size > PART_BYTES
+                part_elements(g, plan.windows) > PART_BYTES // (plan.planes * job.item_size)
                 or lots * plan.parts[0] * plan.parts[1] < wanted and plan.windows[axis] > least[axis]):
             plan.windows[axis] = (plan.windows[axis] + 1) // 2
             plan.parts[axis] = (g.pooled[axis] + plan.windows[axis] - 1) // plan.windows[axis]

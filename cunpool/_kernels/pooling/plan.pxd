@@ -314,8 +314,8 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     and with gaps behind them, which may not be read. A plane is never split, so each thread has to have one.
     """
     cdef const View *full = &job.full
-    cdef Py_ssize_t planes = job.batch * job.channels, step = absolute(full.axis_bytes[2]), size = job.item_size
-    cdef int axis
+    cdef Py_ssize_t planes = job.batch * job.channels, step = absolute(full.axis_bytes[2])
+    cdef Py_ssize_t elements = element_count(job.g.full)
     if job.channels > 1 and step > absolute(full.channel_bytes) or job.batch > 1 and step > absolute(full.batch_bytes):
         return "elements of other planes lie between those of a row"
     if (full.axis_bytes[2] == job.item_size and (branch_counted("contiguous planes, or rows long enough where they lie",
@@ -331,15 +331,13 @@ cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_onc
     if not branch_counted("planes of the results equally far apart", job.pooled.uniform_planes
                           and (job.indices.data == NULL or job.indices.uniform_planes)):
         return "the planes of the results are not equally far apart"
-    for axis in range(3):
-        if branch_counted("planes larger than a buffer", job.g.full[axis] > COPY_MAX_PLANE_BYTES // size):
-            return "a plane has more than 1 MiB"
-        size *= job.g.full[axis]
-    if size == job.item_size:
+    if branch_counted("planes larger than a buffer", elements > COPY_MAX_PLANE_BYTES // job.item_size):
+        return "a plane has more than 1 MiB"
+    if elements == 1:
         return "a plane has a single element"
     if branch_counted("an axis closer in memory than the width", job.g.full[1] > 1
                       and step > absolute(full.axis_bytes[1]) or job.g.full[0] > 1
                       and step > absolute(full.axis_bytes[0])):
         return "rows are farther apart along the width than along another axis"
-    planes_at_once[0] = planes_of_lot(job, COPY_LOT_BYTES // size)
+    planes_at_once[0] = planes_of_lot(job, COPY_LOT_BYTES // (elements * job.item_size))
     return NULL
