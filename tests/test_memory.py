@@ -558,3 +558,11 @@ def test_no_temporary_of_the_size_of_an_input(rng, last, window):
         finally:
             tracemalloc.stop()
         assert peak < expected + 64 * 1024, number
+
+
+def test_a_signal_handler_may_set_the_limit_meanwhile():
+    """By itself: the lock is held by the thread that the handler interrupts."""
+    limit = cu.get_cache_limit()
+    with memory._setting:
+        cu.set_cache_limit(limit)
+    assert cu.get_cache_limit() == limit

@@ -223,3 +223,27 @@ def test_windows_together_that_are_far_apart():
     out = tuple(np.empty((1, 2, 16), dtype).transpose(0, 2, 1) for dtype in (np.float32, np.int64))
     indices = cu.max_pool1d(x, 2, step, return_indices=True, out=out).indices
     assert np.array_equal(indices[0], np.broadcast_to([1, step + 1], (16, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "u1", "i2"])
+@pytest.mark.parametrize("channels", [16, 33, 70])
+@pytest.mark.parametrize("window", [((1, 3, 3), (1, 2, 2), (0, 1, 1)), ((1, 5, 5), (2, 1, 1), (0, 2, 2))], ids=str)
+def test_windows_of_one_layer_in_planes_of_several(rng, window, channels, dtype):
+    x = rng.integers(0, 9, (2, channels, 5, 7, 8)).astype(dtype)
+    for style in ({}, {"index_format": "window"}, {"index_dtype": np.int32}):
+        expected = cu.max_pool3d(x, *window, return_indices=True, **style)
+        for threads in (1, 3):
+            result = cu.max_pool3d(channels_last(x), *window, return_indices=True, num_threads=threads, **style)
+            assert [bits(array) for array in result] == [bits(array) for array in expected]
+            assert bits(cu.max_pool3d(channels_last(x), *window, num_threads=threads)) == bits(expected[0])
+
+
+@pytest.mark.parametrize("pool", [cu.max_pool2d, cu.min_pool2d])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
+def test_zeros_of_columns_have_the_sign_of_the_first_one(rng, pool, dtype):
+    """Whether a NaN in the same block of windows is compared again or not."""
+    x = rng.choice(np.array([0.0, -0.0], dtype), (3, 40, 70))
+    for number in (0, 1):
+        x[0, 0, 0] = np.nan if number else 0.0
+        columns = np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
+        assert bits(pool(columns, 2)) == bits(pool(columns, 2, return_indices=True)[0])

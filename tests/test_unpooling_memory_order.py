@@ -383,3 +383,15 @@ def test_lines_that_are_no_whole_number_of_elements_apart(rng, dtype, gap, full)
     UNPOOL[n](values, indices, 2, out=out)
     assert np.array_equal(out, UNPOOL[n](values, indices, 2))
     assert (memory.reshape(-1, pitch)[:, -gap:] == 7).all()
+
+
+@pytest.mark.parametrize("onto", [False, True])
+def test_structures_with_gaps_between_their_fields_are_copied_whole(onto):
+    """Into a result whose elements are not neighbours."""
+    dtype = np.dtype([("a", "i1"), ("b", "i4")], align=True)
+    out = np.full((1, 1, 8, 128), 0xA5, np.uint8).view(dtype)[..., ::2]
+    below = np.full((1, 1, 8, 64), 0x5A if onto else 0, np.uint8).view(dtype)
+    values, indices = np.zeros((1, 1, 4, 4), dtype), np.arange(0, 64, 4).reshape(1, 1, 4, 4)
+    cu.max_unpool2d(values, indices, 2, out=out, onto=below if onto else None)
+    left = np.setdiff1d(np.arange(64), indices)
+    assert out.reshape(-1)[left].tobytes() == below.reshape(-1)[left].tobytes()

@@ -201,6 +201,11 @@ cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes, cnp.ndarray
     return 0 if found.out_of_plane else plan.ways + STRAYED * (found.out_of_window > 0)
 
 
+cdef cnp.ndarray items_of(cnp.ndarray array, cnp.dtype kind):
+    """An array of any class as plain items, of which NumPy copies all bytes, and fast."""
+    return numpy.ndarray.view(array, numpy.ndarray).view(kind)
+
+
 cdef Found run_kernel(Plan *plan, Py_ssize_t most_bytes, cnp.ndarray full, cnp.ndarray background) except *:
     """Run the tasks of the plan's kernel. Before, the background is laid here, mostly by NumPy, where elements are not
     adjacent in raster order; scatter's tasks lay all others."""
@@ -213,9 +218,9 @@ cdef Found run_kernel(Plan *plan, Py_ssize_t most_bytes, cnp.ndarray full, cnp.n
         with nogil:
             memset(job.full.data, 0, result_bytes)  # faster than NumPy
     elif branch_counted("a background that NumPy lays", job.is_laid and background is not full):
-        # As plain items, of which NumPy copies all bytes, and fast.
         kind = numpy.dtype("V16" if job.item_size == 16 else f"u{job.item_size}")
-        numpy.copyto(full.view(kind), numpy.zeros((), kind) if background is None else background.view(kind))
+        cnp.PyArray_CopyInto(items_of(full, kind),
+                             numpy.zeros((), kind) if background is None else items_of(background, kind))
     return run_tasks(plan.kernel, job, most_bytes)
 
 
