@@ -113,6 +113,8 @@ POOLING = [
     (WIDEST, (2, 3, 80, 50), COLUMNS, (2,), STACKED | WINDOW2 | WIDTH_SWAPPED, STACKED | WINDOW2 | WIDTH_SWAPPED),
     (WIDEST, (2, 3, 80, 51), COLUMNS, (2,), WINDOW2 | WIDTH_SWAPPED, WINDOW2 | WIDTH_SWAPPED),
     (WIDEST, (2, 3, 1, 80, 51), (0, 1, 2, 4, 3), ((1, 2, 2),), WINDOW2 | WIDTH_SWAPPED, None),
+    (("f4", "i4"), (2, 30, 3, 50), COLUMNS, (2,), INTERLEAVED, None),
+    (("f4", "i4"), (2, 30, 4, 50), COLUMNS, (2,), STACKED | WINDOW2 | WIDTH_SWAPPED, None),
     (WIDEST, (2, 3, 80, 51), COLUMNS, ((2, 1),), STACKED | WINDOW2 | WIDTH_SWAPPED, None),
     (("f4", "i4", "u4"), (2, 3, 2, 80, 50), (0, 1, 2, 4, 3), (2,), SEPARATED, None),
     (("f4", "i4", "u4"), (2, 3, 80, 50), COLUMNS, (2, 2, 1), SEPARATED, None),

@@ -188,9 +188,8 @@ cdef inline const char *window2_why_not(const Job *job, Plan *plan) noexcept nog
     swap_width_axis(&plan.job, 1 if is_swapped else 2)
     if why == NULL:
         why = window2_shape_why_not(&plan.job)
-    if why == NULL and branch_counted("short columns of windows of two", is_swapped and (
-            plan.job.g.pooled[2] == 1
-            or not job.gapless and plan.job.g.pooled[2] < vector_of(job.item_size))):
+    if why == NULL and is_swapped and (plan.job.g.pooled[2] == 1 or not job.gapless
+                                       and plan.job.g.pooled[2] < vector_of(job.item_size)):
         why = "a column has one window; or less than a vector of windows, and gaps behind it"
     if why != NULL:
         return why

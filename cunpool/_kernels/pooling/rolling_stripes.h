@@ -281,12 +281,8 @@ static CUNPOOL_INLINE int OF(roll_columns)(const cunpool_rolling *plan, const cu
         }
         for (i = 0; i < unit; i = simd_next(i, LANES, unit)) {
             offset = (column - planned) * own.unit_bytes + i * SIMD_BYTES;
-            if (careful || window == last)
-                odd |= OF(roll_stripe)(&own, block, &stripe, offset, column, window * unit + i, NULL, kernel,
-                                       stride, 1, with_codes, flips, 1, careful);
-            else
-                odd |= OF(roll_stripe)(&own, block, &stripe, offset, column, window * unit + i, NULL, kernel,
-                                       stride, 1, with_codes, flips, 0, 0);
+            odd |= OF(roll_stripe)(&own, block, &stripe, offset, column, window * unit + i, NULL, kernel, stride, 1,
+                                   with_codes, flips, window == last, careful);
         }
     }
     return odd;

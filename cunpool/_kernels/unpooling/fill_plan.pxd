@@ -219,12 +219,12 @@ cdef inline void find_direct_indices(const Job *job, FillPlan *plan) noexcept no
     cdef const Geometry *g = &job.g
     plan.by_indices = (
         not job.code_size and plan.inputs[VALUES].is_row_contiguous and plan.inputs[INDICES].is_row_contiguous
-        and branch_counted("windows of two single elements along a row", is_window2(g) and plan.unit == 1
-                           and plan.line.position == 1 and plan.lines == plan.row.taps)
-        and branch_counted("entries of four or eight bytes", plan.item_size == 4 or plan.item_size == 8)
         # Each part of a row, the last one too, fills a vector. (correctness)
         and branch_counted("windows that fill a vector", plan.line.pooled - (plan.window_parts - 1)
-                           * plan.most_windows >= INDICES_VECTOR_WINDOWS))
+                           * plan.most_windows >= INDICES_VECTOR_WINDOWS)
+        and branch_counted("windows of two single elements along a row", is_window2(g) and plan.unit == 1
+                           and plan.line.position == 1 and plan.lines == plan.row.taps)
+        and branch_counted("entries of four or eight bytes", plan.item_size == 4 or plan.item_size == 8))
 
 
 cdef inline Py_ssize_t short_row(const Job *job) noexcept nogil:
