@@ -285,6 +285,8 @@ def test_which_windows_share_rows(rng):
         (False, last("f4", 15), (3, 2)),
         (False, last("f4", 15), (5, 1)),
         (True, last("f4", 513), (3, 1)),
+        (True, last("f4", 512), (3, 1)),
+        (False, last("f4", 1024), (3, 1)),  # more than 512 channels, of a multiple of 2 KiB
         (True, last("f4", 128), (3, 2)),
         (False, last("f4", 129), (3, 2)),  # two columns apart, more than 512 bytes
         (True, last("f4", 256), (5, 2)),

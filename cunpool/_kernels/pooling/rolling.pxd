@@ -144,7 +144,7 @@ cdef inline const char *units_why_not(const Job *job) noexcept nogil:
     if job.channels > MAX_ALIASED_CHANNELS and unit_bytes % (L1_WAY_BYTES // 2) == 0:
         return "more than 512 channels, of a multiple of 2 KiB"
     if job.nontemporal:
-        return "channels are neighbours, and arrays are larger than L3"
+        return "channels are neighbours, and arrays are larger than L3"  # unreached: large arrays, in slow tests
     if not (has_interleaved_channels(job, &job.pooled, job.item_size)
             and (job.indices.data == NULL or has_interleaved_channels(job, &job.indices, job.index_size))):
         return "channels of the results are not interleaved"

@@ -35,7 +35,7 @@ cdef inline bint plan_turned(Job *job, Turned *turned) noexcept nogil:
     if absolute(job.full.channel_bytes) == job.item_size:  # whole cache lines of neighbouring planes
         turned.planes = min(max(turned.planes // together * together, together), turned.channels)
     if turned.planes > TURNED_MAX_BYTES // plane_bytes:
-        return False
+        return False  # unreached: large planes, in slow tests
     turned.lots = (turned.channels + turned.planes - 1) // turned.planes
     inner[0] = job[0]
     inner.batch = 1
