@@ -164,13 +164,13 @@ cdef inline void pool_part(const Job *job, const Interleaved *plan, Py_ssize_t n
     copy_planes_of(size, full, &inner.full, element_address(&job.full, job.channels, plane, element[0], element[1], 0),
                    &job.full, planes, elements)
     memset(full + element_count(elements) * planes * size, 0, VECTOR_BYTES)
-    fill_ramp(&inner, planes, state)
     if plan.shares_rows and planes * size >= MIN_UNIT_BYTES:
         plan_rolling(&inner, &rolling)
         rolled = next_part(&scratch, rolling_bytes(&rolling))
         for d in range(window[0], window[0] + windows[0]):
             roll(&rolling, d * g.pooled[1] + window[1], d * g.pooled[1] + window[1] + windows[1], rolled)
     else:
+        fill_ramp(&inner, planes, state)
         for d in range(window[0], window[0] + windows[0]):
             for h in range(window[1], window[1] + windows[1]):
                 pool_across(&inner, 0, d, h, 0, g.pooled[2], planes, state)

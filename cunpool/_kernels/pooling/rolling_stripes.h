@@ -53,25 +53,25 @@ static CUNPOOL_INLINE void OF(reduce_row)(const cunpool_rolling *plan, const cha
                                           const codes *code_of_tap, int kernel, int stride, int has_units,
                                           int with_codes, int flips, int at_edge, int careful, vector *best,
                                           codes *code, OF(odd) *odd) {
+    /* Units have no taps beside the plane, and careful rows are all handled as edges. */
+    const int is_limited = at_edge && !has_units;
     const codes zero = OF(broadcast_codes)(0);
     vector x[ROLLING_MAX_KERNEL];
     int tap;
     OF(load_taps)(row, stripe, kernel, stride, has_units, at_edge, careful, flips ? stripe->flip : zero, x, odd);
 #if ROLLING_HAS_ROWS && SIMD_HAS_ODD
-    if (has_units)
-        (void) zero;
-    else if (careful && plan->omits_nan) {
+    if (is_limited && careful && plan->omits_nan) {
         /* Elements beside the plane are replaced by the nearest one of the window: the padding would beat a NaN. */
         SIMD_UNROLL for (tap = kernel - 2; tap >= 0; tap--)
             x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], x[tap + 1]);
         SIMD_UNROLL for (tap = 1; tap < kernel; tap++)
             x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], x[tap - 1]);
-    } else if (careful)
+    } else if (is_limited && careful)
         SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
             x[tap] = OF(limit_exactly)(stripe->limit[tap], x[tap], stripe->limit[tap]);
     else
 #endif
-    if (at_edge && !has_units)
+    if (is_limited)
         SIMD_UNROLL for (tap = 0; tap < kernel; tap++)
             x[tap] = OF(min)(stripe->limit[tap], x[tap]);
     *best = x[0];
