@@ -16,7 +16,8 @@ from cunpool._kernels.memory cimport next_part
 from cunpool._kernels.pooling.compare cimport end_of, whole_vectors
 from cunpool._kernels.pooling.filter_rows cimport (
     combine_rows, copy_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
-from cunpool._kernels.pooling.runs cimport best_of_runs
+from cunpool._kernels.pooling.runs cimport best_of_runs, Comparison
+from cunpool._kernels.pooling.search cimport search_block
 from cunpool._kernels.pooling.separable cimport CHANNEL, MAX_SPARSE, passes, Separable
 from cunpool._kernels.pooling.separable_block cimport (
     find_block, separable_blocks, separable_bytes, SeparableBlock, separate)
@@ -35,6 +36,7 @@ cdef struct Blocked:
     Separable blocks            # Blocks, and how one is pooled in raster order.
     Py_ssize_t unit             # Elements from one column to the next: 1, or all channels. 0 if no block is filtered.
 
+    Comparison comparison       # of elements as wide as in the array
     Py_ssize_t stride           # Columns from one window to the next. 1 if a block has a single column of windows.
     Py_ssize_t row_elements     # A buffered row has whole vectors.
     Py_ssize_t running_rows     # Rows of running maxima; 0 where the rows of each window are combined at once.
@@ -46,11 +48,12 @@ cdef inline Py_ssize_t stage_pitch(const Blocked *plan, Py_ssize_t columns) noex
     return (columns + plan.stride - 1) // plan.stride * plan.stride * plan.unit
 
 
-cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, Blocked *plan) noexcept nogil:
+cdef inline void plan_filter(const Geometry *g, Py_ssize_t unit, int item_size, Blocked *plan) noexcept nogil:
     """How blocks are filtered. `unit` and `blocks` are set."""
     cdef Py_ssize_t windows = plan.blocks.axis[2].most, columns = span_of(g, 2, windows)
-    cdef int item_size = plan.blocks.comparison.bytes
     plan.unit = unit
+    plan.comparison = plan.blocks.comparison
+    plan.comparison.bytes = item_size
     plan.stride = g.stride[2] if windows > 1 else 1
     # The padding behind a row may be longer than the row.
     plan.row_elements = whole_vectors(stage_pitch(plan, columns), min(item_size, 2))
@@ -69,7 +72,7 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *
         windows *= plan.blocks.axis[axis].most
         is_single &= plan.blocks.axis[axis].most == 1
     # A single window may be too large, with all channels as units or with its rows in whole vectors.
-    if max(elements, plan.running_rows * plan.row_elements) * plan.blocks.comparison.bytes > MAX_IN_PLACE_BYTES:
+    if max(elements, plan.running_rows * plan.row_elements) * plan.comparison.bytes > MAX_IN_PLACE_BYTES:
         return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
     if plan.running_rows and (g.dilation[1] > 1 or g.kernel[0] > 1):
         return "a window has more than 32 rows, with dilation or in several layers"
@@ -96,7 +99,7 @@ cdef inline void combine_columns(const Geometry *g, const Blocked *plan, Py_ssiz
     """Combine the taps along all rows of the stage, `elements` together: each pass makes running maxima of up to five
     times as many neighbours. Then one unit of each stride stays. The results are in `stage`, which is the other half
     then if they were stored there."""
-    cdef Py_ssize_t unit = plan.unit, stride = plan.stride, size = plan.blocks.comparison.bytes
+    cdef Py_ssize_t unit = plan.unit, stride = plan.stride, size = plan.comparison.bytes
     cdef Py_ssize_t taps = g.kernel[2], reached = 1, next, most = runs_of_pass(taps)
     cdef const char *runs[MAX_PASS_RUNS]
     cdef int count
@@ -107,7 +110,7 @@ cdef inline void combine_columns(const Geometry *g, const Blocked *plan, Py_ssiz
             runs[count] = stage[0] + min(count * reached, next - reached) * g.dilation[2] * unit * size
             count += 1
         reached = next
-        best_of_runs(&plan.blocks.comparison, runs, count, other[0],
+        best_of_runs(&plan.comparison, runs, count, other[0],
                      elements - (reached - 1) * g.dilation[2] * unit, True)
         stage[0], other[0] = other[0], stage[0]
     if stride > 1:
@@ -176,12 +179,12 @@ cdef inline bint filter_layer(const Job *job, const SeparableBlock *block, const
             store_staged(job, block, plan, layer, staged)
         rows = min(min(at_once, most - staged.rows), block.count[1] - row)
         last = span_of(g, 1, row + rows)
-        if has_odd_rows(job, &plan.blocks.comparison, layer, checked, last):
+        if has_odd_rows(job, &plan.comparison, layer, checked, last):
             return True
         checked = max(checked, last)
         assert_in_block((staged.rows + rows) * layer.pitch <= plan.stage_elements)
         assert_in_block(staged.parts < MAX_STAGED_PARTS)
-        combine_rows(job, &plan.blocks.comparison, layer, row, rows,
+        combine_rows(job, &plan.comparison, layer, row, rows,
                      layer.stage + staged.rows * layer.pitch * job.item_size)
         staged.part_rows[staged.parts] = rows
         staged.part_pooled[staged.parts] = pooled + row * job.pooled.axis_bytes[1]
@@ -218,7 +221,7 @@ cdef inline bint filter_block(const Job *job, const SeparableBlock *block, const
 cdef inline Py_ssize_t blocked_bytes(const Job *job, const Blocked *plan) noexcept nogil:
     """Bytes of scratch memory for any block: filter has a row of padding, the running maxima, and two stages."""
     cdef Py_ssize_t elements = plan.row_elements * (1 + plan.running_rows) + 2 * (plan.stage_elements + SPARE_ELEMENTS)
-    cdef Py_ssize_t filtered = elements * plan.blocks.comparison.bytes + 2 * CACHE_LINE if plan.unit else 0
+    cdef Py_ssize_t filtered = elements * plan.comparison.bytes + 2 * CACHE_LINE if plan.unit else 0
     return max(filtered, separable_bytes(job, &plan.blocks))
 
 
@@ -234,3 +237,5 @@ cdef inline void pool_blocks(const Job *job, Py_ssize_t task, Found *found, void
         if not plan.unit or branch_counted("something odd among a block's elements",
                                            filter_block(job, &block, plan, room)):
             separate(job, &plan.blocks, &block, room)
+        elif job.indices.data != NULL:
+            search_block(job, &block)

@@ -48,11 +48,10 @@ cdef inline void_wide copy_rows(char *into, Py_ssize_t into_step, const char *ro
 
 cdef inline bint is_direct_down(const Geometry *g) noexcept nogil:
     """Whether the rows of each window are combined at once, and not as running maxima."""
-    cdef Py_ssize_t rows = g.kernel[0] * g.kernel[1]
-    return rows <= MAX_RUNS and (g.kernel[0] > 1 or g.dilation[1] > 1
-                                 or branch_counted("windows of few rows", g.kernel[1] <= DIRECT_ROWS)
-                                 or branch_counted("windows of few strides of rows",
-                                                   g.kernel[1] <= DIRECT_STRIDES * g.stride[1]))
+    if g.kernel[0] > 1 or g.dilation[1] > 1:
+        return g.kernel[0] * g.kernel[1] <= MAX_RUNS
+    return (branch_counted("windows of few rows", g.kernel[1] <= DIRECT_ROWS) or g.pooled[1] == 1
+            or branch_counted("windows of few strides of rows", g.kernel[1] <= DIRECT_STRIDES * g.stride[1]))
 
 
 cdef inline const char *source_row(const Job *job, const FilterLayer *layer, Py_ssize_t d, Py_ssize_t h) noexcept nogil:
@@ -99,7 +98,9 @@ cdef inline void_noinline combine_window_rows(const Job *job, const Comparison *
     cdef bint are_readable = True
     for k in range(g.kernel[0]):
         for tap in range(g.kernel[1]):
-            assert_in_block(count < MAX_RUNS)
+            if count == MAX_RUNS:
+                best_of_runs(how, runs, count, into, elements, are_readable)
+                runs[0], count = into, 1
             runs[count] = source_row(job, layer, layer.depth + k * g.dilation[0],
                                      layer.first_row + row * g.stride[1] + tap * g.dilation[1])
             if runs[count] != layer.padding:

@@ -14,6 +14,7 @@ from cunpool._kernels.pooling.interleaved cimport (
     Interleaved, interleaved_bytes, interleaved_parts, plan_interleaved, pool_interleaved)
 from cunpool._kernels.pooling.rolling cimport (
     has_units, plan_rolling, roll_rows, Rolling, rolling_bytes, rolling_tasks, rolling_why_not, units_why_not)
+from cunpool._kernels.pooling.search cimport searching_why_not
 from cunpool._kernels.pooling.separable cimport Decoder, plan_separable
 from cunpool._kernels.pooling.separable_block cimport separable_blocks
 from cunpool._kernels.pooling.window2 cimport (
@@ -50,7 +51,6 @@ cdef enum:
     NARROW_COLUMN_ELEMENTS = 7      # Columns, or layers, of no more elements are not taken for rows. (speed: 4 x 64)
     TINY_PLANE_TAPS = 128           # The same for planes whose windows have fewer elements in sum. (speed)
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
-    NUMPY_MIN_PLANE = 1 << 10       # Elements of a plane that is one window, with its index. (speed: 64 x 224 x 224)
     # Copies to C order.
     COPY_MAX_ROW_ELEMENTS = 64      # Longer rows are not copied because of gaps behind them alone. (speed)
     COPY_MAX_PLANE_BYTES = 1 << 20  # The largest plane that is copied. (speed)
@@ -222,15 +222,16 @@ cdef inline void take_blocks(Plan *plan) noexcept nogil:
 
 
 cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Values alone, along the last axis that is contiguous or interleaves the channels, which becomes the width."""
+    """Values along the last axis that is contiguous or interleaves the channels, which becomes the width. Large windows
+    with indices along contiguous rows."""
     cdef const char *why = "no axis is contiguous or has interleaved channels (up to 4 KiB) in values and results"
-    cdef const char *worth
+    cdef const char *worth = NULL if job.indices.data == NULL else searching_why_not(job)
     cdef Py_ssize_t unit
     cdef bint is_tiny = (job.g.full[2] <= TINY_ROW_ELEMENTS
                          or element_count(job.g.pooled) * element_count(job.g.kernel) < TINY_PLANE_TAPS)
     cdef int axis
-    if job.indices.data != NULL:
-        return "indices are asked for"
+    if worth != NULL:
+        return worth
     if not branch_counted("windows of more than an element", element_count(job.g.kernel) > 1):
         return "a window has a single element"
     # (speed: 64 x 56 x 56, 5 x 5) Values of 16 bits are 1.3 to 1.8x faster.
@@ -241,13 +242,13 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
     for axis in range(2, -1, -1):
         begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
         unit = unit_of(&plan.job)
-        if not unit:
+        if not unit or job.indices.data != NULL and (unit > 1 or axis < 2):
             continue
         worth = filtering_why_not(&plan.job, unit)
         if worth == NULL:
             worth = plan_separable(&plan.job, unit, &plan.blocked.blocks)
         if worth == NULL:
-            plan_filter(&plan.job.g, unit, &plan.blocked)
+            plan_filter(&plan.job.g, unit, <int> job.item_size, &plan.blocked)
             worth = filter_limits_why_not(&plan.job.g, &plan.blocked)
         if worth == NULL:
             take_blocks(plan)
@@ -282,14 +283,8 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
 
 
 cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Any order in memory, any window, but not whole planes whose indices are asked for."""
+    """Any order in memory, any window."""
     cdef const char *why = NULL
-    cdef Py_ssize_t size = element_count(job.g.full)
-    if (branch_counted("windows that are whole planes", job.indices.data != NULL and size >= NUMPY_MIN_PLANE
-                       and element_count(job.g.kernel) == size and element_count(job.g.pooled) == 1)
-            and branch_counted("contiguous planes, not of 16-bit floats", raster_stride(&job.full, job.g.full)
-                               == job.item_size and job.order_kind != HALF_KIND)):
-        return "indices of whole contiguous planes of 1024 elements or more"
     why = plan_separable(job, 0, &plan.blocked.blocks)
     if why == NULL:
         begin(job, 2, plan, SEPARATED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
@@ -299,8 +294,7 @@ cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept n
 
 
 cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Windows that miss the array, are larger than any block, or are whole planes: the front end pools them in NumPy.
-    """
+    """Windows that miss the array, or are larger than any block: the front end pools them in NumPy."""
     begin(job, 2, plan, LARGE_TAKEN, NULL, NULL)
     plan.job.tasks, plan.job.nontemporal = 1, False
     return NULL

@@ -1,0 +1,108 @@
+# Search: the indices of large windows. Filter finds the values of a block; then each is searched for in its window, row
+# by row in raster order, while the block's elements are in a cache. The first element that is equal gives the index.
+from libc.stdint cimport uint64_t
+
+from cunpool._kernels.common.checks cimport branch_counted
+from cunpool._kernels.common.geometry cimport element_count, Geometry
+from cunpool._kernels.common.job cimport FLOAT4_KIND, Job
+from cunpool._kernels.common.pack cimport fill
+from cunpool._kernels.common.types cimport item1, item2, item4, item8, void_wide
+from cunpool._kernels.pooling.compare cimport first_tap, tap_offset
+from cunpool._kernels.pooling.separable cimport AXES, CHANNEL
+from cunpool._kernels.pooling.separable_block cimport SeparableBlock
+
+ctypedef fused item:
+    item1
+    item2
+    item4
+    item8
+
+cdef enum:
+    # Elements of a window, and of a plane for each of its windows, at least. (speed: 64 x 224 x 224, 14 x 14)
+    SEARCH_MIN_ELEMENTS = 160
+
+
+cdef inline const char *searching_why_not(const Job *job) noexcept nogil:
+    """Why the indices of windows are not searched for once their values are known, or NULL."""
+    cdef const Geometry *g = &job.g
+    if not branch_counted("large windows that share few elements",
+                          min(element_count(g.kernel), element_count(g.full) // element_count(g.pooled))
+                          >= SEARCH_MIN_ELEMENTS):
+        return "indices are asked for, and a window has fewer than 160 elements, or a plane for each window"
+    if branch_counted("elements of a row that are apart", g.dilation[2] > 1):
+        return "indices are asked for, and the elements of a window's row are apart"
+    return NULL
+
+
+cdef inline void_wide find_in_row(const item *row, Py_ssize_t count, item wanted, item mask,
+                                  Py_ssize_t *position) noexcept nogil:
+    """The position of the first element whose bits in `mask` are `wanted`; -1 if there is none."""
+    cdef item is_found = 0
+    cdef Py_ssize_t i
+    position[0] = -1
+    for i in range(count):
+        is_found |= <item> ((row[i] & mask) == wanted)
+    if is_found:
+        position[0] = 0
+        while row[position[0]] & mask != wanted:
+            position[0] += 1
+
+
+cdef inline void search_window(const Job *job, const char *plane, const Py_ssize_t *start, char *value, char *index,
+                               item *_) noexcept nogil:
+    """Find the first element of the window from `start` on that is equal to its value, and store it and its index."""
+    cdef const Geometry *g = &job.g
+    cdef Py_ssize_t low[3]  # the first tap inside the array, and the one behind the last
+    cdef Py_ssize_t high[3]
+    cdef item wanted = (<const item *> value)[0], mask = <item> ~<uint64_t> 0
+    cdef const item *row
+    cdef Py_ssize_t d, h, at
+    cdef uint64_t base = 0
+    cdef int axis
+    if job.kind >= FLOAT4_KIND and <item> (wanted << 1) == 0:  # zeros of both signs are equal
+        wanted, mask = 0, mask >> 1
+    for axis in range(3):
+        low[axis] = first_tap(start[axis], g.dilation[axis])
+        high[axis] = min(g.kernel[axis], (g.full[axis] - 1 - start[axis]) // g.dilation[axis] + 1)
+        base += 0 if job.code_size else <uint64_t> (start[axis] * job.raster_steps[axis])
+    for d in range(low[0], high[0]):
+        for h in range(low[1], high[1]):
+            row = <const item *> (plane + (start[0] + d * g.dilation[0]) * job.full.axis_bytes[0]
+                                  + (start[1] + h * g.dilation[1]) * job.full.axis_bytes[1])
+            row += start[2] + low[2]
+            find_in_row(row, high[2] - low[2], wanted, mask, &at)
+            if at >= 0:
+                (<item *> value)[0] = row[at]
+                fill(job.index_size, index, 1, base + <uint64_t> tap_offset(job, d, h, low[2] + at))
+                return
+
+
+cdef inline void search(const Job *job, const SeparableBlock *block, item *typed) noexcept nogil:
+    """Search for the values of all windows of a block."""
+    cdef Py_ssize_t at[AXES]
+    cdef Py_ssize_t start[3]
+    cdef Py_ssize_t value, index
+    cdef int axis
+    for at[CHANNEL] in range(block.count[CHANNEL]):
+        for at[0] in range(block.count[0]):
+            for at[1] in range(block.count[1]):
+                for at[2] in range(block.count[2]):
+                    value, index = at[CHANNEL] * job.pooled.channel_bytes, at[CHANNEL] * job.indices.channel_bytes
+                    for axis in range(3):
+                        start[axis] = block.first[axis] + at[axis] * job.g.stride[axis]
+                        value += at[axis] * job.pooled.axis_bytes[axis]
+                        index += at[axis] * job.indices.axis_bytes[axis]
+                    search_window(job, block.full + (block.first[CHANNEL] + at[CHANNEL]) * job.full.channel_bytes,
+                                  start, block.pooled + value, block.indices + index, typed)
+
+
+cdef inline void search_block(const Job *job, const SeparableBlock *block) noexcept nogil:
+    """`search` for elements of any size."""
+    if job.item_size == 1:
+        search(job, block, <item1 *> NULL)
+    elif job.item_size == 2:
+        search(job, block, <item2 *> NULL)
+    elif job.item_size == 4:
+        search(job, block, <item4 *> NULL)
+    else:
+        search(job, block, <item8 *> NULL)
