@@ -5,20 +5,20 @@
 #include "_kernels/pooling/simd.h"
 
 enum {
-    CUNPOOL_TAPS = 128,                 /* of the largest window (correctness) */
+    CUNPOOL_FEW_TAPS = 128,             /* of a window whose channels fill no vector, at most (correctness) */
     CUNPOOL_MAX_RESULTS_AT_ONCE = 1024  /* windows of a row that are compared together, in all channels */
 };
 
 /* The elements of a window that lie inside the array, in raster order, and their codes: window codes, or where lanes
    become indices, what an index grows by from the window's first element on. The next channel's elements follow in
-   memory. */
+   memory. Both arrays have room for all elements of a window. */
 typedef struct {
     int count;
     int omits_nan;
     int infinity;               /* of 16-bit floats, as bits */
     uint64_t flip;              /* bits that are inverted while elements are compared */
-    const char *elements[CUNPOOL_TAPS];
-    int32_t tap_codes[CUNPOOL_TAPS];
+    const char **elements;
+    int32_t *tap_codes;
 } cunpool_taps;
 
 /* Some windows of a row, and where their results go. */
@@ -43,19 +43,21 @@ typedef int (*cunpool_across_function)(const cunpool_taps *, const cunpool_acros
    are copied. */
 static CUNPOOL_NOINLINE int cunpool_across_few(const cunpool_taps *taps, const cunpool_across_windows *windows,
                                                int careful, int item_size, cunpool_across_function compare) {
-    char room[CUNPOOL_TAPS][CUNPOOL_VECTOR_BYTES];
+    char room[CUNPOOL_FEW_TAPS][CUNPOOL_VECTOR_BYTES];
+    const char *elements[CUNPOOL_FEW_TAPS];
     cunpool_taps copy = *taps;
     cunpool_across_windows one = *windows;
     ptrdiff_t window;
     int tap, is_odd = 0;
     memset(room, 0, (size_t) taps->count * CUNPOOL_VECTOR_BYTES);
+    copy.elements = elements;
     one.count = 1;
     one.channels = CUNPOOL_VECTOR_BYTES / item_size;
     for (window = 0; window < windows->count; window++) {
         for (tap = 0; tap < taps->count; tap++) {
             memcpy(room[tap], taps->elements[tap] + window * windows->window_bytes,
                    (size_t) (windows->channels * item_size));
-            copy.elements[tap] = room[tap];
+            elements[tap] = room[tap];
         }
         is_odd |= compare(&copy, &one, careful);
         one.base += windows->window_step;

@@ -2,11 +2,12 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from cunpool._kernels.common.arrays cimport plane_address
-from cunpool._kernels.common.caches cimport align_to_cache_line
+from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_overlap, span_of
 from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
+from cunpool._kernels.memory cimport next_part, part_bytes
 from cunpool._kernels.pooling.compare cimport (
     are_codes_decoded, end_of, expect_nan, expects_no_nan, first_tap, has_indices_in_lanes, is_inside, tap_offset)
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder, plan_indices
@@ -15,7 +16,7 @@ from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Targe
 cdef extern from "_kernels/pooling/across.h":
     enum:
         VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
-        TAPS "CUNPOOL_TAPS"     # elements of the largest window whose elements are compared at once
+        FEW_TAPS "CUNPOOL_FEW_TAPS"
         # Results that are compared and stored together: windows of a row, in all channels. (speed: 64 x 512 x 512,
         # 2 x 2, with indices, out of cache; 8 x 64 x 112 x 112)
         MAX_RESULTS_AT_ONCE "CUNPOOL_MAX_RESULTS_AT_ONCE"
@@ -24,8 +25,8 @@ cdef extern from "_kernels/pooling/across.h":
         bint omits_nan
         int infinity
         uint64_t flip
-        const char *elements[TAPS]
-        int32_t tap_codes[TAPS]
+        const char **elements
+        int32_t *tap_codes
     ctypedef struct AcrossWindows "cunpool_across_windows":
         Py_ssize_t count, window_bytes, window_step, channels, window_results
         int64_t base
@@ -36,6 +37,8 @@ cdef extern from "_kernels/pooling/across.h":
                                                  bint is_float, bint careful) noexcept nogil
 
 cdef enum:
+    MAX_TAPS = 1 << 16      # Elements of the largest window. Their addresses and codes are in scratch memory. (size)
+    MAX_BYTE_TAPS = 256     # Elements of the largest window whose codes are bytes. (correctness)
     MOST_STREAMED = 1 << 10     # Bytes of values compared together, if these are stored by non-temporal stores. (speed)
     MANY_TAPS = 32              # Windows of more elements are compared across if these are in few windows: (speed)
     MANY_TAPS_MAX_OVERLAP = 12  # windows that an element is in, in the mean, at most
@@ -44,14 +47,35 @@ cdef enum:
 cdef struct Across:
     # The state of a task.
     int nan_backoff
+    Taps taps               # of the windows that are compared now
     Py_ssize_t count        # channels of the ramp, or 0
     int64_t[MAX_RESULTS_AT_ONCE + VECTOR] ramp  # how far each result's window begins behind the first one, as an index
 
 
-cdef inline bint has_few_taps(const Geometry *g) noexcept nogil:
+cdef inline bint has_few_taps(const Job *job) noexcept nogil:
     """Whether it is cheap to compare all elements of each window."""
+    cdef Py_ssize_t taps = element_count(job.g.kernel)
+    if taps > MANY_TAPS and mean_overlap(&job.g) > MANY_TAPS_MAX_OVERLAP:
+        return False
+    if taps <= FEW_TAPS:
+        return True
+    return (branch_counted("channels that fill a vector", job.channels * job.item_size >= CACHE_LINE)
+            and taps <= (MAX_TAPS if job.indices.data == NULL or has_indices_in_lanes(job) else MAX_BYTE_TAPS))
+
+
+cdef inline Py_ssize_t across_bytes(const Geometry *g) noexcept nogil:
+    """Bytes of scratch memory for a task."""
     cdef Py_ssize_t taps = element_count(g.kernel)
-    return taps <= TAPS and (taps <= MANY_TAPS or mean_overlap(g) <= MANY_TAPS_MAX_OVERLAP)
+    return part_bytes(taps * <Py_ssize_t> sizeof(char *)) + part_bytes(taps * <Py_ssize_t> sizeof(int32_t))
+
+
+cdef inline void begin_across(const Job *job, char **scratch, Across *state) noexcept nogil:
+    """Begin a task, with memory for its taps."""
+    cdef Py_ssize_t taps = element_count(job.g.kernel)
+    state.nan_backoff = state.count = 0
+    state.taps.flip, state.taps.omits_nan, state.taps.infinity = job.flip, job.omits_nan, job.infinity
+    state.taps.elements = <const char **> next_part(scratch, taps * <Py_ssize_t> sizeof(char *))
+    state.taps.tap_codes = <int32_t *> next_part(scratch, taps * <Py_ssize_t> sizeof(int32_t))
 
 
 cdef inline void plan_codes(Job *job, Decoder *decoder) noexcept nogil:
@@ -112,7 +136,6 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
     cdef Py_ssize_t first, second, third
     cdef const char *row
     taps.count = 0
-    taps.flip, taps.omits_nan, taps.infinity = job.flip, job.omits_nan, job.infinity
     for i in range(3):
         low[i] = first_tap(start[i], g.dilation[i])
         high[i] = g.kernel[i]
@@ -125,7 +148,7 @@ cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *
             k[slow], k[middle] = first, second
             for third in range(low[fast], high[fast]):
                 k[fast] = third
-                assert_in_block(taps.count < TAPS)
+                assert_in_block(taps.count < element_count(g.kernel))
                 taps.elements[taps.count] = (row + (start[fast] + third * g.dilation[fast])
                                              * job.full.axis_bytes[fast])
                 taps.tap_codes[taps.count] = <int32_t> tap_offset(job, k[0], k[1], k[2])
@@ -137,7 +160,7 @@ cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossW
     """The maxima of some windows and their codes. After a NaN, or a negative zero of 16 bits, the next calls do not
     try the fast comparison."""
     cdef bint is_float = job.kind >= HALF_KIND
-    assert_in_block(0 < taps.count <= TAPS)
+    assert_in_block(taps.count > 0)
     if expects_no_nan(nan_backoff):
         if not compare_across(taps, windows, <int> job.item_size, is_float, False):
             return
@@ -186,7 +209,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef char *best_buffer = <char *> align_to_cache_line(best_room)
     cdef char *index_buffer = <char *> align_to_cache_line(index_room)
     cdef char *indices
-    cdef Taps taps
+    cdef Taps *taps = &state.taps
     cdef AcrossWindows windows
     cdef const Geometry *g = &job.g
     cdef Target target = target_of(job, plane, d, h, w, True)
@@ -214,17 +237,17 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
             for i in range(taps.count):
                 taps.elements[i] += ahead
         else:
-            find_taps(job, from_plane, start, &taps)
+            find_taps(job, from_plane, start, taps)
         ahead = windows.count * windows.window_bytes if within else 0
         number = windows.count
-        is_run = set_channels(&windows, count, size, in_runs and within, &taps, limit)
+        is_run = set_channels(&windows, count, size, in_runs and within, taps, limit)
         stores = in_place and (is_run or count * size >= VECTOR_BYTES)
         windows.best = target.values if stores else best_buffer
         indices = NULL if target.indices == NULL else target.indices if stores else index_buffer
         windows.best_codes = <char *> codes if are_decoded else indices
         windows.base = base if in_lanes else 0
         assert_in_block((windows.count - 1) * count + windows.channels <= MAX_RESULTS_AT_ONCE + VECTOR)
-        compare_windows(job, &taps, &windows, &state.nan_backoff)
+        compare_windows(job, taps, &windows, &state.nan_backoff)
         if are_decoded:
             decode_item1(<const Decoder *> job.plan, indices, codes, number * count, <uint64_t> base, state.ramp)
         if not stores:
@@ -242,14 +265,16 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
 cdef inline void pool_channels(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some rows of windows, each in up to LINE channels."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t height = g.pooled[1], parts = (job.channels + LINE - 1) // LINE, layer, first, count
+    cdef Py_ssize_t height = g.pooled[1], parts = (job.channels + LINE - 1) // LINE, layer, part, first, count
     cdef Py_ssize_t lines = job.batch * g.pooled[0] * parts * height, line
+    cdef char *scratch = found.scratch
     cdef Across state
-    state.nan_backoff = state.count = 0
+    begin_across(job, &scratch, &state)
     for line in range(lines * task // job.tasks, lines * (task + 1) // job.tasks):
         layer = line // height // parts
-        first = line // height % parts * LINE
-        count = min(job.channels - first, <Py_ssize_t> LINE)
+        part = line // height % parts
+        first = job.channels * part // parts
+        count = job.channels * (part + 1) // parts - first
         fill_ramp(job, count, &state)
         pool_across(job, layer // g.pooled[0] * job.channels + first, layer % g.pooled[0], line % height, 0,
                     g.pooled[2], count, &state)

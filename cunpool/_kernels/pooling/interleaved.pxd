@@ -9,7 +9,8 @@ from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry,
 from cunpool._kernels.common.job cimport are_planes_uniform, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
-from cunpool._kernels.pooling.across cimport Across, fill_ramp, pool_across, VECTOR_BYTES
+from cunpool._kernels.pooling.across cimport (
+    Across, across_bytes, begin_across, fill_ramp, pool_across, VECTOR_BYTES)
 from cunpool._kernels.pooling.rolling cimport (
     are_units_rolled, MIN_UNIT_BYTES, plan_rolling, roll, Rolling, rolling_bytes, ROLLING_UNIT_BLOCK)
 
@@ -123,7 +124,8 @@ cdef inline Py_ssize_t interleaved_bytes(const Interleaved *plan) noexcept nogil
         plan_rolling(&inner, &rolling)
         rolled = rolling_bytes(&rolling)
     return (part_bytes(full_bytes(plan)) + part_bytes(results_bytes(plan, plan.inner.item_size))
-            + part_bytes(results_bytes(plan, plan.inner.index_size)) + part_bytes(rolled))
+            + part_bytes(results_bytes(plan, plan.inner.index_size)) + part_bytes(rolled)
+            + across_bytes(&plan.inner.g))
 
 
 cdef inline Py_ssize_t interleaved_parts(const Job *job, const Interleaved *plan) noexcept nogil:
@@ -185,7 +187,8 @@ cdef inline void pool_interleaved(const Job *job, Py_ssize_t task, Found *found,
     """One task: some parts."""
     cdef const Interleaved *plan = <const Interleaved *> job.plan
     cdef Py_ssize_t parts = interleaved_parts(job, plan), number
+    cdef char *scratch = found.scratch
     cdef Across state
-    state.nan_backoff = state.count = 0
+    begin_across(job, &scratch, &state)
     for number in range(parts * task // job.tasks, parts * (task + 1) // job.tasks):
-        pool_part(job, plan, number, found.scratch, &state)
+        pool_part(job, plan, number, scratch, &state)

@@ -6,7 +6,7 @@ from cunpool._kernels.common.job cimport HALF_KIND, has_interleaved_channels, Jo
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.memory cimport part_bytes
-from cunpool._kernels.pooling.across cimport has_few_taps, has_runs, plan_codes, pool_channels, TAPS
+from cunpool._kernels.pooling.across cimport across_bytes, has_few_taps, has_runs, MAX_TAPS, plan_codes, pool_channels
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
 from cunpool._kernels.pooling.filter cimport (
     Blocked, blocked_bytes, filter_limits_why_not, plan_filter, pool_blocks)
@@ -95,7 +95,7 @@ cdef inline bint has_values_across(const Job *job) noexcept nogil:
     """Whether the values of windows are found across channels: windows are small, or overlap little."""
     cdef Py_ssize_t taps = element_count(job.g.kernel)
     return HAS_VECTORS and (branch_counted("few elements to compare across channels", taps <= ACROSS_MAX_TAPS)
-                            or taps <= TAPS and branch_counted("large windows that overlap little",
+                            or taps <= MAX_TAPS and branch_counted("large windows that overlap little",
                                                                mean_overlap(&job.g) <= LITTLE_OVERLAP))
 
 
@@ -161,8 +161,9 @@ cdef inline const char *comparing_why_not(const Job *job) noexcept nogil:
         return "the compiler has no vector types"  # unreached: another compiler
     if not branch_counted("windows with an element of the array", job.g.has_every_window_elements):
         return "a window has no element of the array"
-    if not branch_counted("a window of few elements", has_few_taps(&job.g)):
-        return "a window has more than 128 elements, or more than 32 that are in many windows"
+    if not branch_counted("a window of few elements", has_few_taps(job)):
+        return ("a window has more than 128 elements (if channels fill a vector, 65,536, or 256 whose codes are bytes), "
+                "or more than 32 that are in many windows")
     return indices_why_not(job)
 
 
@@ -223,7 +224,7 @@ cdef inline void take_blocks(Plan *plan) noexcept nogil:
 
 cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Values along the last axis that is contiguous or interleaves the channels, which becomes the width. Large windows
-    with indices along contiguous rows."""
+    with indices along the last one."""
     cdef const char *why = "no axis is contiguous or has interleaved channels (up to 4 KiB) in values and results"
     cdef const char *worth = NULL if job.indices.data == NULL else searching_why_not(job)
     cdef Py_ssize_t unit
@@ -242,7 +243,7 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
     for axis in range(2, -1, -1):
         begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
         unit = unit_of(&plan.job)
-        if not unit or job.indices.data != NULL and (unit > 1 or axis < 2):
+        if not unit or job.indices.data != NULL and axis < 2:  # the first of equals is found along rows
             continue
         worth = filtering_why_not(&plan.job, unit)
         if worth == NULL:
@@ -274,6 +275,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
         return ("channels have less than 32 bytes (24, if windows overlap little; 12, if they do not; any, for window "
                 "codes of small windows one column apart)")
     begin(job, 2, plan, ACROSS_TAKEN, <Kernel> pool_channels, NULL)
+    plan.job.scratch_bytes = across_bytes(&job.g)
     plan_codes(&plan.job, &plan.decoder)
     swap_width_for_channels(&plan.job)
     plan.ways += WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2)

@@ -6,7 +6,7 @@ from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry
 from cunpool._kernels.common.job cimport FLOAT4_KIND, Job
 from cunpool._kernels.common.pack cimport fill
-from cunpool._kernels.common.types cimport item1, item2, item4, item8, void_wide
+from cunpool._kernels.common.types cimport item1, item2, item4, item8, void_noinline
 from cunpool._kernels.pooling.compare cimport first_tap, tap_offset
 from cunpool._kernels.pooling.separable cimport AXES, CHANNEL
 from cunpool._kernels.pooling.separable_block cimport SeparableBlock
@@ -34,18 +34,21 @@ cdef inline const char *searching_why_not(const Job *job) noexcept nogil:
     return NULL
 
 
-cdef inline void_wide find_in_row(const item *row, Py_ssize_t count, item wanted, item mask,
-                                  Py_ssize_t *position) noexcept nogil:
-    """The position of the first element whose bits in `mask` are `wanted`; -1 if there is none."""
-    cdef item is_found = 0
+cdef inline void_noinline find_in_row(const item *row, Py_ssize_t step, Py_ssize_t count, item wanted, item mask,
+                                      Py_ssize_t *position) noexcept nogil:
+    """The position of the first element, of those `step` apart, whose bits in `mask` are `wanted`; -1 if there is none.
+    """
+    cdef item is_found = step != 1
     cdef Py_ssize_t i
     position[0] = -1
-    for i in range(count):
-        is_found |= <item> ((row[i] & mask) == wanted)
+    if step == 1:  # a vector at a time
+        for i in range(count):
+            is_found |= <item> ((row[i] & mask) == wanted)
     if is_found:
-        position[0] = 0
-        while row[position[0]] & mask != wanted:
-            position[0] += 1
+        for i in range(count):
+            if row[i * step] & mask == wanted:
+                position[0] = i
+                return
 
 
 cdef inline void search_window(const Job *job, const char *plane, const Py_ssize_t *start, char *value, char *index,
@@ -56,7 +59,7 @@ cdef inline void search_window(const Job *job, const char *plane, const Py_ssize
     cdef Py_ssize_t high[3]
     cdef item wanted = (<const item *> value)[0], mask = <item> ~<uint64_t> 0
     cdef const item *row
-    cdef Py_ssize_t d, h, at
+    cdef Py_ssize_t step = job.full.axis_bytes[2] // <Py_ssize_t> sizeof(item), d, h, at
     cdef uint64_t base = 0
     cdef int axis
     if job.kind >= FLOAT4_KIND and <item> (wanted << 1) == 0:  # zeros of both signs are equal
@@ -69,10 +72,10 @@ cdef inline void search_window(const Job *job, const char *plane, const Py_ssize
         for h in range(low[1], high[1]):
             row = <const item *> (plane + (start[0] + d * g.dilation[0]) * job.full.axis_bytes[0]
                                   + (start[1] + h * g.dilation[1]) * job.full.axis_bytes[1])
-            row += start[2] + low[2]
-            find_in_row(row, high[2] - low[2], wanted, mask, &at)
+            row += (start[2] + low[2]) * step
+            find_in_row(row, step, high[2] - low[2], wanted, mask, &at)
             if at >= 0:
-                (<item *> value)[0] = row[at]
+                (<item *> value)[0] = row[at * step]
                 fill(job.index_size, index, 1, base + <uint64_t> tap_offset(job, d, h, low[2] + at))
                 return
 
