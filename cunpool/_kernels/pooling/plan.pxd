@@ -50,6 +50,7 @@ cdef enum:
     TINY_ROW_ELEMENTS = 16          # Rows of no more elements are interleaved, if they can be. (speed)
     NARROW_COLUMN_ELEMENTS = 7      # Columns, or layers, of no more elements are not taken for rows. (speed: 4 x 64)
     TINY_PLANE_TAPS = 128           # The same for planes whose windows have fewer elements in sum. (speed)
+    SEARCH_FEW_TAPS = 256           # With indices, windows of no more elements. (speed: 64 x 224 x 224, 16 x 16)
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
     # Copies to C order.
     COPY_MAX_ROW_ELEMENTS = 64      # Longer rows are not copied because of gaps behind them alone. (speed)
@@ -229,7 +230,8 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
     cdef const char *worth = NULL if job.indices.data == NULL else searching_why_not(job)
     cdef Py_ssize_t unit
     cdef bint is_tiny = (job.g.full[2] <= TINY_ROW_ELEMENTS
-                         or element_count(job.g.pooled) * element_count(job.g.kernel) < TINY_PLANE_TAPS)
+                         or element_count(job.g.pooled) * element_count(job.g.kernel) < TINY_PLANE_TAPS
+                         or job.indices.data != NULL and element_count(job.g.kernel) <= SEARCH_FEW_TAPS)
     cdef int axis
     if worth != NULL:
         return worth
@@ -239,7 +241,7 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
     if (branch_counted("values that may be faster interleaved",
                        is_tiny or job.item_size == 2 and job.g.kernel[1] == 5)
             and interleaved_why_not(job, plan) == NULL and (is_tiny or plan.interleaved.shares_rows)):
-        return "small planes, or 5 x 5 of 16 bits, in planes that can be interleaved"
+        return "small planes, 5 x 5 of 16 bits, or indices in windows of at most 256, and planes can be interleaved"
     for axis in range(2, -1, -1):
         begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
         unit = unit_of(&plan.job)
