@@ -93,6 +93,8 @@ def steps(plan: Mapping[str, Any]) -> Iterator[str]:
         yield from (text for way, text in _POOLING_STEPS.items() if ways & way)
         if plan["shares_rows"]:
             yield "rows of windows are compared together (pooling/rolling_stripes.h: roll_stripe)"
+        if plan["searches"]:
+            yield "the index of each value is searched for in its window (pooling/search.pxd: search_window)"
         return
     yield from (text for way, text in _UNPOOLING_STEPS.items() if ways & way)
     if plan["codes"] and method != "fill":

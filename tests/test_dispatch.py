@@ -58,13 +58,30 @@ ROLLING = ("f4", "u1", "e")
 # Pooling's methods, on both sides of each bound: dtypes, shape, order in memory (None: C order), arguments, and which
 # method runs with indices and without. A None is not tried.
 POOLING = [
-    # Windows that are whole planes.
-    (("f4", "f8", "i2", "u1"), (1, 2, 32, 32), None, (32,), LARGE, None),
-    (("f4", "f8", "i2", "u1"), (1, 2, 8, 8, 16), None, ((8, 8, 16),), LARGE, None),
-    (("e",), (1, 2, 32, 32), None, (32,), SEPARATED, None),
-    (("f4",), (1, 2, 31, 33), None, ((31, 33),), SEPARATED, None),
+    # Windows that are whole planes, and others whose indices are searched for: they have 160 elements, and as many
+    # elements are in a plane for each. Up to 256 elements are compared where planes can be interleaved.
+    (ANY, (1, 2, 32, 32), None, (32,), FILTERED, FILTERED),
+    (ANY, (1, 2, 8, 8, 16), None, ((8, 8, 16),), FILTERED, FILTERED),
+    (("f4",), (1, 2, 31, 33), None, ((31, 33),), FILTERED, None),
     (("f4",), (1, 2, 32, 32), COLUMNS, (32,), SEPARATED, None),
-    (("f4",), (1, 2, 33, 32), None, (32,), SEPARATED, None),
+    (("f4",), (1, 2, 33, 32), None, (32,), FILTERED, None),
+    (ANY, (1, 2, 10, 32), None, ((10, 16),), FILTERED, FILTERED),
+    (ANY, (1, 2, 10, 34), None, ((9, 17),), SEPARATED, FILTERED),
+    (ANY, (1, 2, 18, 186), None, ((18, 18), (1, 8)), SEPARATED, FILTERED),  # 152 elements of a plane for a window
+    (ANY, (1, 2, 18, 200), None, ((18, 18), (1, 9)), FILTERED, FILTERED),  # and 171
+    (("f4",), (1, 2, 32, 64), None, ((8, 32), None, 0, (1, 2)), SEPARATED, None),
+    (("f4",), (1, 2, 64, 32), None, ((32, 8), None, 0, (2, 1)), FILTERED, None),
+    (WIDE, (1, 16, 16, 32), None, (16,), INTERLEAVED, None),
+    (WIDE, (1, 16, 17, 34), None, (17,), FILTERED, None),
+    # The same across channels: 64 bytes of them are compared in windows of more than 128 elements, of up to 65,536, or
+    # 256 whose codes are bytes.
+    (("f4",), (1, 16, 16, 32), LAST, ((8, 16),), ACROSS, ACROSS),
+    (("f4",), (1, 16, 16, 34), LAST, ((8, 17),), ACROSS, ACROSS),
+    (("f4",), (1, 15, 16, 32), LAST, ((8, 16),), ACROSS, FILTERED),
+    (("f4",), (1, 15, 16, 34), LAST, ((8, 17),), SEPARATED, FILTERED),
+    (("f4",), (1, 16, 256, 256), LAST, (256,), ACROSS, ACROSS),
+    (("u1", "i2"), (1, 64, 16, 16), LAST, (16,), ACROSS, ACROSS),
+    (("u1", "i2"), (1, 64, 16, 17), LAST, ((16, 17),), SEPARATED, ACROSS),
     # Windows of 2 in rows, and in rows too short for a vector.
     (WIDE, (3, 5, 8, 8), None, (2,), STACKED | WINDOW2, None),
     (WIDE, (3, 5, 6, 6), None, (2,), STACKED | WINDOW2, None),

@@ -161,6 +161,7 @@ cdef dict explained(const Job *job, const Plan *plan):
                       rejected, job.kind >= HALF_KIND)
     found["copied"] = plan.copied.planes
     found["shares_rows"] = plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows
+    found["searches"] = plan.ways & FILTERED_TAKEN and job.indices.data != NULL
     if plan.ways & ROLLING_TAKEN:
         found["blocks"] = (plan.rolling.block_rows,)
     elif plan.ways & INTERLEAVED_TAKEN:

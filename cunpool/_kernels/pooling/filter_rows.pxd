@@ -48,10 +48,15 @@ cdef inline void_wide copy_rows(char *into, Py_ssize_t into_step, const char *ro
 
 cdef inline bint is_direct_down(const Geometry *g) noexcept nogil:
     """Whether the rows of each window are combined at once, and not as running maxima."""
+    cdef Py_ssize_t rows = g.kernel[0] * g.kernel[1], apart = 1
+    cdef int axis
+    for axis in range(2):
+        apart *= g.kernel[axis] if g.pooled[axis] == 1 else g.stride[axis]
+    if branch_counted("windows of few strides of rows", rows <= DIRECT_STRIDES * apart):
+        return True
     if g.kernel[0] > 1 or g.dilation[1] > 1:
-        return g.kernel[0] * g.kernel[1] <= MAX_RUNS
-    return (branch_counted("windows of few rows", g.kernel[1] <= DIRECT_ROWS) or g.pooled[1] == 1
-            or branch_counted("windows of few strides of rows", g.kernel[1] <= DIRECT_STRIDES * g.stride[1]))
+        return rows <= MAX_RUNS
+    return branch_counted("windows of few rows", rows <= DIRECT_ROWS)
 
 
 cdef inline const char *source_row(const Job *job, const FilterLayer *layer, Py_ssize_t d, Py_ssize_t h) noexcept nogil:

@@ -163,7 +163,7 @@ cdef inline const char *comparing_why_not(const Job *job) noexcept nogil:
     if not branch_counted("windows with an element of the array", job.g.has_every_window_elements):
         return "a window has no element of the array"
     if not branch_counted("a window of few elements", has_few_taps(job)):
-        return ("a window has more than 128 elements (if channels fill a vector, 65,536, or 256 whose codes are bytes), "
+        return ("a window has more than 128 elements (65,536 if channels have 64 bytes, or 256 whose codes are bytes), "
                 "or more than 32 that are in many windows")
     return indices_why_not(job)
 
