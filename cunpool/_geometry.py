@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, SupportsIndex
 
-from cunpool import _padding, _remedies
+from cunpool import _adaptive_axis, _padding, _remedies
 from cunpool._integers import LARGEST as LARGEST
 from cunpool._integers import Shape as Shape
 from cunpool._integers import Size as Size
@@ -315,10 +315,10 @@ def adaptive_pooling(n: int, shape: Shape, output_size: int | tuple[int | None, 
 
 @lru_cache(maxsize=1024)
 def adaptive_sizes(n: int, full: Shape, pooled: Shape, exact: bool = False) -> Sizes:
-    """The kernels' integers for windows of unequal sizes.
+    """The kernels' integers for adaptive windows.
 
-    Pooling needs the `exact` windows: it receives a kernel of 0 if their sizes differ. Other kernels receive larger
-    windows, of equal sizes, which contain all indices.
+    Pooling needs the `exact` windows. A kernel of 0 says that these do not lie one stride apart. The other kernels
+    receive larger windows, which contain all indices.
     """
     ones, zeros = (1,) * n, (0,) * n
     if all(count and size % count == 0 for size, count in zip(full, pooled, strict=True)):
@@ -327,7 +327,9 @@ def adaptive_sizes(n: int, full: Shape, pooled: Shape, exact: bool = False) -> S
     if exact:
         if math.prod(-(-size // max(count, 1)) + 1 for size, count in zip(full, pooled, strict=True)) >= 1 << 31:
             raise OverflowError(f"a window must have less than 2**31 elements, got {shown(full)} for {pooled} windows")
-        return flat_sizes(n, full, pooled, zeros, ones, zeros, ones)
+        windows = list(map(_adaptive_axis.one_stride_apart, full, pooled))
+        kernel, stride, padding = zip(*(window or (0, 1, 0) for window in windows), strict=True)
+        return flat_sizes(n, full, pooled, kernel if all(windows) else zeros, stride, padding, ones)
     kernel, stride = window_between(full, pooled)
     if any(count > size for size, count in zip(full, pooled, strict=True)):
         # A window for each element of the longer axis: each has the whole plane inside.

@@ -51,9 +51,6 @@ METHODS = {
         "a block with a NaN is compared by the comparison that finds NaN",
     ),
     "NumPy": Method("../_large.py", "pool", "../_large.py: _first_best and _pool_taps"),
-    "adaptive": Method(
-        "pooling/adaptive.pxd", "pool_adaptive", "pooling/adaptive.pxd: compare_line and compare_columns"
-    ),
     "fill": Method(
         "unpooling/fill.pxd",
         "fill_blocks",
@@ -90,6 +87,10 @@ def steps(plan: Mapping[str, Any]) -> Iterator[str]:
     """The steps of a plan beside its method."""
     method, ways = plan["method"], plan["ways"]
     if method not in ("fill", "scatter", "gather"):
+        if "lot" in plan:
+            windows, is_copied = plan["lot"]
+            how = "copied to adjacent ones of one size, in lots" if is_copied else "pooled one after the other"
+            yield f"windows of unequal sizes are {how} (../_unequal.py: pool); this plan is for the first {windows}"
         yield from (text for way, text in _POOLING_STEPS.items() if ways & way)
         if plan["shares_rows"]:
             yield "rows of windows are compared together (pooling/rolling_stripes.h: roll_stripe)"

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import SupportsIndex
 
-import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _background, _channels, _diagnostics, _geometry, _large, _results, _threads
+from cunpool import _arrays, _background, _channels, _diagnostics, _geometry, _large, _results, _threads, _unequal
 from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
@@ -42,9 +41,6 @@ __all__ = [
     "adaptive_max_unpool3d_backward",
 ]
 
-# The kinds of numbers for which the kernel of unequal windows is compiled.
-_INSTANCES = {"i8", "f4", "f8"}
-
 _WRONG_SIZE = "; {} has to be the shape of what was pooled"
 
 
@@ -66,32 +62,13 @@ def _max_pool(
     pair = (None, None) if out is None else _results.pair_of(out, return_indices)
     dtype = _results.dtype_of_indices(index_dtype, pair[1], False, sizes, return_indices)
     values, indices = _results.arrays_into(pair, given, native, shape, dtype if return_indices else None)
+    if count and sizes[8] == 0:  # windows that do not lie one stride apart
+        _unequal.pool(native, values, indices, n, kind, num_threads)
+        return _results.pooled(given, native, values, indices, pair)
     threads = _threads.threads_for(2 * max(native.nbytes, values.nbytes), num_threads)  # see `pooling`
-    if count and sizes[8] == 0 and kind not in _INSTANCES:  # windows of unequal sizes
-        _pool_converted(n, native, values, indices, sizes, kind, threads)
-    elif count and _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads) & _pool.LARGE:
+    if count and _pool.pool(native, values, indices, sizes, n, MAXIMA[kind], False, threads) & _pool.LARGE:
         _large.pool(native, values, indices, sizes, n, kind, False, False, False)
     return _results.pooled(given, native, values, indices, pair)
-
-
-def _pool_converted(
-    n: int, native: Array, values: Array, indices: Array | None, sizes: _geometry.Sizes, kind: str, threads: int
-) -> None:
-    """Pool elements of a kind that the kernel does not have, by way of one that has the same order."""
-    if kind == "bf2":
-        plain, like = (native.view(np.uint16).astype(np.uint32) << 16).view(np.float32), "f4"
-    elif kind == "u8":
-        plain, like = (native ^ np.uint64(1 << 63)).view(np.int64), "i8"
-    else:
-        like = "f8" if native.itemsize == 4 else "f4"  # exact: integers of 32 bits, and of 16 bits and half precision
-        with np.errstate(invalid="ignore"):  # of NaN in half precision
-            plain = native.astype(like)
-    if indices is None:
-        indices = _arrays.new(values, values.shape, _arrays.INT64)
-    maxima = _arrays.new(values, values.shape, plain.dtype)
-    _pool.pool(plain, maxima, indices, sizes, n, MAXIMA[like], False, threads)
-    fixed = _geometry.adaptive_sizes(n, native.shape[-n:], values.shape[-n:])
-    _unpool.unpool_backward(native, indices, values, fixed, n, ITEM_KINDS[native.itemsize], False, threads)
 
 
 def _positions_of(indices: npt.ArrayLike, values: Array, name: str) -> Array:
@@ -263,8 +240,9 @@ def adaptive_max_pool2d(
     Notes
     -----
     Results match ``torch.nn.functional.adaptive_max_pool2d`` [1]_, including NaN. If the size of each axis is a
-    multiple of its number of windows, this is `max_pool2d` with windows side by side. Otherwise other dtypes than
-    int32, int64, float32 and float64 are converted to one of these first, which takes memory.
+    multiple of its number of windows, this is `max_pool2d` with windows side by side. It is one call of `max_pool2d`
+    too if windows of one size lie one stride apart: the remainder of size / output_size is 0, 1 or output_size - 1 on
+    each axis. Other windows are copied first, by one thread, about 2**18 elements at a time.
 
     References
     ----------

@@ -15,7 +15,7 @@ from cunpool._kernels import runtime
 
 USABLE = [name for name in _simd.BUILT if name in runtime.INSTRUCTION_SETS]
 FRONT_ENDS = {
-    "pool": ["cunpool.adaptive", "cunpool.pooling"],
+    "pool": ["cunpool.adaptive", "cunpool.pooling", "cunpool._unequal"],
     "unpool": ["cunpool.adaptive", "cunpool.taking", "cunpool.unpooling", "cunpool._background", "cunpool._results"],
 }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import tracemalloc
+
 import numpy as np
 import pytest
 import reference
@@ -9,6 +12,7 @@ from cases import FLOATS, INTEGERS, bits
 from fuzzing import right
 
 import cunpool as cu
+from cunpool import _geometry, _unequal
 
 POOL, UNPOOL, POOL_BACKWARD, UNPOOL_BACKWARD = (
     {n: getattr(cu, f"adaptive_max_{kind}{n}d{end}") for n in (1, 2, 3)}
@@ -39,21 +43,29 @@ def test_each_dtype(rng):
 @pytest.mark.parametrize(
     ("shape", "pooled"),
     [
-        ((2, 3, 1300), (2,)),  # windows of more columns than are compared together
+        ((2, 3, 1300), (2,)),  # wide windows, one stride apart
         ((2, 3, 1301), (2,)),
-        ((1, 2, 2000), (1999,)),  # more windows than that
+        ((1, 2, 2000), (1999,)),  # many windows
+        ((2, 3, 1302), (8,)),  # wide windows that do not lie one stride apart
+        ((1, 2, 1600), (1203,)),
         ((1, 2, 3, 1100), (2, 7)),
         ((1, 2, 1100, 3), (2, 2)),  # many rows
+        ((1, 2, 1103, 3), (10, 2)),
         ((1, 2, 40, 50), (3, 3)),
+        ((2, 3, 40, 50), (7, 9)),
         ((1, 1, 30, 31, 8), (2, 2, 3)),
         ((1, 2, 5, 6, 7), (7, 6, 5)),  # more windows than elements on one axis
         ((3, 2, 4, 5), (9, 11)),
-        ((1, 600, 5, 5), (2, 2)),  # more channels than are compared together
+        ((1, 2, 1, 6), (5, 6)),  # an axis of one element
+        ((1, 600, 5, 5), (2, 2)),  # many channels
+        ((1, 600, 5, 6), (3, 4)),
         ((2, 9, 30, 31), (1, 2)),
     ],
 )
 @pytest.mark.parametrize("last", [False, True])
-def test_wide_and_tall_windows(rng, shape, pooled, last):
+@pytest.mark.parametrize("lot", [1, 300, _unequal.LOT_ELEMENTS])
+def test_wide_and_tall_windows(rng, monkeypatch, shape, pooled, last, lot):
+    monkeypatch.setattr(_unequal, "LOT_ELEMENTS", lot)
     n = len(pooled)
     x = rng.integers(0, 50, shape).astype(np.float32)
     x[rng.random(shape) < 0.01] = np.nan
@@ -88,14 +100,39 @@ def test_one_window_of_bytes(rng, dtype, size):
     assert indices.ravel().tolist() == x.reshape(2, -1).argmax(1).tolist()
 
 
-def test_explained(rng):
-    plan = cu.explain(POOL[2], rng.random((2, 3, 12, 9)), 5, return_indices=True)
-    assert (plan.method, plan.file) == ("adaptive", "cunpool/_kernels/pooling/adaptive.pxd")
-    assert plan.symbol == "pool_adaptive"
-    assert not plan.rejected
-    assert plan.scratch_bytes == 0
+def test_windows_one_stride_apart_are_ordinary_pooling(rng):
+    for size, count in itertools.product(range(1, 30), range(1, 40)):
+        kernel, stride, padding = _geometry.adaptive_sizes(1, (size,), (count,), True)[8:15:3]
+        begins = [i * stride - padding for i in range(count)]
+        windows = [(max(begin, 0), min(begin + kernel, size)) for begin in begins]
+        assert kernel == 0 or windows == [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+        assert (kernel > 0) == (size % count in (0, count - 1) or size % count == 1 < size)
+    for (size, count), window in {(13, 6): (3, 2, 0), (14, 5): (4, 3, 1), (5, 6): (2, 1, 1)}.items():
+        x = rng.random((2, 3, size, size))
+        assert cu.explain(POOL[2], x, count).method == cu.explain(cu.max_pool2d, x, *window).method
+        expected = cu.max_pool2d(x, *window, return_indices=True)
+        for result, right_one in zip(POOL[2](x, count, True), expected, strict=True):
+            assert bits(result) == bits(right_one)
+
+
+def test_explained(rng, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "take", None)  # no element is read
+        plan = cu.explain(POOL[2], rng.random((2, 3, 12, 13)), 5, return_indices=True)
+    assert plan.method in ("separable", "interleaved")
+    assert plan.details[0] == (
+        "windows of unequal sizes are copied to adjacent ones of one size, in lots (../_unequal.py: pool); "
+        "this plan is for the first 150"
+    )
+    assert plan.scratch_bytes > 2 * 3 * (5 * 4) * (5 * 4) * 8
     module = cu.AdaptiveMaxPool2d(5)
-    assert cu.explain(module, rng.random((2, 3, 12, 9))).method == "adaptive"
+    assert cu.explain(module, rng.random((2, 3, 12, 9))).details[0] == plan.details[0]
+    assert not any("unequal" in detail for detail in cu.explain(POOL[2], rng.random((2, 3, 12, 9)), 3).details)
+    monkeypatch.setattr(_unequal, "LOT_ELEMENTS", 1)
+    assert cu.explain(module, rng.random((2, 3, 12, 9))).details[0] == (
+        "windows of unequal sizes are pooled one after the other (../_unequal.py: pool); this plan is for the first 1"
+    )
+    POOL[2](rng.random((2, 3, 12, 13)), 5)  # the next call runs again
     assert cu.explain(UNPOOL[1], np.ones((1, 5)), np.ones((1, 5), int), (12,)).method == "scatter"
 
 
@@ -106,6 +143,46 @@ def test_none_is_the_size_of_the_input(rng):
     assert POOL[1](x, [None]).shape == x.shape
     assert POOL[2](x, np.array([2, 3])).shape == (2, 2, 3)
     assert cu.AdaptiveMaxPool2d((None, 3))(x).shape == (2, 5, 3)
+
+
+@pytest.mark.parametrize("order", ["C", "last", "F", "gaps", "between"])
+def test_lots_of_any_size_give_the_same(rng, monkeypatch, order):
+    x = rng.integers(0, 50, (4, 5, 8, 9, 11)).astype(np.float16)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    axes = {"last": [0, 2, 3, 4, 1], "F": [4, 3, 2, 1, 0], "between": [0, 2, 1, 4, 3]}.get(order, range(5))
+    x = np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
+    if order == "gaps":
+        x = np.repeat(x, 2, 4)[..., ::-2]
+    pooled = 3, 5, 8
+    expected = reference.adaptive_max_pool(x, 3, pooled)
+    for lot, dtype in itertools.product((1, 7, 40, 100, 900, 3000, 40_000, 1 << 18), (np.int32, np.int64)):
+        monkeypatch.setattr(_unequal, "LOT_ELEMENTS", lot)
+        monkeypatch.setattr(_unequal, "KEPT_ELEMENTS", lot % 41 * 99)
+        values, indices = POOL[3](x, pooled, True, index_dtype=dtype)
+        assert bits(values) == bits(expected[0])
+        assert bits(indices) == bits(expected[1].astype(dtype))
+        out = np.full((*expected[0].shape[::-1],), 7, np.float16).T, np.empty(values.shape, dtype)
+        assert POOL[3](x, pooled, True, out=out).indices is out[1]
+        assert bits(out[0]) == bits(expected[0])
+        assert bits(out[1]) == bits(indices)
+
+
+def test_memory_is_bounded():
+    """No array is as large as all windows, and none has an entry for each element of a window."""
+    row = (np.arange(1 << 22) % 1009 % 100).astype(np.int8)
+    for x, pooled in (
+        (row[None], (11,)),  # windows larger than a lot
+        (row[None, :3], (1 << 20,)),
+        (row.reshape(1, 2048, 2048), (400, 300)),
+        (np.broadcast_to(row[:65], (1000, 65, 65)), (40, 40)),
+    ):
+        cu.empty_cache()
+        tracemalloc.start()
+        values, indices = POOL[len(pooled)](x, pooled, True)
+        peak = tracemalloc.get_traced_memory()[1] - values.nbytes - indices.nbytes
+        tracemalloc.stop()
+        assert peak < 32 << 20, (x.shape, pooled, peak)
+        assert bits(UNPOOL_BACKWARD[len(pooled)](x, indices)) == bits(values)
 
 
 def test_no_planes_and_no_windows():

@@ -33,6 +33,8 @@ def test_nothing_is_read_or_written():
         cu.explain(cu.max_pool2d_backward, out, stray, x.shape, 2),
         cu.explain(cu.take_at2d, x, stray),
         cu.explain(cu.MaxPool2d(2), x),
+        cu.explain(cu.adaptive_max_pool2d, x, (3, 4), out=out[:, :, :3]),
+        cu.explain(cu.adaptive_max_pool2d, x, (5, 4)),
     ):
         assert plan.method
         assert plan.tasks > 0

@@ -2,4 +2,4 @@
 cdef void begin_call() noexcept nogil
 cdef void end_call() noexcept nogil
 cdef void end_region(double lost) noexcept nogil
-cdef bint explaining() noexcept nogil
+cpdef bint explaining() noexcept nogil

@@ -65,7 +65,7 @@ def explain(bint on):
     cunpool_explains = on
 
 
-cdef bint explaining() noexcept nogil:
+cpdef bint explaining() noexcept nogil:
     """Whether this thread's calls raise `Planned`."""
     return cunpool_explains
 

@@ -10,7 +10,7 @@ import numpy as np
 
 # Where the front ends call the kernels, whose results say which ways they took.
 KERNELS = {
-    "_pool": [("cunpool.pooling", "pool"), ("cunpool.adaptive", "pool")],
+    "_pool": [("cunpool.pooling", "pool"), ("cunpool.adaptive", "pool"), ("cunpool._unequal", "pool")],
     "_unpool": [
         ("cunpool.unpooling", "unpool"),
         ("cunpool._results", "unpool"),
