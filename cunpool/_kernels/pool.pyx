@@ -13,9 +13,7 @@ from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport begin_job, HALF_KIND, Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
-from cunpool._kernels.common.types cimport float4, float8, index8
 from cunpool._kernels.memory cimport next_part, part_bytes
-from cunpool._kernels.pooling.adaptive cimport is_adaptive, pool_adaptive
 from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, filter_why_not,
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
@@ -25,12 +23,6 @@ from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
 cnp.import_array()
-
-
-# The front end converts the other kinds, without loss: 12 instances would add 40 KB to the wheel. (size)
-cdef Kernel[12] ADAPTIVE = [
-    NULL, NULL, NULL, <Kernel> pool_adaptive[index8], NULL, NULL, NULL, NULL, NULL, NULL,
-    <Kernel> pool_adaptive[float4], <Kernel> pool_adaptive[float8]]
 
 
 # The ways that a call can take. `pool` returns a sum of these, for the tests.
@@ -95,10 +87,6 @@ METHODS = [
     Method("separable", <Condition> separable_why_not),
     Method("NumPy", <Condition> any_why_not)]
 
-# The only method of adaptive pooling, which no window of the others serves.
-cdef Method ADAPTIVE_METHOD
-ADAPTIVE_METHOD = Method("adaptive", <Condition> any_why_not)
-
 
 cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call whose planes are pooled where they lie."""
@@ -140,13 +128,7 @@ cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
 
 cdef void plan_call(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call: of copies, or else of the planes where they lie."""
-    if is_adaptive(&job.g):
-        plan.job = job[0]
-        plan.method = &ADAPTIVE_METHOD
-        plan.kernel = ADAPTIVE[job.kind]
-        plan.ways = 0
-        plan.copied.planes = 0
-    elif plan_copied(job, plan) != NULL:
+    if plan_copied(job, plan) != NULL:
         plan_pool(job, plan)
 
 
@@ -154,7 +136,7 @@ cdef dict explained(const Job *job, const Plan *plan):
     """The plan for `cunpool.explain`, which puts it into words (`_methods.py`)."""
     cdef Plan other
     rejected = []
-    if not plan.copied.planes and not is_adaptive(&job.g):
+    if not plan.copied.planes:
         rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
     found = described(plan.method, &plan.job, plan.ways | WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2),
@@ -180,11 +162,9 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     """
     cdef Job job
     cdef Plan plan
-    cdef Py_ssize_t width, window_elements
+    cdef Py_ssize_t width
     cdef int axis
     begin_job(&job, sizes, full, pooled, indices, spatial, codes, threads)
-    # Adaptive windows have few elements of their own: with their neighbours they share at most 2 on an axis.
-    window_elements = 8 if is_adaptive(&job.g) else element_count(job.g.kernel)
     job.kind, job.order_kind, job.flip, job.lowest, job.nan, job.infinity = order
     job.omits_nan = omits_nan and job.kind >= HALF_KIND
     width = job.g.full[2]
@@ -209,7 +189,8 @@ def pool(cnp.ndarray full not None, cnp.ndarray pooled not None, cnp.ndarray ind
     if plan.ways & LARGE_TAKEN:
         return plan.ways
     run_tasks(plan.kernel, &plan.job,
-              job.item_size * (cnp.PyArray_SIZE(full) + <double> cnp.PyArray_SIZE(pooled) * window_elements))
+              job.item_size * (cnp.PyArray_SIZE(full)
+                               + <double> cnp.PyArray_SIZE(pooled) * element_count(job.g.kernel)))
     return plan.ways
 
 

@@ -8,7 +8,7 @@ cdef enum:
 
 
 cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
-    """Elements of the widest vector, at least 16: codes of adaptive windows take four bytes each. A power of 2."""
+    """Elements of the widest vector, or for 8 bytes of two vectors. A power of 2."""
     return 64 if size == 1 else 32 if size == 2 else 16
 
 

@@ -4,7 +4,7 @@ from cunpool._kernels.common.caches cimport cunpool_copy, cunpool_copy_nontempor
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport scatter
-from cunpool._kernels.common.types cimport index4, index8, void_wide
+from cunpool._kernels.common.types cimport void_wide
 
 cdef enum:
     LINE = 512              # Windows that are pooled side by side, in buffers that stay in L1. (speed)
@@ -44,17 +44,6 @@ cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ss
         row %= job.rows_per_plane
     return ((d * g.stride[0] - g.padding[0]) * job.raster_steps[0] + row * job.raster_steps[1]
             + (w * g.stride[2] - g.padding[2]) * job.raster_steps[2])
-
-
-cdef inline void write_each(const Job *job, const Target *target, Py_ssize_t lines,
-                            const index8 *index) noexcept nogil:
-    """Store the indices of `lines` windows, which have 4 or 8 bytes in the array."""
-    cdef Py_ssize_t i
-    for i in range(lines):
-        if job.index_size == 4:
-            (<index4 *> (target.indices + i * target.index_step))[0] = <index4> index[i]
-        else:
-            (<index8 *> (target.indices + i * target.index_step))[0] = index[i]
 
 
 cdef inline void_wide copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
