@@ -109,7 +109,7 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexc
     if (branch_counted("broad units, of which a stride leaves some out",
                        g.stride[2] > 1 and unit > 1
                        and unit_bytes >= (ACROSS_MIN_UNIT_BYTES_OF_4 if taps <= 4 else ACROSS_MIN_UNIT_BYTES))
-            and has_values_across(job)):
+            and (has_values_across(job) if job.indices.data == NULL else has_few_taps(job))):
         return ("small windows, or some that overlap little, of channels of 64 bytes or more, or of 4 elements and "
                 "channels of 24 bytes or more: see across")
     return NULL
