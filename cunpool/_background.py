@@ -88,12 +88,10 @@ def gradient_into(out: Array | None, full: Array, indices: npt.ArrayLike, beside
     return _arrays.result_for(out, full, full.shape, full.dtype, indices, *([] if _is_same(out, full) else [full]))
 
 
-def zero_at(
-    positions: Array, full: Array, out: Array, sizes: tuple[int, ...], n: int, kind: int, codes: bool, threads: int
-) -> None:
+def zero_at(positions: Array, full: Array, out: Array, sizes: tuple[int, ...], n: int, kind: int, threads: int) -> None:
     """Copy `full` to `out`, which may be the same array, with zeros at the indices."""
     zeros = np.broadcast_to(np.zeros((), full.dtype), positions.shape)
-    _unpool.unpool(zeros, positions, out, sizes, n, kind, codes, threads, full)
+    _unpool.unpool(zeros, positions, out, sizes, n, kind, threads, full)
 
 
 def element_of(fill_value: Any, dtype: np.dtype[Any]) -> Array:

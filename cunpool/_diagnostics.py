@@ -305,15 +305,11 @@ def bad_code(
     `corner` is the position of the first code in the whole array. `where` names the array that has the planes.
     """
     array = _arrays.array_of(codes, "indices")
-    full, pooled, kernel, stride, padding, dilation = _axes(n, sizes)
+    axes = _axes(n, sizes)
+    full, _, kernel, *_ = axes
     elements = math.prod(kernel)
     beyond = (array < 0) | (array >= elements)
-    taps = _arrays.unravel(np.where(beyond, 0, array).astype(np.int64), kernel)
-    outside = np.zeros(array.shape, bool)
-    for axis in range(n):
-        start = np.arange(pooled[axis]) * stride[axis] - padding[axis]
-        positions = start.reshape((-1,) + (1,) * (n - 1 - axis)) + taps[axis] * dilation[axis]
-        outside |= (positions < 0) | (positions >= full[axis])
+    _, outside = _formats.indices_of_codes(np.where(beyond, 0, array).astype(np.int64), *axes)
     window = " x ".join(map(str, kernel))
     if not (beyond | outside).any():
         return IndexError(

@@ -1,8 +1,9 @@
 """Sizes: arguments as one integer per axis, and the resulting output sizes. Imports only the standard library.
 
-Every function receives the number `n` of spatial axes. Kernels receive a geometry as one flat tuple of nineteen
-integers: full size, pooled size, kernel, stride, padding and dilation, each for depth, height and width, and whether
-every window has elements of the array. 1d and 2d have leading axes of size 1, with windows of 1.
+Every function receives the number `n` of spatial axes. Kernels receive a geometry as one flat tuple of twenty
+integers: full size, pooled size, kernel, stride, padding and dilation, each for depth, height and width; whether every
+window has elements of the array; and whether kernels can decode window codes. 1d and 2d have leading axes of size 1,
+with windows of 1.
 """
 
 from __future__ import annotations
@@ -101,12 +102,12 @@ def omits_nan(nan_policy: str) -> bool:
 
 
 def flat_sizes(n: int, full: Shape, pooled: Shape, *window: Shape) -> Sizes:
-    """The kernels' nineteen integers."""
+    """The kernels' twenty integers."""
     ones, zeros = (1,) * (3 - n), (0,) * (3 - n)
     kernel, stride, padding, dilation = window
     has_elements = all(map(_has_every_window_elements, full, pooled, *window))
     sizes = ones + full + ones + pooled + ones + kernel + ones + stride + zeros + padding + ones + dilation
-    return (*sizes, has_elements)
+    return (*sizes, has_elements, _are_codes_decodable(sizes))
 
 
 def _has_every_window_elements(size: int, pooled: int, kernel: int, stride: int, padding: int, dilation: int) -> bool:
@@ -122,6 +123,20 @@ def _pooled_size(size: int, kernel: int, stride: int, before: int, after: int, d
     pooled = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
     # In ceil mode the last window has to start inside the input or the padding before it.
     return pooled - 1 if ceil_mode and (pooled - 1) * stride >= size + before else pooled
+
+
+def _are_codes_decodable(sizes: Sizes) -> bool:
+    """Whether kernels can decode window codes, by their first eighteen integers.
+
+    Inside a block of windows kernels count in 16 bits, and divide codes by 16-bit reciprocals. Indices have 32 bits.
+    """
+    layers, rows, columns = sizes[6:9]
+    return (
+        all((k - 1) * d + 1 < 1 << 14 for k, d in zip(sizes[6:9], sizes[15:18], strict=True))
+        and (2 * layers * rows * columns - 1) * columns < 1 << 16
+        and (2 * layers * rows - 1) * rows < 1 << 16
+        and math.prod(sizes[:3]) < 1 << 31
+    )
 
 
 @lru_cache(maxsize=1024)

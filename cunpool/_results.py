@@ -103,7 +103,6 @@ def added(
     indices: npt.ArrayLike,
     positions: Array,
     sizes: _geometry.Sizes,
-    codes: bool,
     shape: _geometry.Shape,
     out: Array | None,
     num_threads: int | None,
@@ -117,7 +116,7 @@ def added(
         _arrays.check_out(out, shape, given.dtype)
     result = _arrays.result_for(None if swapped else out, values, shape, values.dtype, values, indices)
     threads = _threads.threads_for(math.prod(shape) * values.itemsize, num_threads)
-    if not _unpool.unpool(values, positions, result, sizes, n, NUMBER_KINDS[kind], codes, threads):
+    if not _unpool.unpool(values, positions, result, sizes, n, NUMBER_KINDS[kind], threads):
         return None
     return _arrays.delivered(result.astype(given.dtype) if swapped else result, out)
 
@@ -128,7 +127,6 @@ def gathered(
     indices: Array,
     positions: Array,
     sizes: _geometry.Sizes,
-    codes: bool,
     onto: bool,
     pair: Pair,
     num_threads: int | None,
@@ -142,9 +140,9 @@ def gathered(
     rest = _background.gradient_into(beside, full, indices, into) if onto else None
     threads = _threads.threads_for(full.nbytes, num_threads)
     kind = ITEM_KINDS[full.itemsize]
-    if not _unpool.unpool_backward(full, positions, result, sizes, n, kind, codes, threads):
+    if not _unpool.unpool_backward(full, positions, result, sizes, n, kind, threads):
         return None
     if rest is None:
         return _arrays.delivered(result, into)
-    _background.zero_at(positions, full, rest, sizes, n, kind, codes, threads)
+    _background.zero_at(positions, full, rest, sizes, n, kind, threads)
     return _arrays.delivered(result, into), _arrays.delivered(rest, beside)

@@ -96,7 +96,7 @@ def _max_pool_backward(
     shape = _geometry.adaptive_full(n, values.shape, _geometry.entries("input_size", input_size), "input_size")
     sizes = _geometry.adaptive_sizes(n, shape[-n:], values.shape[-n:])
     positions = _positions_of(indices, values, "grad_output")
-    result = _results.added(n, given, values, kind, indices, positions, sizes, False, shape, out, num_threads)
+    result = _results.added(n, given, values, kind, indices, positions, sizes, shape, out, num_threads)
     if result is None:
         raise _diagnostics.bad_index(indices, shape[-n:], _WRONG_SIZE.format("input_size"))
     return result
@@ -130,7 +130,7 @@ def _max_unpool(
     result = _background.result_for(out, background, values, shape, indices)
     threads = _threads.threads_for(math.prod(shape) * values.itemsize, num_threads)
     kind = ITEM_KINDS[values.itemsize]
-    if not _unpool.unpool(values, positions, result, sizes, n, kind, False, threads, background):
+    if not _unpool.unpool(values, positions, result, sizes, n, kind, threads, background):
         raise _diagnostics.bad_index(indices, shape[-n:], _WRONG_SIZE.format(name))
     return _arrays.delivered(result, out)
 
@@ -150,7 +150,7 @@ def _max_unpool_backward(
     _geometry.check_lead(n, given.shape, full.shape)
     positions = _positions_of(given, given, "indices")
     sizes = _geometry.adaptive_sizes(n, full.shape[-n:], given.shape[-n:])
-    result = _results.gathered(n, full, given, positions, sizes, False, onto, pair, num_threads)
+    result = _results.gathered(n, full, given, positions, sizes, onto, pair, num_threads)
     if result is None:
         raise _diagnostics.bad_index(given, full.shape[-n:], where="grad_output")
     return result

@@ -37,16 +37,6 @@ class _Windows(NamedTuple):
             for axis, (size, s, p) in enumerate(zip(self.pooled, self.stride, self.padding, strict=True))
         ]
 
-    def from_codes(self, codes: Array) -> tuple[Array, Array]:
-        """Return the plane indices of window codes, and a mask of the codes that lie in the padding."""
-        result, outside = np.zeros_like(codes), np.zeros(codes.shape, bool)
-        taps = _arrays.unravel(codes, self.kernel)
-        for tap, start, d, size in zip(taps, self.starts(), self.dilation, self.full, strict=True):
-            position = start + d * tap
-            outside |= (position < 0) | (position >= size)
-            result = result * size + position
-        return result, outside
-
     def to_codes(self, indices: Array) -> tuple[Array, Array]:
         """Return the window codes of plane indices, and a mask of the indices outside their windows."""
         result, astray = np.zeros_like(indices), np.zeros(indices.shape, bool)
@@ -274,7 +264,7 @@ def convert_indices(
     outside = (values < 0) | (values >= end)
     values[outside] = 0
     if source == "window":
-        flat, elsewhere = windows.from_codes(values)
+        flat, elsewhere = _formats.indices_of_codes(values, *windows)
     else:
         flat, between = np.divmod(values - first, step)
         elsewhere = (between != 0) | (flat < 0) | (flat >= math.prod(full))

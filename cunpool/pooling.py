@@ -137,7 +137,7 @@ def _max_pool_backward(
         if better is error:
             raise
         raise better from None
-    result = _results.added(n, given, values, kind, indices, positions, sizes, codes, shape, out, num_threads)
+    result = _results.added(n, given, values, kind, indices, positions, sizes, shape, out, num_threads)
     if result is None:
         raise _diagnostics.bad_in_windows(indices, positions, n, sizes, codes, "input_size", window)
     return result

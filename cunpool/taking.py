@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from cunpool import _arrays, _diagnostics, _geometry, _threads, _warn
+from cunpool import _arrays, _diagnostics, _formats, _geometry, _threads, _warn
 from cunpool._arrays import Array
 from cunpool._docstrings import complete, shares
 from cunpool._geometry import IndexFormat, Padding, Size
@@ -51,6 +51,8 @@ def _take_at(
     try:
         if codes:
             positions = _arrays.codes(given, given.shape, _geometry.code_bytes(sizes[6:9]), "indices")
+            if positions is not None and not sizes[19]:
+                positions = _formats.decoded(positions, n, sizes)
         else:
             positions = _arrays.integers(given, given.shape, "indices")
     except TypeError as error:
@@ -63,7 +65,7 @@ def _take_at(
         positions is None
         or not inside
         or not values.size
-        or not _unpool.unpool_backward(values, positions, result, sizes, n, _KINDS[values.itemsize], codes, threads)
+        or not _unpool.unpool_backward(values, positions, result, sizes, n, _KINDS[values.itemsize], threads)
     ):
         if codes:
             raise _diagnostics.bad_code(given, n, sizes, where=_WHERE)

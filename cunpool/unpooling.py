@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 import numpy.typing as npt
 
-from cunpool import _arrays, _background, _calls, _channels, _diagnostics, _geometry, _results, _threads
+from cunpool import _arrays, _background, _calls, _channels, _diagnostics, _formats, _geometry, _results, _threads
 from cunpool._arrays import Array
 from cunpool._background import FillValue
 from cunpool._docstrings import complete, shares
@@ -71,7 +71,7 @@ def _max_unpool(
     work = count * item_size
     small = num_threads is None and work < _threads.GRAIN
     threads = 1 if small else _threads.threads_for(work, num_threads)
-    ways = _unpool.unpool(values, positions, result, sizes, n, ITEM_KINDS[item_size], codes, threads, background)
+    ways = _unpool.unpool(values, positions, result, sizes, n, ITEM_KINDS[item_size], threads, background)
     if not ways:
         at_fault = "output_size" if onto is None else "onto"
         raise _diagnostics.bad_in_windows(indices, positions, n, sizes, codes, at_fault, window)
@@ -105,7 +105,7 @@ def positions_of(
         small = _arrays.codes(indices, shape, _geometry.code_bytes(sizes[6:9]), name)
         if small is None:
             raise _diagnostics.bad_code(indices, n, sizes)
-        return small
+        return small if sizes[19] else _formats.decoded(small, n, sizes)
     positions = _arrays.integers(indices, shape, name)
     # A converted dtype may have too few bits. The kernels read int32, too small above 2**31 elements.
     if positions is not indices or (positions.itemsize == 4 and math.prod(sizes[:3]) > 1 << 31):
@@ -132,7 +132,7 @@ def _max_unpool_backward(
     given = _arrays.array_of(indices, "indices")
     _, _, sizes = _geometry.unpooled_to(n, given.shape, full.shape, _geometry.window(*window))
     positions = positions_of(given, given.shape, codes, n, sizes, "indices")
-    result = _results.gathered(n, full, given, positions, sizes, codes, onto, pair, num_threads)
+    result = _results.gathered(n, full, given, positions, sizes, onto, pair, num_threads)
     if result is None:
         raise _diagnostics.bad_in_windows(given, positions, n, sizes, codes, "grad_output", window)
     return result

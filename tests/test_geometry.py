@@ -32,7 +32,7 @@ def test_unpooling_undoes_the_size_of_pooling():
         assert count == 6 * 7**n
         assert again == (2, 3) + (4,) * n
         assert sizes == other
-        assert len(sizes) == 19
+        assert len(sizes) == 20
 
 
 def test_the_bounds_of_an_output_size():
@@ -76,10 +76,11 @@ def test_the_layers_import_downwards_alone():
         },
         "unpooling": {
             "_background", "_channels", "_diagnostics", "_geometry", "_arrays", "_calls", "_threads", "_kernels",
-            "_docstrings", "_overloads", "_results",
+            "_docstrings", "_overloads", "_results", "_formats",
         },
         "taking": {
             "_diagnostics", "_geometry", "_arrays", "_warn", "_threads", "_kernels", "_docstrings", "_overloads",
+            "_formats",
         },
         "_overloads": {"_background", "_geometry", "_arrays"},
         "pooling": {

@@ -21,7 +21,6 @@ def unpool(
     sizes: tuple[int, ...],
     spatial: int,
     kind: int,
-    codes: bool,
     threads: int,
     background: NDArray[Any] | None = None,
 ) -> int: ...
@@ -32,7 +31,6 @@ def unpool_backward(
     sizes: tuple[int, ...],
     spatial: int,
     kind: int,
-    codes: bool,
     threads: int,
 ) -> int: ...
 def conditions() -> list[dict[str, Any]]: ...

@@ -142,7 +142,7 @@ cdef dict explained(const Job *job, const Plan *plan):
 
 
 def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarray full not None, tuple sizes,
-           int spatial, int kind, bint codes, int threads, cnp.ndarray background=None):
+           int spatial, int kind, int threads, cnp.ndarray background=None):
     """Fill `full`. Returns 0 if an index is outside its plane (then `full` is unspecified), else the ways.
 
     `background` is stored where no index points, in place of zeros. It has the shape and dtype of `full`, and is `full`
@@ -152,7 +152,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     cdef Plan plan  # unreached: a declaration
     cdef Py_ssize_t item_size = cnp.PyArray_ITEMSIZE(full), results = cnp.PyArray_SIZE(full) * item_size
     cdef Py_ssize_t inputs = cnp.PyArray_SIZE(pooled) * (item_size + cnp.PyArray_ITEMSIZE(indices))
-    prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
+    prepare_job(&job, sizes, pooled, indices, full, spatial, threads)
     if results == 0:
         return SCATTERED
     job.ops = &LOOPS[kind]
@@ -165,11 +165,11 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
 
 
 def unpool_backward(cnp.ndarray full not None, cnp.ndarray indices not None, cnp.ndarray pooled not None, tuple sizes,
-                    int spatial, int kind, bint codes, int threads):
+                    int spatial, int kind, int threads):
     """Fill `pooled` from where the indices point. Returns 0 if one is outside its plane, else the ways."""
     cdef Job job
     cdef Plan plan
-    prepare_job(&job, sizes, pooled, indices, full, spatial, codes, threads)
+    prepare_job(&job, sizes, pooled, indices, full, spatial, threads)
     if cnp.PyArray_SIZE(pooled) == 0:
         return GATHERED
     job.ops = &LOOPS[kind]

@@ -59,7 +59,6 @@ cdef struct Job:
     bint is_laid                    # the whole result is zero, or has its background, before tasks begin
     bint banded                     # each index is expected in the rows of its own window
     const void *ops                 # the loops for elements of this kind
-    bint wide_indices               # which of these: indices have 8 bytes, not 4
     bint gathers                    # elements are read where indices point, not stored there
     const void *blocks              # how windows are divided into blocks
 

@@ -231,7 +231,7 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
             below = size
             assert_in_block(lines * size <= 2 * FILL_STAGE_BYTES)
         if plan.by_indices:
-            loops.by_indices[job.wide_indices](plan, block, into, below, has_outside, NULL, NULL)
+            loops.by_indices[job.index_size == 8](plan, block, into, below, has_outside, NULL, NULL)
         else:
             fill_lines(plan, into, below, codes, values, block.rows, block.windows,
                        block.unit * (plan.item_size // <Py_ssize_t> sizeof(lane)), first)

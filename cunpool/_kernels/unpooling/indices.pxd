@@ -16,9 +16,10 @@ cdef enum:
 
 
 cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndarray indices, cnp.ndarray full,
-                             int spatial, bint codes, int threads):
-    """Fill the job of a call that moves elements between a pooled and a full array by indices."""
-    begin_job(job, sizes, full, pooled, indices, spatial, codes, threads)
+                             int spatial, int threads):
+    """Fill the job of a call that moves elements between a pooled and a full array, by window codes of 1 or 2 bytes or
+    by indices of 4 or 8."""
+    begin_job(job, sizes, full, pooled, indices, spatial, cnp.PyArray_ITEMSIZE(indices) <= 2, threads)
     job.raster_stride_bytes = raster_stride(&job.full, job.g.full)
     job.inv_width = 0 if <int64_t> element_count(job.g.full) >> EXACT_QUOTIENT_BITS else 1.0 / job.g.full[2]
     job.inv_height = 1.0 / job.g.full[1]
@@ -30,7 +31,6 @@ cdef inline void prepare_job(Job *job, tuple sizes, cnp.ndarray pooled, cnp.ndar
                                and job.indices.channel_bytes == job.index_size)):
         job.interleaved_planes = job.channels
     job.parts_per_plane = 1
-    job.wide_indices = job.index_size == 8
 
 
 cdef inline void_inline find_offset(const Job *job, bint is_uniform, Py_ssize_t stride_bytes, Py_ssize_t position,

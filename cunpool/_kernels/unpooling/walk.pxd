@@ -7,7 +7,7 @@ from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport PackedRows
 from cunpool._kernels.common.tasks cimport Kernel
-from cunpool._kernels.common.types cimport element, index, index8, item, unlikely, void_inline
+from cunpool._kernels.common.types cimport element, index, index4, item, unlikely, void_inline
 from cunpool._kernels.unpooling.elements cimport store_or_add
 from cunpool._kernels.unpooling.fill_plan cimport FillBlock, FillPlan
 from cunpool._kernels.unpooling.indices cimport find_offset
@@ -43,7 +43,7 @@ ctypedef void (*ByIndices)(const FillPlan *, const FillBlock *, char *, Py_ssize
 
 cdef struct Loops:
     # The loops for one kind of element.
-    Loop move[2]                # by whether indices have 64 bits
+    Loop move[2]                # by whether indices have 8 bytes
     Canonicalize canonicalize   # for numbers, which are added; NULL for items
     Kernel fill
     ByIndices by_indices[2]     # for elements of 4 and 8 bytes
@@ -74,10 +74,10 @@ cdef inline void point_to(const Job *job, const Block *block, Py_ssize_t channel
 cdef inline Py_ssize_t move_block(const Job *job, Run *run, Block *block) noexcept nogil:
     """Move a block of windows, by codes of DECODE_MAX_CODES interleaved channels at a time.
 
-    `positions` is allocated for DECODE_MAX_CODES of 8 bytes. `decode` writes to before round_up_codes(count), and the
-    highest entry read is before the block's count.
+    `positions` is allocated for DECODE_MAX_CODES. `decode` writes to before round_up_codes(count), and the highest
+    entry read is before the block's count.
     """
-    cdef index8[DECODE_MAX_CODES] positions  # of 8 bytes, or of 4
+    cdef index4[DECODE_MAX_CODES] positions
     cdef Py_ssize_t most = DECODE_MAX_CODES if job.code_size else job.interleaved_planes, channel = 0, outside = 0
     cdef PackedRows codes
     while channel < job.interleaved_planes:
@@ -87,11 +87,11 @@ cdef inline Py_ssize_t move_block(const Job *job, Run *run, Block *block) noexce
             codes.unit = 1
             codes.unit_bytes, codes.units = run.index_bytes, run.count
             codes.row_bytes, codes.rows = run.index_row_bytes, run.rows
-            decode(job, run.indices, &codes, block, <char *> positions)
+            decode(job, run.indices, &codes, block, positions)
             run.indices = <const char *> positions
-            run.index_bytes = 8 if job.wide_indices else 4
+            run.index_bytes = sizeof(index4)
             run.index_row_bytes = run.index_bytes * run.count
-        outside += (<const Loops *> job.ops).move[job.wide_indices](job, run, NULL, NULL)
+        outside += (<const Loops *> job.ops).move[job.index_size == 8](job, run, NULL, NULL)
         channel += block.interleaved
     return outside
 

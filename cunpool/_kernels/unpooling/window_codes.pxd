@@ -1,5 +1,5 @@
 # Blocks of windows for scatter and gather, and window codes decoded to indices.
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from cunpool._kernels.common.arrays cimport stride_along, View
@@ -7,7 +7,7 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport clamp, element_count, Geometry
 from cunpool._kernels.common.job cimport are_full_planes_adjacent, are_planes_uniform, Job
 from cunpool._kernels.common.pack cimport pack_rows, PackedRows
-from cunpool._kernels.common.types cimport index4, index8, item1, item2, void_inline, void_wide
+from cunpool._kernels.common.types cimport index4, item1, item2, void_inline, void_wide
 
 cdef enum:
     GATHER_MAX_WINDOWS = 2048   # windows of a block that is gathered by indices: tasks are alike (speed)
@@ -60,18 +60,6 @@ cdef inline uint16_t quotient(uint16_t x, uint16_t reciprocal) noexcept nogil:
     """x // divisor, by the higher half of a product. Exact where (2 * x + 1) * divisor is below 2 ** 16: (x + 1/2) /
     divisor is 1 / (2 * divisor) away from integers at least, and the rounded reciprocal changes it by less."""
     return <uint16_t> (<uint32_t> (<uint16_t> (2 * x + 1)) * reciprocal >> 16)
-
-
-cdef inline bint needs_64_bits(const Geometry *g) noexcept nogil:
-    """Whether a window reaches too far for 16 bits, an index needs 64 bits, or a code is too large for `quotient`."""
-    cdef int64_t elements_in_window = element_count(g.kernel)
-    cdef int axis
-    for axis in range(3):
-        if (g.kernel[axis] - 1) * g.dilation[axis] >= BLOCK_REACH // 2:
-            return True
-    return (element_count(g.full) > 0x7FFFFFFF or elements_in_window > BLOCK_REACH
-            or (2 * elements_in_window - 1) * g.kernel[2] > 0xFFFF
-            or (2 * g.kernel[0] * g.kernel[1] - 1) * g.kernel[1] > 0xFFFF)
 
 
 cdef inline void spread_strides(const Py_ssize_t *windows, View *view) noexcept nogil:
@@ -150,8 +138,7 @@ cdef inline void plan_blocks(Job *job, BlockPlan *plan) noexcept nogil:
     job.blocks = plan
     plan.joins_rows = is_continued(job, HEIGHT_AXIS)
     if job.code_size:
-        job.wide_indices = branch_counted("windows that reach far", needs_64_bits(g))
-        if job.wide_indices or element_count(g.full) * plan.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
+        if element_count(g.full) * plan.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
             plan.block_windows[PLANE_AXIS] = 1
         plan_decoder(job, plan)
 
@@ -253,27 +240,8 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
             positions[i] = -1
 
 
-cdef inline void decode_64_bits(const Job *job, const char *packed, const Block *block,
-                                index8 *positions) noexcept nogil:
-    """Do the same as `decode`, one code at a time, where 16 bits are not enough in a block, which is rare."""
-    cdef const Geometry *g = &job.g
-    cdef Py_ssize_t count = code_count(block), i, code, window, d, h, w
-    for i in range(count):
-        code = (<const item1 *> packed)[i] if job.code_size == 1 else (<const item2 *> packed)[i]
-        window = i // block.interleaved
-        w = block.at[3] + window % block.count[3]
-        h = block.at[2] + window // block.count[3] % block.count[2]
-        d = block.at[1] + window // block.count[3] // block.count[2]
-        w = w * g.stride[2] - g.padding[2] + code % g.kernel[2] * g.dilation[2]
-        h = h * g.stride[1] - g.padding[1] + code // g.kernel[2] % g.kernel[1] * g.dilation[1]
-        d = d * g.stride[0] - g.padding[0] + code // g.kernel[2] // g.kernel[1] * g.dilation[0]
-        positions[i] = -1
-        if code < element_count(g.kernel) and 0 <= d < g.full[0] and 0 <= h < g.full[1] and 0 <= w < g.full[2]:
-            positions[i] = (d * g.full[1] + h) * g.full[2] + w
-
-
 cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows *rows, const Block *block,
-                             char *positions) noexcept nogil:
+                             index4 *positions) noexcept nogil:
     """The indices that the window codes of a block, in rows, name: counted from the block's first plane on.
 
     A code that names no element of the plane gets an index outside any plane.
@@ -289,9 +257,6 @@ cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows
     assert_in_block(round_up_codes(count) <= DECODE_MAX_CODES)
     memset(<char *> packed + count * job.code_size, 0, (round_up_codes(count) - count) * job.code_size)
     pack_rows(job.code_size, <char *> packed, rows.units, codes, rows)
-    if job.wide_indices:
-        decode_64_bits(job, <const char *> packed, block, <index8 *> positions)
-        return
     for axis in range(3):
         start[axis] = block.at[axis + 1] * job.g.stride[axis] - job.g.padding[axis]
     if job.code_size == 1:
@@ -301,6 +266,6 @@ cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows
         for i in range(round_up_codes(count)):  # a larger code would wrap to one of the window (correctness)
             code[i] = min(packed[i], <item2> BLOCK_REACH)
     if plan.has_layers:
-        decode_vectors(True, &job.g, plan, code, start, count, <index4 *> positions)
+        decode_vectors(True, &job.g, plan, code, start, count, positions)
     else:
-        decode_vectors(False, &job.g, plan, code, start, count, <index4 *> positions)
+        decode_vectors(False, &job.g, plan, code, start, count, positions)
