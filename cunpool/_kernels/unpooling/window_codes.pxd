@@ -173,7 +173,7 @@ cdef inline uint16_t clamp_to_block(Py_ssize_t position) noexcept nogil:
 
 cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const BlockPlan *plan, const uint16_t *code,
                                   const Py_ssize_t *start, Py_ssize_t count, uint16_t *rows, uint16_t *layers,
-                                  uint16_t *outside, uint16_t *any_outside) noexcept nogil:
+                                  uint16_t *outside) noexcept nogil:
     """The row that each code names in its window, counted through all layers, and the layer if the call `has_layers`.
     The highest bit of `outside` is set if the element is outside the plane, or no element of the window.
 
@@ -191,7 +191,7 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Bloc
     cdef uint16_t low_d = clamp_to_block(-start[0]), high_d = clamp_to_block(g.full[0] - start[0]) - 1
     cdef uint16_t low_h = clamp_to_block(-start[1]), high_h = clamp_to_block(g.full[1] - start[1]) - 1
     cdef uint16_t low_w = clamp_to_block(-start[2]), high_w = clamp_to_block(g.full[2] - start[2]) - 1
-    cdef uint16_t row, layer, d, h, w, signs, any_signs = 0
+    cdef uint16_t row, layer, d, h, w, signs
     cdef int32_t i
     for i in range(<int32_t> round_up_codes(count)):
         # `w` counts elements through all rows, `h` rows through all layers: whole ones are subtracted.
@@ -208,8 +208,6 @@ cdef inline void_inline find_rows(bint has_layers, const Geometry *g, const Bloc
         signs |= <uint16_t> ((h - low_h) | (high_h - h) | (w - low_w) | (high_w - w))
         rows[i] = row
         outside[i] = signs
-        any_signs |= signs & <uint16_t> (i - <int32_t> count)
-    any_outside[0] = any_signs >> 15
 
 
 cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const BlockPlan *plan, const uint16_t *code,
@@ -222,22 +220,18 @@ cdef inline void_inline decode_vectors(bint has_layers, const Geometry *g, const
     cdef uint16_t[DECODE_MAX_CODES] rows
     cdef uint16_t[DECODE_MAX_CODES] layers
     cdef uint16_t[DECODE_MAX_CODES] outside
-    cdef uint16_t any_outside
     cdef uint32_t step_w = <uint32_t> g.dilation[2]
     cdef uint32_t height = <uint32_t> g.full[1], width = <uint32_t> g.full[2], position
     cdef uint32_t base = (<uint32_t> start[0] * height + <uint32_t> start[1]) * width + <uint32_t> start[2]
     cdef uint32_t next_row = <uint32_t> (g.dilation[1] * g.full[2] - g.kernel[2] * g.dilation[2])
     cdef uint32_t next_layer = <uint32_t> ((g.dilation[0] * g.full[1] - g.kernel[1] * g.dilation[1]) * g.full[2])
     cdef int32_t i
-    find_rows(has_layers, g, plan, code, start, count, rows, layers, outside, &any_outside)
+    find_rows(has_layers, g, plan, code, start, count, rows, layers, outside)
     for i in range(<int32_t> round_up_codes(count)):
         position = base + <uint32_t> plan.position[i] + code[i] * step_w + rows[i] * next_row
         if has_layers:
             position += layers[i] * next_layer
-        positions[i] = <index4> position
-    for i in range(<int32_t> count if any_outside else 0):
-        if outside[i] >> 15:
-            positions[i] = -1
+        positions[i] = <index4> (position | -<uint32_t> (outside[i] >> 15))
 
 
 cdef inline void_wide decode(const Job *job, const char *codes, const PackedRows *rows, const Block *block,
