@@ -449,7 +449,7 @@ def test_short_rows_are_spread_together(rng, ways, monkeypatch, dtype, n, kernel
             # Where nothing is left between planes, their rows follow each other too.
             exact = n == 1 or (full[-2] == rows * wide[-2] and (n == 2 or size[0] == 1))
             if rows * width >= 128 or (exact and codes.size >= 128):
-                few = width <= (4 if full[-1] > width * wide[-1] else 3 if dtype == "u1" else 1)
+                few = width <= (4 if full[-1] > width * wide[-1] or dtype == "u1" else 1)
                 assert [way & ~_unpool.SPLIT for way in ways] == [_unpool.SCATTERED if few else _unpool.FILLED]
             assert expected == bits(UNPOOL[n](values, indices, kernel, output_size=full, num_threads=threads))
             if dtype in ("f4", "f2", "f8"):
@@ -661,7 +661,7 @@ def test_few_windows_for_the_cells_are_scattered(rng, kernel, full, kind, apart,
         # One window in a row, several before a cell that belongs to none, and more than one if they are of bytes.
         ((200, 8, 2), "f4", SCATTER), ((200, 8, 4), "f4", FILL),
         ((200, 8, 9), "f4", SCATTER), ((200, 8, 11), "f4", FILL),
-        ((200, 8, 6), "u1", SCATTER), ((200, 8, 8), "u1", FILL),
+        ((200, 8, 8), "u1", SCATTER), ((200, 8, 10), "u1", FILL),
         ((200, 8, 9), "u1", SCATTER), ((200, 8, 11), "u1", FILL),
         ((200, 8, 6), "i2", FILL), ((200, 8, 9), "c16", SCATTER),
         ((200, 80, 2, 1), "f4", FILL),  # the row is along another axis

@@ -31,14 +31,11 @@ enum {
        PyTorch", 256 x 28 x 28, 3/2). */
     BAND_MIN_ROWS = CUNPOOL_SPEED(6, 1),
 
-    /* Calls with fewer windows are scattered ("smallest calls"). */
-    FILL_MIN_WINDOWS = CUNPOOL_SPEED(128, 8),
     /* Blocks of fewer elements are scattered: a block's position takes several divisions ("odd shapes"). */
     FILL_MIN_BLOCK_ELEMENTS = CUNPOOL_SPEED(384, 16),
-    /* Rows with so few windows are scattered: of bytes, before elements of no window, and all others. */
-    FEW_WINDOWS_OF_BYTES = CUNPOOL_SPEED(3, 2),
-    FEW_WINDOWS_BEFORE_REST = CUNPOOL_SPEED(4, 2),
-    FEW_WINDOWS = 1,
+    /* By codes, rows of one window are scattered. So are rows of up to this many, of bytes or before elements of no
+       window. */
+    FEW_WINDOWS = CUNPOOL_SPEED(4, 2),
     /* Rows shorter than SHORT_ROW_WINDOWS are scattered: by codes where a window has MEDIUM_WINDOW_TAPS elements or
        more; by indices, rows of windows of 2, and others below SHORT_ROW_WINDOWS / SMALL_WINDOW_TAPS windows for each
        element of a window, or of SMALL_WINDOW_TAPS. WINDOW2_ROW_WINDOWS is for rows of whole vectors of windows of 2

@@ -24,8 +24,8 @@ from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
 from cunpool._kernels.common.geometry cimport absolute, element_count, Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.thresholds cimport (
-    FEW_WINDOWS, FEW_WINDOWS_BEFORE_REST, FEW_WINDOWS_OF_BYTES, FILL_MIN_BLOCK_ELEMENTS, FILL_MIN_WINDOWS,
-    MEDIUM_WINDOW_TAPS, SHORT_ROW_WINDOWS, SMALL_WINDOW_TAPS, WINDOW2_ROW_WINDOWS)
+    FEW_WINDOWS, FILL_MIN_BLOCK_ELEMENTS, MEDIUM_WINDOW_TAPS, SHORT_ROW_WINDOWS, SMALL_WINDOW_TAPS,
+    WINDOW2_ROW_WINDOWS)
 from cunpool._kernels.common.types cimport item4
 from cunpool._kernels.unpooling.fill_lines cimport (
     LONG_BYTES, MAX_LINE_TAPS, MixedUnits, plan_mixed_units, VECTOR_BYTES)
@@ -238,9 +238,7 @@ cdef inline Py_ssize_t short_row(const Job *job) noexcept nogil:
         return SHORT_ROW_WINDOWS * max(taps, <Py_ssize_t> SMALL_WINDOW_TAPS) // SMALL_WINDOW_TAPS
     if taps >= MEDIUM_WINDOW_TAPS:
         return SHORT_ROW_WINDOWS
-    if g.pooled[2] * g.kernel[2] < g.full[2]:
-        return FEW_WINDOWS_BEFORE_REST + 1
-    return FEW_WINDOWS_OF_BYTES + 1 if job.item_size == 1 else FEW_WINDOWS + 1
+    return FEW_WINDOWS + 1 if job.item_size == 1 or g.pooled[2] * g.kernel[2] < g.full[2] else 2
 
 
 cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
@@ -309,15 +307,13 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     cdef int last = sort_axes(job, axes) - 1, axis
     if why != NULL:
         return why
-    if last < 0 or not branch_counted("windows worth spreading",
-                                      job.batch * job.channels * element_count(job.g.pooled) >= FILL_MIN_WINDOWS):
-        return "fewer than 128 windows"
     if not branch_counted("windows whose codes leave one for none", element_count(job.g.kernel) <= FILL_MAX_LINES):
         return "a window has more than 255 elements"
     if not branch_counted("codes, or windows of few lines",
                           job.code_size > 0 or job.g.kernel[0] * job.g.kernel[1] <= FILL_MAX_INDEX_LINES):
         return "indices of windows of more than 4 rows"
-    if not branch_counted("elements that are neighbours along some axis", axes[last].full_step == item_size):
+    if not branch_counted("elements that are neighbours along some axis",
+                          last >= 0 and axes[last].full_step == item_size):
         return "the output is contiguous along no axis"
     why = why_scatter_is_faster(job)
     if why != NULL:
