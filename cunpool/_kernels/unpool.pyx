@@ -14,6 +14,7 @@ import numpy
 
 from cunpool._kernels.common.arrays cimport dense_end
 from cunpool._kernels.common.checks cimport branch_counted, condition_at, cunpool_conditions
+from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
@@ -134,7 +135,7 @@ cdef dict explained(const Job *job, const Plan *plan):
     cdef const Method *first = plan.method if plan.ways & GATHERED else METHODS
     cdef const FillPlan *fill = &plan.fill_plan
     found = described(plan.method, &plan.job, plan.ways, rejected_methods(first, plan.method, job, &other),
-                      not plan.ways & SCATTERED or plan.job.banded)
+                      not plan.ways & SCATTERED or plan.job.parts_per_plane > 1)
     if plan.ways & FILLED:
         found["blocks"] = fill.most_rows, fill.most_windows, fill.most_unit
         found["line"] = fill.unit, fill.item_size, fill.line.taps, fill.mixed.vectors, VECTOR_BYTES
@@ -159,7 +160,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     if background is not None:
         set_background(&job, full, background)
     plan_caching(&job, results, inputs)
-    split_planes(&job)  # for scatter, the fallback of all methods
+    split_planes(&job, element_count(job.g.full))  # for scatter, the fallback of all methods
     plan.method = choose_method(METHODS, &job, &plan)
     return run_plan(&job, &plan, max(results, cnp.PyArray_SIZE(pooled) * item_size), full, background)
 
@@ -191,8 +192,7 @@ cdef int run_plan(const Job *job, Plan *plan, Py_ssize_t most_bytes, cnp.ndarray
         raise Planned(explained(job, plan))
     found = run_kernel(plan, most_bytes, full, background)
     if found.out_of_window and not job.code_size:
-        split_planes(&plan.job)
-        plan.job.banded = False
+        split_planes(&plan.job, 1)
         plan_blocks(&plan.job, &plan.blocks)  # fill planned none
         plan.kernel = scatter_task
         found.out_of_plane = run_kernel(plan, most_bytes, full, background).out_of_plane

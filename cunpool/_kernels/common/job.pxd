@@ -57,7 +57,6 @@ cdef struct Job:
     bint has_background             # of other elements than zeros
     bint in_place                   # NumPy lays a background of other elements than zeros before tasks begin
     bint is_laid                    # the whole result is zero, or has its background, before tasks begin
-    bint banded                     # each index is expected in the rows of its own window
     const void *ops                 # the loops for elements of this kind
     bint gathers                    # elements are read where indices point, not stored there
     const void *blocks              # how windows are divided into blocks

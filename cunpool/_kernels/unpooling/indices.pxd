@@ -130,14 +130,14 @@ cdef inline Py_ssize_t part_start(const Job *job, Py_ssize_t part) noexcept nogi
     return expected[0]
 
 
-cdef inline void split_planes(Job *job) noexcept nogil:
-    """Divide the job into several tasks for each thread, so that a delayed thread does not delay the others (speed)."""
+cdef inline void split_planes(Job *job, Py_ssize_t most) noexcept nogil:
+    """Divide the job into several tasks for each thread, so that a delayed thread does not delay the others (speed).
+    Planes are split into `most` parts at most."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes
     cdef Py_ssize_t threads = job.threads, wanted = 1 if threads == 1 else 4 * threads
-    cdef Py_ssize_t size = element_count(job.g.full), rows = job.g.pooled[0] * job.g.pooled[1]
+    cdef Py_ssize_t rows = job.g.pooled[0] * job.g.pooled[1]
     # Two tasks read the pooled rows between their bands.
     if rows >= threads and job.g.kernel[1] > job.g.stride[1]:
         wanted = min(wanted, max(groups * rows // BAND_MIN_ROWS, threads))
-    job.parts_per_plane = clamp((wanted + groups - 1) // groups, 1, size)
+    job.parts_per_plane = clamp((wanted + groups - 1) // groups, 1, most)
     job.tasks = groups * job.parts_per_plane if job.parts_per_plane > 1 else min(groups, wanted)
-    job.banded = job.parts_per_plane > 1

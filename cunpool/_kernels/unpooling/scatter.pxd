@@ -16,7 +16,7 @@ cdef inline Py_ssize_t scatter_bands(const Job *job, Run *run, Py_ssize_t plane)
     """Scatter the pooled rows whose windows reach the elements `low` to `high` of a split plane.
 
     Returns the number of indices outside the rows of their own windows. With one such index the job has to run again
-    without bands, because another task may have missed it.
+    with whole planes, because another task may have missed it.
     """
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t width = g.pooled[2], size = element_count(g.full), d, h, part, outside = 0
@@ -50,7 +50,7 @@ cdef inline Py_ssize_t scatter_planes(const Job *job, Py_ssize_t plane, Py_ssize
     """Zero and scatter some contiguous planes, or the elements `low` to `high` of one. Interleaved planes count as
     one.
 
-    Returns the number of indices outside the plane, or of a banded job what `scatter_bands` returns.
+    Returns the number of indices outside the plane, or of a part of a plane what `scatter_bands` returns.
     """
     cdef Run run
     if high <= low:
@@ -58,7 +58,7 @@ cdef inline Py_ssize_t scatter_planes(const Job *job, Py_ssize_t plane, Py_ssize
     if not job.is_laid:
         lay_background(job, plane_address(&job.full, job.channels, plane * job.interleaved_planes), low, high)
     run.low, run.high = low, high
-    if job.banded:
+    if job.parts_per_plane > 1:
         return scatter_bands(job, &run, plane)
     return move_blocks(job, &run, plane, planes, 0, block_count(job, planes))
 
@@ -67,21 +67,18 @@ cdef inline void scatter_task(const Job *job, Py_ssize_t task, Found *found, voi
     """One task: some planes or groups of interleaved planes, or one part of a plane or group that is split."""
     cdef Py_ssize_t groups = job.batch * job.channels // job.interleaved_planes, size = element_count(job.g.full)
     cdef Py_ssize_t group = groups * task // job.tasks, end = groups * (task + 1) // job.tasks, part, planes
-    cdef Py_ssize_t outside = 0
     if job.parts_per_plane > 1:
         part = task % job.parts_per_plane
         assert_in_block(part_start(job, part) <= part_start(job, part + 1))
-        outside = scatter_planes(job, task // job.parts_per_plane, 1, part_start(job, part), part_start(job, part + 1))
-        if job.banded:
-            found.out_of_window += outside
-            return
+        found.out_of_window += scatter_planes(job, task // job.parts_per_plane, 1, part_start(job, part),
+                                              part_start(job, part + 1))
+        return
     planes = planes_zeroed_together(job)
-    while group < end and job.parts_per_plane == 1:
+    while group < end:
         planes = min(planes, end - group)
         branch_counted("planes cleared together", planes > 1)
-        outside += scatter_planes(job, group, planes, 0, planes * size)
+        found.out_of_plane += scatter_planes(job, group, planes, 0, planes * size)
         group += planes
-    found.out_of_plane += outside
 
 
 cdef inline void gather_task(const Job *job, Py_ssize_t task, Found *found, void *_, void *__) noexcept nogil:

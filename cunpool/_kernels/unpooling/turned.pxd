@@ -45,12 +45,11 @@ cdef inline bint plan_turned(Job *job, Turned *turned) noexcept nogil:
     make_contiguous(&inner.indices, job.g.pooled, job.index_size)
     inner.raster_stride_bytes = job.item_size
     inner.interleaved_planes = inner.parts_per_plane = inner.tasks = inner.threads = 1
-    inner.banded = inner.nontemporal = False
+    inner.nontemporal = False
     inner.is_laid = job.in_place
     job.plan = turned
     job.tasks = job.batch * job.channels // turned.channels * turned.lots
     job.parts_per_plane = 1
-    job.banded = False
     job.scratch_bytes = (part_bytes(turned.planes * inner.full.channel_bytes)
                          + part_bytes(turned.planes * inner.pooled.channel_bytes)
                          + part_bytes(turned.planes * inner.indices.channel_bytes))
