@@ -53,8 +53,9 @@ class Window:
         if large:
             self.draw_large(rng, item_size)
             return
-        if rng.random() < 0.02:
-            self.draw_many_cells(rng)
+        kind = rng.random()
+        if kind < 0.04:
+            (self.draw_many_cells if kind < 0.02 else self.draw_large_windows)(rng)
             return
         self.shape = (some_channels(rng),)
         if rng.random() < 0.7:
@@ -76,6 +77,20 @@ class Window:
         self.stride = int(rng.choice([1, 7, 300]))
         self.shape = (int(rng.integers(1, 3)),)
         self.full = tuple(k - 1 + log_uniform(rng, 1, 5 if k > 1 else 2) for k in self.kernel)
+        self.settle()
+
+    def draw_large_windows(self, rng) -> None:
+        """A few windows of more cells than are compared one by one, most of which share few."""
+        cells = log_uniform(rng, 100, 800)
+        self.kernel = tuple(int(cells ** (1 / self.n) * rng.uniform(0.7, 1.5)) + 1 for _ in range(self.n))
+        self.stride = tuple(max(k // int(rng.choice([1, 1, 2, 4])), 1) for k in self.kernel)
+        self.padding = 0 if rng.random() < 0.5 else tuple(int(rng.integers(k // 2 + 1)) for k in self.kernel)
+        self.dilation = 1 if rng.random() < 0.8 else int(rng.integers(1, 3))
+        self.shape = (int(rng.choice([1, 2, 3, 15, 16, 17, 70])),)
+        self.full = tuple(
+            (k - 1) * self.dilation + 1 + s * int(rng.integers(4)) + int(rng.integers(3))
+            for k, s in zip(self.kernel, self.stride, strict=True)
+        )
         self.settle()
 
     def draw_window(self, rng) -> None:
