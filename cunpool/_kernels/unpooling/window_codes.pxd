@@ -139,7 +139,7 @@ cdef inline void plan_blocks(Job *job, BlockPlan *plan) noexcept nogil:
     plan.joins_rows = is_continued(job, HEIGHT_AXIS)
     if job.code_size:
         if element_count(g.full) * plan.block_windows[PLANE_AXIS] > 0x7FFFFFFF:
-            plan.block_windows[PLANE_AXIS] = 1
+            plan.block_windows[PLANE_AXIS] = 1  # unreached: small planes of 2**31 elements in all
         plan_decoder(job, plan)
 
 
