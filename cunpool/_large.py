@@ -1,4 +1,5 @@
-"""Pooling in NumPy, of windows that no kernel serves: they miss the array, or are larger than any block.
+"""Pooling in NumPy, of windows that no kernel serves: they miss the array, are larger than any block, or are whole
+planes.
 
 Results are bit-identical to the kernels'. Arrays have five axes here: N, C, depth, height and width.
 """

@@ -119,7 +119,7 @@ def _order_in_memory(array: Array, lead: int) -> tuple[tuple[int, ...], int]:
     The spatial axes, from number `lead` on, follow each other.
     """
     outermost = max(map(abs, array.strides[lead:]))
-    channels = [axis for axis in range(lead) if abs(array.strides[axis]) < outermost]
+    channels = [axis for axis in range(lead) if array.shape[axis] > 1 and abs(array.strides[axis]) < outermost]
     planes = [axis for axis in range(lead) if axis not in channels]
     groups = planes, range(lead, array.ndim), channels
     order = [axis for group in groups for axis in sorted(group, key=lambda axis: -abs(array.strides[axis]))]

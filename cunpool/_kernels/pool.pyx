@@ -18,7 +18,7 @@ from cunpool._kernels.pooling.plan cimport (
     ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, filter_why_not,
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
     ROLLING_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
-    window2_why_not)
+    whole_planes_why_not, window2_why_not)
 from cunpool._kernels.runtime cimport explaining
 from cunpool._kernels.runtime import Planned
 
@@ -77,10 +77,11 @@ cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full,
 
 
 # The methods, in the order in which they are tried.
-cdef Method[7] METHODS
+cdef Method[8] METHODS
 METHODS = [
     Method("rolling", <Condition> rolling_stripes_why_not),
     Method("window2", <Condition> window2_why_not),
+    Method("NumPy", <Condition> whole_planes_why_not),
     Method("filter", <Condition> filter_why_not),
     Method("across", <Condition> across_why_not),
     Method("interleaved", <Condition> interleaved_why_not),

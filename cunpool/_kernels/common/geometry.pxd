@@ -54,5 +54,6 @@ cdef inline double mean_overlap(const Geometry *g) noexcept nogil:
     cdef double windows = 1
     cdef int axis
     for axis in range(3):
-        windows *= <double> g.kernel[axis] / g.stride[axis]
+        if g.pooled[axis] > 1:
+            windows *= <double> g.kernel[axis] / g.stride[axis]
     return windows

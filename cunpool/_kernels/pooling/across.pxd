@@ -42,6 +42,8 @@ cdef enum:
     MOST_STREAMED = 1 << 10     # Bytes of values compared together, if these are stored by non-temporal stores. (speed)
     MANY_TAPS = 32              # Windows of more elements are compared across if these are in few windows: (speed)
     MANY_TAPS_MAX_OVERLAP = 12  # windows that an element is in, in the mean, at most
+    # The same, if windows overlap little: to compare all elements of each is cheap then. (speed)
+    LITTLE_OVERLAP = 3
 
 
 cdef struct Across:
@@ -59,6 +61,8 @@ cdef inline bint has_few_taps(const Job *job) noexcept nogil:
         return False
     if taps <= FEW_TAPS:
         return True
+    if job.indices.data == NULL and mean_overlap(&job.g) > LITTLE_OVERLAP:
+        return False
     return (branch_counted("channels that fill a vector", job.channels * job.item_size >= CACHE_LINE)
             and taps <= (MAX_TAPS if job.indices.data == NULL or has_indices_in_lanes(job) else MAX_BYTE_TAPS))
 

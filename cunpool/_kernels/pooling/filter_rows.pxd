@@ -12,6 +12,7 @@ from cunpool._kernels.pooling.runs cimport best_of_runs, Comparison, has_odd_ele
 cdef enum:
     DIRECT_ROWS = 6     # As many rows are combined at once with any stride. (speed: 512 x 512, 5 x 5 and 7 x 7)
     DIRECT_STRIDES = 4  # Rows of more strides are combined as running maxima. (speed)
+    MANY_DIRECT_STRIDES = 2     # The same for more rows than are combined at once. (speed: 512 x 512, 40 x 3 / 10 x 1)
     NO_GROUP = -1       # There are no running maxima yet.
 
 
@@ -52,7 +53,8 @@ cdef inline bint is_direct_down(const Geometry *g) noexcept nogil:
     cdef int axis
     for axis in range(2):
         apart *= g.kernel[axis] if g.pooled[axis] == 1 else g.stride[axis]
-    if branch_counted("windows of few strides of rows", rows <= DIRECT_STRIDES * apart):
+    if branch_counted("windows of few strides of rows", rows <= apart * (DIRECT_STRIDES if rows <= MAX_RUNS
+                                                                        else MANY_DIRECT_STRIDES)):
         return True
     if g.kernel[0] > 1 or g.dilation[1] > 1:
         return rows <= MAX_RUNS

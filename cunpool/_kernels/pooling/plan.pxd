@@ -6,7 +6,8 @@ from cunpool._kernels.common.job cimport HALF_KIND, has_interleaved_channels, Jo
 from cunpool._kernels.common.methods cimport Method
 from cunpool._kernels.common.tasks cimport Kernel, planes_of_lot
 from cunpool._kernels.memory cimport part_bytes
-from cunpool._kernels.pooling.across cimport across_bytes, has_few_taps, has_runs, MAX_TAPS, plan_codes, pool_channels
+from cunpool._kernels.pooling.across cimport (
+    across_bytes, has_few_taps, has_runs, LITTLE_OVERLAP, MAX_TAPS, plan_codes, pool_channels)
 from cunpool._kernels.pooling.compare cimport has_far_taps, vector_of
 from cunpool._kernels.pooling.filter cimport (
     Blocked, blocked_bytes, filter_limits_why_not, plan_filter, pool_blocks)
@@ -38,9 +39,6 @@ cdef enum:
     ACROSS_MIN_BYTES = 32           # of all channels, of one pixel (speed: 80 x 90, 3 to 12 channels)
     FEW_CHANNELS_MIN_BYTES = 24     # the same, if windows overlap little (speed: 3 x 224 x 224, float32, 3 x 3)
     APART_CHANNELS_MIN_BYTES = 12   # the same, if windows do not overlap (speed)
-    # Windows that an element has in the mean, at most, if they overlap little: to compare all elements of each is cheap
-    # then. (speed)
-    LITTLE_OVERLAP = 3
     # Values of larger windows that overlap more are filtered, unless windows share rows. (speed)
     ACROSS_MAX_TAPS = 9
     ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
@@ -50,6 +48,7 @@ cdef enum:
     TINY_ROW_ELEMENTS = 16          # Rows of no more elements are interleaved, if they can be. (speed)
     NARROW_COLUMN_ELEMENTS = 7      # Columns, or layers, of no more elements are not taken for rows. (speed: 4 x 64)
     TINY_PLANE_TAPS = 128           # The same for planes whose windows have fewer elements in sum. (speed)
+    NUMPY_MIN_PLANE = 1 << 10       # Elements of a plane that is one window, with its index. (speed: 4 x 500 x 500)
     SEARCH_FEW_TAPS = 256           # With indices, windows of no more elements. (speed: 64 x 224 x 224, 16 x 16)
     FILTER_MAX_UNIT_BYTES = 1 << 12     # Bytes of the channels that filter takes as units of a row, at most. (speed)
     # Copies to C order.
@@ -216,6 +215,25 @@ cdef inline const char *interleaved_why_not(const Job *job, Plan *plan) noexcept
     return NULL
 
 
+cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Windows that miss the array, or are larger than any block: the front end pools them in NumPy, like whole planes.
+    """
+    begin(job, 2, plan, LARGE_TAKEN, NULL, NULL)
+    plan.job.tasks, plan.job.nontemporal = 1, False
+    return NULL
+
+
+cdef inline const char *whole_planes_why_not(const Job *job, Plan *plan) noexcept nogil:
+    """Indices of whole contiguous planes, by NumPy's argmax."""
+    cdef Py_ssize_t size = element_count(job.g.full)
+    if not (branch_counted("windows that are whole planes", job.indices.data != NULL and size >= NUMPY_MIN_PLANE
+                           and element_count(job.g.kernel) == size and element_count(job.g.pooled) == 1)
+            and branch_counted("contiguous planes of wide elements", job.item_size >= 4
+                               and raster_stride(&job.full, job.g.full) == job.item_size)):
+        return "windows are not whole contiguous planes of 1024 elements of 4 bytes or more, with indices"
+    return any_why_not(job, plan)
+
+
 cdef inline void take_blocks(Plan *plan) noexcept nogil:
     """Tasks and scratch memory for blocks."""
     plan.job.tasks = min(plan.job.tasks, separable_blocks(&plan.blocked.blocks))
@@ -295,13 +313,6 @@ cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept n
         plan.blocked.unit = 0
         take_blocks(plan)
     return why  # unreached: compiled together with the condition before
-
-
-cdef inline const char *any_why_not(const Job *job, Plan *plan) noexcept nogil:
-    """Windows that miss the array, or are larger than any block: the front end pools them in NumPy."""
-    begin(job, 2, plan, LARGE_TAKEN, NULL, NULL)
-    plan.job.tasks, plan.job.nontemporal = 1, False
-    return NULL
 
 
 cdef inline const char *copied_why_not(const Job *job, Py_ssize_t *planes_at_once) noexcept nogil:

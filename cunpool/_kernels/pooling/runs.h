@@ -80,7 +80,7 @@ static CUNPOOL_NOINLINE void cunpool_best_of_few(const cunpool_comparison *how, 
 static inline void cunpool_best_of_runs(const cunpool_comparison *how, const char **runs, int count, char *to,
                                         ptrdiff_t elements, int are_readable) {
     if (count == 1)
-        memcpy(to, runs[0], (size_t) (elements * how->bytes));
+        memmove(to, runs[0], (size_t) (elements * how->bytes));
     else if (!are_readable && elements * how->bytes < CUNPOOL_VECTOR_BYTES)
         cunpool_best_of_few(how, runs, count, to, elements);
     else
