@@ -220,9 +220,8 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1],
                               w * g.stride[2] - g.padding[2]]
-    cdef Py_ssize_t base = base_of(job, d, h, w), next_base = g.stride[2] * job.raster_steps[2], i
+    cdef Py_ssize_t base = base_of(job, d, h, w), next_base = g.stride[2] * job.raster_steps[2]
     cdef Py_ssize_t size = job.item_size
-    cdef Py_ssize_t ahead = 0  # bytes from the taps of the windows before, if both lie inside the array
     cdef Py_ssize_t most = windows_together(job, count), number
     cdef const char *limit = end_of(job, from_plane, count * size)
     cdef bint within
@@ -237,12 +236,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     while w < end:
         windows.count = min(min(most, end - w), windows_alike(job, w))
         within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
-        if within and ahead:
-            for i in range(taps.count):
-                taps.elements[i] += ahead
-        else:
-            find_taps(job, from_plane, start, taps)
-        ahead = windows.count * windows.window_bytes if within else 0
+        find_taps(job, from_plane, start, taps)
         number = windows.count
         is_run = set_channels(&windows, count, size, in_runs and within, taps, limit)
         stores = in_place and (is_run or count * size >= VECTOR_BYTES)

@@ -18,7 +18,7 @@ from cunpool._kernels.pooling.filter_rows cimport (
     combine_rows, copy_rows, FilterLayer, has_odd_rows, is_direct_down, NO_GROUP)
 from cunpool._kernels.pooling.runs cimport best_of_runs, Comparison, MAX_RUNS
 from cunpool._kernels.pooling.search cimport search_block
-from cunpool._kernels.pooling.separable cimport CHANNEL, MAX_SPARSE, passes, Separable
+from cunpool._kernels.pooling.separable cimport CHANNEL, MAX_SPARSE, Separable
 from cunpool._kernels.pooling.separable_block cimport (
     find_block, separable_blocks, separable_bytes, SeparableBlock, separate)
 
@@ -90,25 +90,17 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *
     return NULL
 
 
-cdef inline Py_ssize_t runs_of_pass(Py_ssize_t taps) noexcept nogil:
-    """How many runs each pass combines, at least 2: as few as reach all taps in the fewest passes."""
-    cdef Py_ssize_t runs = MAX_PASS_RUNS
-    while runs > 2 and passes(taps, runs - 1) == passes(taps, MAX_PASS_RUNS):
-        runs -= 1
-    return runs
-
-
 cdef inline void combine_columns(const Geometry *g, const Blocked *plan, Py_ssize_t elements, char **stage,
                                  char **other) noexcept nogil:
     """Combine the taps along all rows of the stage, `elements` together: each pass makes running maxima of up to five
     times as many neighbours. Then one unit of each stride stays. The results are in `stage`, which is the other half
     then if they were stored there."""
     cdef Py_ssize_t unit = plan.unit, stride = plan.stride, size = plan.comparison.bytes
-    cdef Py_ssize_t taps = g.kernel[2], reached = 1, next, most = runs_of_pass(taps)
+    cdef Py_ssize_t taps = g.kernel[2], reached = 1, next
     cdef const char *runs[MAX_PASS_RUNS]
     cdef int count
     while reached < taps:
-        next = min(taps, most * reached)
+        next = min(taps, MAX_PASS_RUNS * reached)
         count = 0
         while count * reached < next:
             runs[count] = stage[0] + min(count * reached, next - reached) * g.dilation[2] * unit * size

@@ -22,20 +22,20 @@ cdef extern from "_kernels/pooling/decode.h":
 
 cdef enum:
     BLOCK_BYTES = 1 << 17       # Elements of a block, in lattices. With codes, and twice, they stay in L2. (speed)
-    FILTERED_MORE = 2           # A filtered block is this many times as large: its elements stay in place. (speed)
+    FILTERED_BLOCK_BYTES = 1 << 18      # Elements of a block that is filtered, which stay in place. (speed)
     SHARED_ROWS = 64            # Least rows of windows for each thread, if rows stay long for threads. (speed)
     MAX_BLOCK_BYTES = 1 << 22   # A window that needs a larger block is pooled in NumPy. (speed)
     MAX_WINDOWS_ELEMENTS = 1 << 16  # A block grows to at most this for a vector of windows. (speed)
     MAX_SPARSE = 8              # Limits the elements of a block for each one that a window has. (speed)
     MIN_SPARSE = 1 << 10        # Smaller blocks may have more. (speed)
     MAX_PADDED = 8              # A window of this many times the array's elements is mostly padding. (speed)
-    MIN_DOUBLED = 7             # Least taps along an axis that are combined by doubling. (speed)
     MAX_DECODED = 256           # Elements of a window whose codes become indices in 32 bits. (correctness)
     MAX_SINGLE = 8              # Elements along a single window: each is a lattice of its own. (speed)
     MAX_UNIT_BYTES = 64         # Channels that are copied together with each position. (speed)
     MAX_WRITTEN = 1 << 10       # Results of a row that are written together stay in L1. (speed)
     MIN_ROW_CHANNELS = 64       # Channels that go into a block before anything else. (speed)
-    # Channels that fill more than a vector are halved until a block has room for this many of their windows. (speed)
+    # Channels that fill more than a vector are halved until a block has room for this many of their windows. (speed:
+    # 64 x 100 x 65 of float64, Fortran order, 7 x 7)
     MIN_ROW_WINDOWS = 8
     VECTOR_BYTES = 64           # Lattices begin at multiples of this. (speed)
     CHANNEL = 3                 # The axis of channels, behind layers, rows and columns.
@@ -49,11 +49,10 @@ cdef struct Axis:
     Py_ssize_t kernel, stride, padding, dilation
     Py_ssize_t raster                   # what an index grows by along this axis
     Py_ssize_t code_step                # what a code grows by
-    Py_ssize_t lattice_step             # positions from one element of a lattice to the next
+    Py_ssize_t lattice_step             # positions from one element of a lattice to the next; 1: taps double
     Py_ssize_t lattices
     Py_ssize_t step                     # elements of a lattice from one window to the next
     Py_ssize_t most, parts              # windows of a block at most; blocks
-    bint doubles                # taps are combined 1, 2, 4 and so on at a time: runs of a single lattice
 
 
 cdef struct Separable:
@@ -69,12 +68,10 @@ cdef struct Separable:
     Decoder decoder
 
 
-cdef inline int passes(Py_ssize_t kernel, Py_ssize_t runs) noexcept nogil:
-    """How many passes reach `kernel` neighbours, if each combines `runs` runs."""
-    cdef Py_ssize_t reached = 1
+cdef inline int doubling_passes(Py_ssize_t kernel) noexcept nogil:
+    """How many passes reach `kernel` neighbours, if each doubles how many are reached."""
     cdef int count = 0
-    while reached < kernel:
-        reached *= runs
+    while <Py_ssize_t> 1 << count < kernel:
         count += 1
     return count
 
@@ -90,10 +87,9 @@ cdef inline void deal_axis(Axis *axis) noexcept nogil:
     axis.lattice_step, axis.step = axis.stride, 1
     if axis.pooled == 1:
         axis.lattice_step = (axis.kernel - 1) * axis.dilation + 1 if axis.kernel <= MAX_SINGLE else 1
-    elif axis.kernel - 1 > 2 * axis.stride * passes(axis.kernel, 2):
+    elif axis.kernel - 1 > 2 * axis.stride * doubling_passes(axis.kernel):
         axis.lattice_step, axis.step = 1, axis.stride
     axis.lattices = min(axis.kernel, axis.lattice_step // greatest_common_divisor(axis.lattice_step, axis.dilation))
-    axis.doubles = axis.lattice_step == 1 and axis.kernel >= MIN_DOUBLED
 
 
 cdef inline Py_ssize_t extent_of(const Axis *axis, Py_ssize_t windows) noexcept nogil:
@@ -125,7 +121,6 @@ cdef inline void set_axes(const Job *job, bint by_units, Separable *plan) noexce
     axis.index_bytes = job.indices.channel_bytes
     axis.kernel = axis.stride = axis.dilation = axis.lattice_step = axis.lattices = axis.step = 1
     axis.padding = axis.raster = axis.code_step = 0
-    axis.doubles = False
 
 
 cdef inline void order_axes(Separable *plan) noexcept nogil:
@@ -245,7 +240,8 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
     """
     cdef Py_ssize_t *one = [1, 1, 1, 1]
     cdef Py_ssize_t least, vector, windows, least_room
-    cdef Py_ssize_t room = BLOCK_BYTES // job.item_size, elements = element_count(job.g.kernel)
+    cdef Py_ssize_t room = (FILTERED_BLOCK_BYTES if filtered else BLOCK_BYTES) // job.item_size
+    cdef Py_ssize_t elements = element_count(job.g.kernel)
     cdef double length
     cdef const Axis *last
     cdef int i
@@ -274,8 +270,6 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
             plan.order[i] = plan.order[i - 1]
         plan.order[0] = CHANNEL
     plan.lattices = plan.axis[0].lattices * plan.axis[1].lattices * plan.axis[2].lattices
-    if filtered:
-        room *= FILTERED_MORE
     if job.threads > 1:
         least_room = least_shared_room(plan, filtered, room, job.threads)
         room = clamp(job.batch * job.channels * element_count(job.g.full) // (4 * job.threads), least_room, room)

@@ -250,7 +250,7 @@ cdef inline void reduce_block(const Job *job, const Separable *plan, SeparableBl
         lattices //= a.lattices
         if a.kernel == 1:
             continue
-        if a.doubles:
+        if a.lattice_step == 1:
             reduce_doubling(plan, block, axis, lattices)
             continue
         for lattice in range(lattices):
