@@ -22,7 +22,6 @@ cdef enum:
     THREAD_PARTS = 4            # parts for each of several threads, at least (speed)
     # Longer rows of windows one column apart go to separable, unless windows share rows. (speed: 64 x 56 x 56, 4 x 4)
     MAX_ROW_ELEMENTS = 16
-    MAX_SPARSE = 2              # elements of a plane for each one that a window has, at most (speed)
 
 
 cdef struct Interleaved:
@@ -73,9 +72,6 @@ cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noex
     cdef Job *inner = &plan.inner
     if branch_counted("planes side by side already", job.channels > 1 and job.full.channel_bytes == job.item_size):
         return "channels are neighbours in memory already"
-    if branch_counted("windows far apart", element_count(g.full) // (MAX_SPARSE * element_count(g.kernel))
-                      > element_count(g.pooled)):
-        return "most elements are in no window"
     plan.group = job.channels * (job.batch if are_planes_uniform(job) else 1)
     plan.planes = min(plan.group, LOT_ROW_BYTES // job.item_size)
     if not branch_counted("planes enough to interleave", plan.planes * job.item_size >= MIN_LOT_ROW_BYTES):
@@ -89,7 +85,7 @@ cdef inline const char *plan_interleaved(const Job *job, Interleaved *plan) noex
                        absolute(job.full.axis_bytes[1]) < absolute(job.full.axis_bytes[2])
                        and element_count(g.full) > MAX_PART_BYTES // (plan.planes * job.item_size))):
         return "planes of more than 1 MiB together are contiguous along their columns"
-    # In lower parts, most rows would be copied for two parts. (speed: 32 x 100 x 140, 5 x 5)
+    # In lower parts, most rows would be copied for two parts. (speed: 16 x 40 x 300, 3 x 3)
     plan.shares_rows &= plan.windows[1] >= g.kernel[1] - 1
     if (branch_counted("long rows of windows one column apart", g.stride[2] == 1 and g.full[2] > MAX_ROW_ELEMENTS)
             and not branch_counted("interleaved rows that windows share", plan.shares_rows)):

@@ -38,7 +38,6 @@ cdef enum:
     # Across channels.
     ACROSS_MIN_BYTES = 32           # of all channels, of one pixel (speed: 80 x 90, 3 to 12 channels)
     FEW_CHANNELS_MIN_BYTES = 24     # the same, if windows overlap little (speed: 3 x 224 x 224, float32, 3 x 3)
-    APART_CHANNELS_MIN_BYTES = 12   # the same, if windows do not overlap (speed)
     # Values of larger windows that overlap more are filtered, unless windows share rows. (speed)
     ACROSS_MAX_TAPS = 9
     ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
@@ -46,7 +45,6 @@ cdef enum:
     ACROSS_MIN_UNIT_BYTES_OF_4 = 24
     # Filter.
     TINY_ROW_ELEMENTS = 16          # Rows of no more elements are interleaved, if they can be. (speed)
-    NARROW_COLUMN_ELEMENTS = 7      # Columns, or layers, of no more elements are not taken for rows. (speed: 4 x 64)
     TINY_PLANE_TAPS = 128           # The same for planes whose windows have fewer elements in sum. (speed)
     NUMPY_MIN_PLANE = 1 << 10       # Elements of a plane that is one window, with its index. (speed: 4 x 500 x 500)
     SEARCH_FEW_TAPS = 256           # With indices, windows of no more elements. (speed: 64 x 224 x 224, 16 x 16)
@@ -103,8 +101,6 @@ cdef inline const char *filtering_why_not(const Job *job, Py_ssize_t unit) noexc
     """Why another method is faster than filter, or NULL."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t taps = element_count(g.kernel), unit_bytes = unit * job.item_size
-    if branch_counted("short columns for rows", job.raster_axes[2] != 2 and g.full[2] <= NARROW_COLUMN_ELEMENTS):
-        return "an axis other than the last, of at most 7 elements, would be the width"
     if (branch_counted("broad units, of which a stride leaves some out",
                        g.stride[2] > 1 and unit > 1
                        and unit_bytes >= (ACROSS_MIN_UNIT_BYTES_OF_4 if taps <= 4 else ACROSS_MIN_UNIT_BYTES))
@@ -255,11 +251,8 @@ cdef inline const char *filter_why_not(const Job *job, Plan *plan) noexcept nogi
         return worth
     if not branch_counted("windows of more than an element", element_count(job.g.kernel) > 1):
         return "a window has a single element"
-    # (speed: 64 x 56 x 56, 5 x 5) Values of 16 bits are 1.3 to 1.8x faster.
-    if (branch_counted("values that may be faster interleaved",
-                       is_tiny or job.item_size == 2 and job.g.kernel[1] == 5)
-            and interleaved_why_not(job, plan) == NULL and (is_tiny or plan.interleaved.shares_rows)):
-        return "small planes, 5 x 5 of 16 bits, or indices in windows of at most 256, and planes can be interleaved"
+    if branch_counted("planes that may be faster interleaved", is_tiny) and interleaved_why_not(job, plan) == NULL:
+        return "small planes, or indices in windows of at most 256 elements, and planes can be interleaved"
     for axis in range(2, -1, -1):
         begin(job, axis, plan, SEPARATED_TAKEN + FILTERED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
         unit = unit_of(&plan.job)
@@ -288,12 +281,10 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if not (branch_counted("channels enough", job.channels * job.item_size >= ACROSS_MIN_BYTES)
             or branch_counted("a few channels", job.channels * job.item_size >= FEW_CHANNELS_MIN_BYTES)
             and branch_counted("windows that overlap little", mean_overlap(&job.g) <= LITTLE_OVERLAP)
-            or branch_counted("a few channels, and windows apart", mean_overlap(&job.g) <= 1
-                              and job.channels * job.item_size >= APART_CHANNELS_MIN_BYTES)
             or branch_counted("small windows in runs", job.code_size > 0 and has_runs(job)
                               and element_count(job.g.kernel) <= ACROSS_MAX_TAPS)):
-        return ("channels have less than 32 bytes (24, if windows overlap little; 12, if they do not; any, for window "
-                "codes of small windows one column apart)")
+        return ("channels have less than 32 bytes (24, if windows overlap little; any, for window codes of small "
+                "windows one column apart)")
     begin(job, 2, plan, ACROSS_TAKEN, <Kernel> pool_channels, NULL)
     plan.job.scratch_bytes = across_bytes(&job.g)
     plan_codes(&plan.job, &plan.decoder)
