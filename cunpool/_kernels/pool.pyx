@@ -15,7 +15,7 @@ from cunpool._kernels.common.methods cimport choose_method, Condition, described
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
 from cunpool._kernels.memory cimport next_part, part_bytes
 from cunpool._kernels.pooling.plan cimport (
-    ACROSS_TAKEN, across_why_not, any_why_not, Copied, COPIED_TAKEN, copied_why_not, filter_why_not,
+    ACROSS_TAKEN, across_why_not, any_why_not, COPIED_TAKEN, copied_why_not, filter_why_not,
     FILTERED_TAKEN, INTERLEAVED_TAKEN, interleaved_why_not, LARGE_TAKEN, STACKED_TAKEN, Plan, rolling_stripes_why_not,
     ROLLING_TAKEN, separable_why_not, SEPARATED_TAKEN, STREAMED_TAKEN, WIDTH_SWAPPED_TAKEN, WINDOW2_TAKEN,
     whole_planes_why_not, window2_why_not)
@@ -52,25 +52,24 @@ cdef Py_ssize_t copied_bytes(const Job *job, Py_ssize_t planes) noexcept nogil:
 
 cdef void pool_copied(const Job *job, Py_ssize_t task, Found *found, void *full, void *_) noexcept nogil:
     """One task: some planes at a time, copied to C order and pooled like any others."""
-    cdef const Copied *copied = <const Copied *> job.plan
-    cdef Py_ssize_t planes = job.batch * job.channels, lots = (planes + copied.planes - 1) // copied.planes
-    cdef Py_ssize_t lot, first, some, together, i
+    cdef Py_ssize_t most = (<const Plan *> job.plan).copied_planes, planes = job.batch * job.channels
+    cdef Py_ssize_t lots = (planes + most - 1) // most, lot, first, some, together, i
     cdef View in_order = job.full
     cdef Plan plan
     cdef char *scratch = found.scratch
     cdef char *begin = scratch
-    cdef char *planes_copy = next_part(&begin, copied_bytes(job, copied.planes))
+    cdef char *planes_copy = next_part(&begin, copied_bytes(job, most))
     make_contiguous(&in_order, job.g.full, job.item_size)
     for lot in range(lots * task // job.tasks, lots * (task + 1) // job.tasks):
-        first = lot * copied.planes
-        some = min(copied.planes, planes - first)
+        first = lot * most
+        some = min(most, planes - first)
         together = some if job.full.uniform_planes else 1
         for i in range(some // together):
             copy_planes_of(job.item_size, planes_copy + copied_bytes(job, i * together), &in_order,
                            plane_address(&job.full, job.channels, first + i * together), &job.full, together,
                            job.g.full)
         plan_copy(job, first, some, planes_copy, &plan)
-        assert_in_block(plan.job.scratch_bytes <= copied.scratch_bytes)
+        assert_in_block(begin - scratch + plan.job.scratch_bytes <= job.scratch_bytes)
         found.scratch = begin
         plan.kernel(&plan.job, 0, found, plan.job.full.data, plan.job.indices.data)
     found.scratch = scratch
@@ -92,36 +91,32 @@ METHODS = [
 cdef void plan_pool(const Job *job, Plan *plan) noexcept nogil:
     """The plan of a call whose planes are pooled where they lie."""
     plan.method = choose_method(METHODS, job, plan)
-    plan.copied.planes = 0
+    plan.copied_planes = 0
     plan.ways += STREAMED_TAKEN * plan.job.nontemporal
 
 
 cdef const char *plan_copied(const Job *job, Plan *plan) noexcept nogil:
     """Plan a call that copies small planes first, because they are not contiguous. Returns why it does not, or NULL."""
-    cdef Plan last
-    cdef Py_ssize_t some, lots, planes = job.batch * job.channels
+    cdef Py_ssize_t some, lots, last_bytes, scratch_bytes, planes = job.batch * job.channels
+    cdef bint is_last_pooled
     cdef const char *why = copied_why_not(job, &some)
     if why != NULL:
         return why
+    lots = (planes + some - 1) // some
+    # The last lot may have fewer planes, and another method.
+    plan_copy(job, 0, planes - (lots - 1) * some, job.full.data, plan)
+    last_bytes, is_last_pooled = plan.job.scratch_bytes, not plan.ways & LARGE_TAKEN
     plan_copy(job, 0, some, job.full.data, plan)
     if not branch_counted("copies that are not packed again",
-                          plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) != SEPARATED_TAKEN
+                          is_last_pooled and plan.ways & (SEPARATED_TAKEN | FILTERED_TAKEN) != SEPARATED_TAKEN
                           and not plan.ways & (LARGE_TAKEN | INTERLEAVED_TAKEN)):
         return "the copy would be packed again, or pooled in NumPy"
-    plan.copied.planes = some
-    lots = (planes + some - 1) // some
-    plan.copied.scratch_bytes = plan.job.scratch_bytes
-    # The last lot may have fewer planes, and another method.
-    planes -= (lots - 1) * some
-    if planes < some:
-        plan_copy(job, 0, planes, job.full.data, &last)
-        if last.ways & LARGE_TAKEN:
-            return "the last planes would be pooled in NumPy"  # unreached: no such windows are known
-        plan.copied.scratch_bytes = max(plan.copied.scratch_bytes, last.job.scratch_bytes)
+    plan.copied_planes = some
+    scratch_bytes = max(last_bytes, plan.job.scratch_bytes)
     plan.job = job[0]
     plan.job.tasks = min(job.tasks, lots)
-    plan.job.plan = &plan.copied
-    plan.job.scratch_bytes = part_bytes(copied_bytes(job, some)) + plan.copied.scratch_bytes
+    plan.job.plan = plan
+    plan.job.scratch_bytes = part_bytes(copied_bytes(job, some)) + scratch_bytes
     plan.kernel = <Kernel> pool_copied
     plan.ways += COPIED_TAKEN
     return NULL
@@ -137,12 +132,12 @@ cdef dict explained(const Job *job, const Plan *plan):
     """The plan for `cunpool.explain`, which puts it into words (`_methods.py`)."""
     cdef Plan other
     rejected = []
-    if not plan.copied.planes:
+    if not plan.copied_planes:
         rejected.append(("copying planes to C order first", plan_copied(job, &other).decode()))
         rejected += rejected_methods(METHODS, plan.method, job, &other)
     found = described(plan.method, &plan.job, plan.ways | WIDTH_SWAPPED_TAKEN * (plan.job.raster_axes[2] != 2),
                       rejected, job.kind >= HALF_KIND)
-    found["copied"] = plan.copied.planes
+    found["copied"] = plan.copied_planes
     found["shares_rows"] = plan.ways & INTERLEAVED_TAKEN and plan.interleaved.shares_rows
     found["searches"] = plan.ways & FILTERED_TAKEN and job.indices.data != NULL
     if plan.ways & ROLLING_TAKEN:

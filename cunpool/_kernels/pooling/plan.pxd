@@ -55,12 +55,6 @@ cdef enum:
     COPY_LOT_BYTES = 1 << 16        # Small planes that are copied together. (speed)
 
 
-cdef struct Copied:
-    # Planes that are copied to C order first.
-    Py_ssize_t planes       # planes that are copied and pooled together, a lot; 0 if none is copied
-    Py_ssize_t scratch_bytes    # for pooling a lot, beside the copy
-
-
 cdef struct Plan:
     # How a call is pooled, and the plans of single methods.
     Job job                 # the call as the method receives it: the width swapped, planes stacked
@@ -69,7 +63,7 @@ cdef struct Plan:
     Kernel kernel  # unreached: the same
     Rolling rolling
     Blocked blocked
-    Copied copied
+    Py_ssize_t copied_planes    # planes that are copied to C order and pooled together, a lot; 0 if none is copied
     Decoder decoder
     Interleaved interleaved
 
