@@ -180,7 +180,8 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
 
 #if ROLLING_HAS_ROWS
 /* The first, a middle and the last stripe of contiguous rows, in memory order of lanes. */
-static void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width, OF(Stripe) *stripe) {
+static CUNPOOL_NOINLINE void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width,
+                                             OF(Stripe) *stripe) {
     int tap, lane;
     stripe->flip = OF(broadcast_codes)(plan->flip);
     for (tap = 0; tap < plan->kernel; tap++) {
@@ -252,7 +253,7 @@ static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cu
 
 /* The taps of a column of windows, in all channels. One beside the plane is replaced by the nearest element of its
    window, with the code of that element: comparing an element twice changes neither the maximum nor its code. */
-static void OF(plan_column)(const cunpool_rolling *plan, ptrdiff_t column, OF(Stripe) *stripe) {
+static CUNPOOL_NOINLINE void OF(plan_column)(const cunpool_rolling *plan, ptrdiff_t column, OF(Stripe) *stripe) {
     ptrdiff_t inside;
     int tap;
     stripe->flip = OF(broadcast_codes)(plan->flip);
