@@ -109,7 +109,7 @@ def test_interleaved_channels_are_filtered(rng, ways, channels, arguments, threa
         strides = np.prod(np.broadcast_to(arguments[1] if len(arguments) > 1 else arguments[0], 2))
         few = cells <= 9 or cells <= min(32, 3 * strides)
         shares = arguments == (3, 1, 1) and size >= 64 and (dtype.kind != "u" or dtype.itemsize <= 2)
-        shares |= arguments == (3, 2, 1) and 64 <= size <= 512 and (dtype.kind != "u" or dtype.itemsize <= 2)
+        shares |= arguments == (3, 2, 1) and 64 <= size <= 1024 and (dtype.kind != "u" or dtype.itemsize <= 2)
         across = few and skipping and size >= (24 if cells <= 4 else 64)
         method = _pool.ROLLING if shares else _pool.ACROSS if across else FILTERED
         assert ways[-1] & ~_pool.STREAMED == method

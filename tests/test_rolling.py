@@ -85,11 +85,11 @@ def numbers(rng, dtype, shape, kind):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_any_width(rng, ways, dtype, window):
     for width in WIDTHS:
-        shape = (1, 1, int(rng.integers(20, 40)), width)
+        shape = (1, 1, int(rng.integers(40, 60)), width)
         x = np.concatenate([numbers(rng, dtype, shape, kind) for kind in ("ties", "zeros", "lowest", "nan")], 1)
         ways.clear()
         check(x, window, num_threads=int(rng.integers(1, 4)))
-        assert ways == [_pool.ROLLING] * len(FORMS) or width < (15 if dtype == "f8" else 8)
+        assert ways == [_pool.ROLLING] * len(FORMS) or width < 8
 
 
 @pytest.mark.mostly_slow
@@ -198,6 +198,6 @@ def test_calls_that_other_methods_serve(rng, ways, pool, shape, window):
 
 
 def test_a_stride_along_an_axis_of_one_window_is_unused(rng, ways):
-    for shape, stride in (((1, 2, 3, 40), (2**40, 1)), ((1, 2, 40, 3), (2, 2**40))):
+    for shape, stride in (((1, 2, 3, 140), (2**40, 1)), ((1, 2, 140, 3), (2, 2**40))):
         check(numbers(rng, "f4", shape, "ties"), (3, stride))
     assert ways == [_pool.ROLLING] * 2 * len(FORMS)

@@ -40,22 +40,15 @@ cdef enum:
     LONG_ROW_BLOCK = 4
     LONGEST_ROW_BLOCK = 6
     MIN_VALUES_ROW_PART = 4         # the windows of a row fill at least this part of a vector, without indices (speed)
-    # Windows of a plane: fewer are not worth its preparation. (speed: 1024 x 4 x 4; narrow elements 512 x 7 x 7;
-    # float64 1024 x 5 x 6 and 512 x 7 x 7)
-    MIN_WINDOWS = 9
-    MIN_NARROW_WINDOWS = 25
-    MIN_FLOAT8_WINDOWS = 49
+    MIN_WINDOWS = 49    # of a plane: fewer are not worth its preparation (speed: float32, 256 x 6 x 6)
     # Channels that are neighbours.
     MIN_UNIT_BYTES = 64         # of all: a vector (correctness), of any instruction set
-    MIN_UNIT_ROWS = 2           # A single pooled row shares no rows. (speed)
-    # Bytes of all channels, at most, if the stride is 2: L1 has no room for the rows of more. (speed: 256 x 27 x 27)
-    STRIDE_2_MAX_BYTES_3 = 1 << 9   # windows of 3 x 3
-    STRIDE_2_MAX_BYTES_5 = 1 << 10  # windows of 5 x 5
+    # Bytes of all channels, at most, if the stride is 2: L1 has no room for the rows of more. (speed: 512 x 28 x 28,
+    # 5 x 5)
+    STRIDE_2_MAX_BYTES = 1 << 10
     # L1 has few places for addresses that are a multiple of L1_WAY_BYTES apart. (speed: 64 x 112 x 112, 3 x 3)
     L1_WAYS = 8
     L1_WAY_BYTES = 1 << 12
-    MAX_ALIASED_CHANNELS = 1 << 9   # the same for columns (speed: 1024 x 28 x 28, float32, 5 x 5)
-    MAX_TILE_ROW = 1 << 17      # window codes of a pooled row that become indices, so that a tile stays in L2 (speed)
 
 
 cdef inline bint is_plane_contiguous(const View *view, const Py_ssize_t *shape, Py_ssize_t size) noexcept nogil:
@@ -106,8 +99,7 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
             and is_plane_contiguous(&job.pooled, g.pooled, item_size)
             and (job.indices.data == NULL or is_plane_contiguous(&job.indices, g.pooled, job.index_size))):
         return "planes that are not contiguous"
-    if element_count(g.pooled) < (MIN_WINDOWS if item_size == 4 else MIN_FLOAT8_WINDOWS if item_size == 8
-                                  else MIN_NARROW_WINDOWS):
+    if element_count(g.pooled) < MIN_WINDOWS:
         return "planes of few windows"
     if element_count(g.full) >= 1 << 30:  # a code's row takes 32 bits, twice (correctness)
         return "planes of 2**30 elements or more"  # unreached: 1 GB for a test
@@ -128,7 +120,7 @@ cdef inline bint are_units_rolled(const Job *job) noexcept nogil:
             and g.dilation[1] == g.dilation[2] == 1 and (stride == 1 or stride == 2)
             and (kernel == 3 or kernel == 5 and HAS_LARGE_LOOPS
                  or kernel == 2 and stride == 1 and job.indices.data == NULL)
-            and g.pooled[1] >= MIN_UNIT_ROWS and job.code_size < 2 and element_count(g.full) < 1 << 30
+            and job.code_size < 2 and element_count(g.full) < 1 << 30
             and g.full[1] >= kernel and g.full[2] >= kernel     # smaller planes are mostly padding (speed)
             and g.has_every_window_elements and (job.flip == 0 or job.item_size <= 2))
 
@@ -136,21 +128,17 @@ cdef inline bint are_units_rolled(const Job *job) noexcept nogil:
 cdef inline const char *units_why_not(const Job *job) noexcept nogil:
     """Why rolling stripes do not serve channels that are neighbours in memory, or NULL where they do."""
     cdef Py_ssize_t unit_bytes = job.channels * job.item_size
-    cdef Py_ssize_t most = STRIDE_2_MAX_BYTES_3 if job.g.kernel[1] == 3 else STRIDE_2_MAX_BYTES_5
     if not are_units_rolled(job):
-        return "neighbouring channels, and windows that are not 3 x 3 or 5 x 5 (or 2 x 2 without indices), or too few"
-    if unit_bytes < MIN_UNIT_BYTES or job.g.stride[1] == 2 and unit_bytes > most:
-        return "channels have less than 64 bytes, or with stride 2 more than 512 (1,024 where windows are 5 x 5)"
-    if job.channels > MAX_ALIASED_CHANNELS and unit_bytes % (L1_WAY_BYTES // 2) == 0:
-        return "more than 512 channels, of a multiple of 2 KiB"
+        return "neighbouring channels, and windows that are not 3 x 3 or 5 x 5 (or 2 x 2 without indices)"
+    if unit_bytes < MIN_UNIT_BYTES or job.g.stride[1] == 2 and unit_bytes > STRIDE_2_MAX_BYTES:
+        return "channels have less than 64 bytes, or with stride 2 more than 1,024"
     if job.nontemporal:
         return "channels are neighbours, and arrays are larger than L3"  # unreached: large arrays, in slow tests
     if not (has_interleaved_channels(job, &job.pooled, job.item_size)
             and (job.indices.data == NULL or has_interleaved_channels(job, &job.indices, job.index_size))):
         return "channels of the results are not interleaved"
-    if (job.item_size < 4 and job.index_size > 1
-            and (job.channels > ROLLING_DECODED or job.channels * job.g.pooled[2] > MAX_TILE_ROW)):
-        return "window codes become indices, of more than 512 channels or 131,072 results in a row"
+    if job.item_size < 4 and job.index_size > 1 and job.channels > ROLLING_DECODED:
+        return "window codes become indices, of more than 512 channels"
     return NULL
 
 
