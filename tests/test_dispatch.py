@@ -58,19 +58,22 @@ ROLLING = ("f4", "f8", "u1", "e")
 # Pooling's methods, on both sides of each bound: dtypes, shape, order in memory (None: C order), arguments, and which
 # method runs with indices and without. A None is not tried.
 POOLING = [
-    # Windows that are whole planes, and others whose indices are searched for: they have 160 elements, and as many
-    # elements are in a plane for each. Up to 256 elements are compared where planes can be interleaved.
-    (ANY, (1, 2, 32, 32), None, (32,), FILTERED, FILTERED),
-    (ANY, (1, 2, 8, 8, 16), None, ((8, 8, 16),), FILTERED, FILTERED),
+    # Windows that are whole planes, and others whose indices are searched for: of 160 elements, of rows of 8, and an
+    # element is in 4 windows at most. Up to 256 elements are compared where planes can be interleaved.
+    (NARROW, (1, 2, 32, 32), None, (32,), FILTERED, FILTERED),
+    (("f4", "f8"), (1, 2, 32, 32), None, (32,), LARGE, FILTERED),
+    (NARROW, (1, 2, 8, 8, 16), None, ((8, 8, 16),), FILTERED, FILTERED),
+    (("f4", "f8"), (1, 2, 8, 8, 16), None, ((8, 8, 16),), LARGE, FILTERED),
     (("f4",), (1, 2, 31, 33), None, ((31, 33),), FILTERED, None),
     (("f4",), (1, 2, 32, 32), COLUMNS, (32,), SEPARATED, None),
     (("f4",), (1, 2, 33, 32), None, (32,), FILTERED, None),
     (ANY, (1, 2, 10, 32), None, ((10, 16),), FILTERED, FILTERED),
     (ANY, (1, 2, 10, 34), None, ((9, 17),), SEPARATED, FILTERED),
-    (ANY, (1, 2, 18, 186), None, ((18, 18), (1, 8)), SEPARATED, FILTERED),  # 152 elements of a plane for a window
-    (ANY, (1, 2, 18, 200), None, ((18, 18), (1, 9)), FILTERED, FILTERED),  # and 171
+    (ANY, (1, 2, 40, 200), None, ((20, 20), (5, 19)), SEPARATED, FILTERED),  # in 4.2 windows
+    (ANY, (1, 2, 40, 200), None, ((20, 20), (5, 20)), FILTERED, FILTERED),  # and 4
     (("f4",), (1, 2, 32, 64), None, ((8, 32), None, 0, (1, 2)), SEPARATED, None),
     (("f4",), (1, 2, 64, 32), None, ((32, 8), None, 0, (2, 1)), FILTERED, None),
+    (("f4",), (1, 2, 64, 28), None, ((32, 7),), SEPARATED, None),
     (WIDE, (1, 16, 16, 32), None, (16,), INTERLEAVED, None),
     (WIDE, (1, 16, 17, 34), None, (17,), FILTERED, None),
     # The same across channels: 64 bytes of them are compared in windows of more than 128 elements, of up to 65,536, or
@@ -201,8 +204,8 @@ POOLING = [
     (("f8",), (2, 5, 9, 11), LAST, (3, 2, 1), ACROSS, None),
     (("i4", "u4"), (2, 5, 9, 11), LAST, (3, 2, 1), SEPARATED, None),
     (("i4", "u4"), (2, 6, 9, 11), LAST, (3, 2, 1), ACROSS, None),
-    (("f4",), (2, 3, 9, 11), LAST, (3,), SEPARATED, None),
-    (("f4",), (2, 3, 9, 11), LAST, (2,), SEPARATED, None),
+    (("f4",), (2, 3, 9, 11), LAST, (3,), ACROSS, None),
+    (("f4",), (2, 3, 9, 11), LAST, (2,), ACROSS, None),
     (("f4",), (2, 6, 9, 11), LAST, (3,), ACROSS, None),
     (("f4",), (2, 6, 9, 11), LAST, (2,), ACROSS, None),
     (("f4",), (2, 4, 9, 11), LAST, (3, 2, 1), SEPARATED, None),

@@ -153,7 +153,7 @@ def test_rows_of_more_windows_than_are_compared_together(rng, ways, channels):
         for arguments in ({}, {"index_format": "window"}, {"index_dtype": np.int32}):
             expected = cu.max_pool2d(x, 2, return_indices=True, **arguments)
             result = cu.max_pool2d(channels_last(x), 2, return_indices=True, **arguments)
-            assert ways[-1] == (_pool.ACROSS if channels * x.itemsize >= 24 else _pool.SEPARATED)
+            assert ways[-1] == _pool.ACROSS
             assert [bits(array) for array in result] == [bits(array) for array in expected]
 
 

@@ -38,6 +38,7 @@ cdef enum:
     # Across channels.
     ACROSS_MIN_BYTES = 32           # of all channels, of one pixel (speed: 80 x 90, 3 to 12 channels)
     FEW_CHANNELS_MIN_BYTES = 24     # the same, if windows overlap little (speed: 3 x 224 x 224, float32, 3 x 3)
+    APART_CHANNELS_MIN_BYTES = 12   # the same, if windows do not overlap (speed: 3 x 224 x 224, float32, 2 x 2)
     # Values of larger windows that overlap more are filtered, unless windows share rows. (speed)
     ACROSS_MAX_TAPS = 9
     ACROSS_MIN_UNIT_BYTES = 64      # Values of fewer channels are filtered. (speed)
@@ -275,10 +276,12 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if not (branch_counted("channels enough", job.channels * job.item_size >= ACROSS_MIN_BYTES)
             or branch_counted("a few channels", job.channels * job.item_size >= FEW_CHANNELS_MIN_BYTES)
             and branch_counted("windows that overlap little", mean_overlap(&job.g) <= LITTLE_OVERLAP)
+            or branch_counted("a few channels, and windows apart", mean_overlap(&job.g) <= 1
+                              and job.channels * job.item_size >= APART_CHANNELS_MIN_BYTES)
             or branch_counted("small windows in runs", job.code_size > 0 and has_runs(job)
                               and element_count(job.g.kernel) <= ACROSS_MAX_TAPS)):
-        return ("channels have less than 32 bytes (24, if windows overlap little; any, for window codes of small "
-                "windows one column apart)")
+        return ("channels have less than 32 bytes (24, if windows overlap little; 12, if they do not; any, for window "
+                "codes of small windows one column apart)")
     begin(job, 2, plan, ACROSS_TAKEN, <Kernel> pool_channels, NULL)
     plan.job.scratch_bytes = across_bytes(&job.g)
     plan_codes(&plan.job, &plan.decoder)
