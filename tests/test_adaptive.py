@@ -158,6 +158,8 @@ def test_lots_of_any_size_give_the_same(rng, monkeypatch, order):
     for lot, dtype in itertools.product((1, 7, 40, 100, 900, 3000, 40_000, 1 << 18), (np.int32, np.int64)):
         monkeypatch.setattr(_unequal, "LOT_ELEMENTS", lot)
         monkeypatch.setattr(_unequal, "KEPT_ELEMENTS", lot % 41 * 99)
+        monkeypatch.setattr(_unequal, "ALONE_ROW", 3 - lot % 2)
+        monkeypatch.setattr(_unequal, "ALONE_ELEMENTS", 1 if lot > 800 else 1 << 15)
         values, indices = POOL[3](x, pooled, True, index_dtype=dtype)
         assert bits(values) == bits(expected[0])
         assert bits(indices) == bits(expected[1].astype(dtype))
@@ -165,6 +167,18 @@ def test_lots_of_any_size_give_the_same(rng, monkeypatch, order):
         assert POOL[3](x, pooled, True, out=out).indices is out[1]
         assert bits(out[0]) == bits(expected[0])
         assert bits(out[1]) == bits(indices)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+@pytest.mark.parametrize("planes", [20, 21, 64])
+def test_large_windows_are_pooled_one_by_one(rng, planes, dtype):
+    x = rng.integers(0, 3, (planes, 80, 193)).astype(dtype)  # windows of 40 x 39 elements and more
+    values, indices = reference.adaptive_max_pool(x, 2, (2, 5))
+    found = cu.adaptive_max_pool2d(x, (2, 5), return_indices=True)
+    assert bits(found.values) == bits(values)
+    assert bits(found.indices) == bits(indices)
+    plan = cu.explain(cu.adaptive_max_pool2d, x, (2, 5), return_indices=True)
+    assert any("one after the other" in detail for detail in plan.details) == (planes * 40 * 40 >= 1 << 15)
 
 
 def test_memory_is_bounded():
