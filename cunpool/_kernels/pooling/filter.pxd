@@ -76,10 +76,9 @@ cdef inline const char *filter_limits_why_not(const Geometry *g, const Blocked *
         return "a block does not fit a buffer"  # unreached: nearly all such windows have no blocks at all
     if plan.running_rows and (g.dilation[1] > 1 or g.kernel[0] > 1):
         return "a window has more than 32 rows that overlap, with dilation or in several layers"
-    if branch_counted("tall windows whose rows are cut short", g.kernel[0] * g.kernel[1] > MAX_RUNS
-                      and plan.blocks.axis[2].parts > 1
-                      and span_of(g, 2, plan.blocks.axis[2].most) * plan.unit * plan.comparison.bytes < CACHE_LINE):
-        return "a window has more than 32 rows, and a block has less than 64 bytes of each"
+    if (not plan.running_rows and g.kernel[0] * g.kernel[1] > MAX_RUNS and plan.blocks.axis[2].parts > 1
+            and span_of(g, 2, plan.blocks.axis[2].most) * plan.unit * plan.comparison.bytes < CACHE_LINE):
+        return "a window has more than 32 rows, and a block has less than 64 bytes of each"  # unreached: tall windows
     if branch_counted("units that leave room for one window", plan.unit > 1 and is_single
                       and (span_of(g, 0, 1) > 2 * g.stride[0] or span_of(g, 1, 1) > 2 * g.stride[1]
                            or span_of(g, 2, 1) > 2 * g.stride[2])):
