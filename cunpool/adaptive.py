@@ -242,7 +242,8 @@ def adaptive_max_pool2d(
     Results match ``torch.nn.functional.adaptive_max_pool2d`` [1]_, including NaN. If the size of each axis is a
     multiple of its number of windows, this is `max_pool2d` with windows side by side. It is one call of `max_pool2d`
     too if windows of one size lie one stride apart: the remainder of size / output_size is 0, 1 or output_size - 1 on
-    each axis. Other windows are copied first, by one thread, about 2**18 elements at a time.
+    each axis. Other windows are copied first, by one thread, about 2**18 elements at a time; large ones are pooled one
+    after the other.
 
     References
     ----------

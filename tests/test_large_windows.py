@@ -43,7 +43,7 @@ WINDOWS = [
 
 
 def few_numbers(rng, dtype, shape):
-    """Numbers of which many are equal: zeros of both signs, the lowest of the type in whole parts, and at times NaN."""
+    """Many equal numbers, zeros of both signs, whole parts of the lowest number of the type, and at times NaN."""
     x = rng.integers(0, 3, shape).astype(dtype)
     lowest = np.iinfo(dtype).min if x.dtype.kind in "iu" else -np.inf
     x[..., : shape[-1] // 3] = lowest
