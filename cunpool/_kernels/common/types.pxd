@@ -31,6 +31,13 @@ ctypedef fused item:
     item8
     item16
 
+# A lane of a vector. Elements are moved or compared as bits. One of 16 bytes takes two lanes.
+ctypedef fused lane:
+    item1
+    item2
+    item4
+    item8
+
 # An element on its way into a plane: an item replaces the element there, and a number is added to it.
 ctypedef fused element:
     item1

@@ -4,18 +4,12 @@ from libc.stdint cimport uint64_t
 
 from cunpool._kernels.common.checks cimport branch_counted
 from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_overlap
-from cunpool._kernels.common.job cimport FLOAT4_KIND, Job
+from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport fill
-from cunpool._kernels.common.types cimport item1, item2, item4, item8, void_noinline
+from cunpool._kernels.common.types cimport item1, item2, item4, item8, lane, void_noinline
 from cunpool._kernels.pooling.compare cimport first_tap, tap_offset
 from cunpool._kernels.pooling.separable cimport AXES, CHANNEL
 from cunpool._kernels.pooling.separable_block cimport SeparableBlock
-
-ctypedef fused item:
-    item1
-    item2
-    item4
-    item8
 
 cdef enum:
     SEARCH_MIN_TAPS = 160   # Elements of a window, at least. (speed: 64 x 224 x 224, 14 x 14)
@@ -34,53 +28,50 @@ cdef inline const char *searching_why_not(const Job *job) noexcept nogil:
     return NULL
 
 
-cdef inline void_noinline find_in_row(const item *row, Py_ssize_t step, Py_ssize_t count, item wanted, item mask,
+cdef inline void_noinline find_in_row(const lane *row, Py_ssize_t step, Py_ssize_t count, lane wanted,
                                       Py_ssize_t *position) noexcept nogil:
-    """The position of the first element, of those `step` apart, whose bits in `mask` are `wanted`; -1 if there is none.
-    """
-    cdef item is_found = step != 1
+    """The position of the first element, of those `step` apart, that has these bits; -1 if there is none."""
+    cdef lane is_found = step != 1
     cdef Py_ssize_t i
     position[0] = -1
     if step == 1:  # a vector at a time
         for i in range(count):
-            is_found |= <item> ((row[i] & mask) == wanted)
+            is_found |= <lane> (row[i] == wanted)
     if is_found:
         for i in range(count):
-            if row[i * step] & mask == wanted:
+            if row[i * step] == wanted:
                 position[0] = i
                 return
 
 
-cdef inline void search_window(const Job *job, const char *plane, const Py_ssize_t *start, char *value, char *index,
-                               item *_) noexcept nogil:
-    """Find the first element of the window from `start` on that is equal to its value, and store it and its index."""
+cdef inline void search_window(const Job *job, const char *plane, const Py_ssize_t *start, const char *value,
+                               char *index, lane *_) noexcept nogil:
+    """Store the index of the first element of the window from `start` on that is equal to its value. Bits are compared:
+    filter leaves blocks with a negative zero or NaN, whose equals differ in bits, to separable."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t low[3]  # the first tap inside the array, and the one behind the last
     cdef Py_ssize_t high[3]
-    cdef item wanted = (<const item *> value)[0], mask = <item> ~<uint64_t> 0
-    cdef const item *row
-    cdef Py_ssize_t step = job.full.axis_bytes[2] // <Py_ssize_t> sizeof(item), d, h, at
+    cdef lane wanted = (<const lane *> value)[0]
+    cdef const lane *row
+    cdef Py_ssize_t step = job.full.axis_bytes[2] // <Py_ssize_t> sizeof(lane), d, h, at
     cdef uint64_t base = 0
     cdef int axis
-    if job.kind >= FLOAT4_KIND and <item> (wanted << 1) == 0:  # zeros of both signs are equal
-        wanted, mask = 0, mask >> 1
     for axis in range(3):
         low[axis] = first_tap(start[axis], g.dilation[axis])
         high[axis] = min(g.kernel[axis], (g.full[axis] - 1 - start[axis]) // g.dilation[axis] + 1)
         base += 0 if job.code_size else <uint64_t> (start[axis] * job.raster_steps[axis])
     for d in range(low[0], high[0]):
         for h in range(low[1], high[1]):
-            row = <const item *> (plane + (start[0] + d * g.dilation[0]) * job.full.axis_bytes[0]
+            row = <const lane *> (plane + (start[0] + d * g.dilation[0]) * job.full.axis_bytes[0]
                                   + (start[1] + h * g.dilation[1]) * job.full.axis_bytes[1])
             row += (start[2] + low[2]) * step
-            find_in_row(row, step, high[2] - low[2], wanted, mask, &at)
+            find_in_row(row, step, high[2] - low[2], wanted, &at)
             if at >= 0:
-                (<item *> value)[0] = row[at * step]
                 fill(job.index_size, index, 1, base + <uint64_t> tap_offset(job, d, h, low[2] + at))
                 return
 
 
-cdef inline void search(const Job *job, const SeparableBlock *block, item *typed) noexcept nogil:
+cdef inline void search(const Job *job, const SeparableBlock *block, lane *typed) noexcept nogil:
     """Search for the values of all windows of a block."""
     cdef Py_ssize_t at[AXES]
     cdef Py_ssize_t start[3]

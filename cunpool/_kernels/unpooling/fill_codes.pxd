@@ -1,9 +1,8 @@
 # Window codes of a block, as wide as a lane and contiguous, from given codes or from indices.
 from libc.stdint cimport int64_t, uint32_t
 
-from cunpool._kernels.common.types cimport index, item1, void_inline, void_wide
+from cunpool._kernels.common.types cimport index, item1, lane, void_inline, void_wide
 from cunpool._kernels.unpooling.fill_plan cimport FillPlan
-from cunpool._kernels.unpooling.fill_lines cimport lane
 
 
 cdef inline void_wide widen_codes(const item1 *given, Py_ssize_t count, Py_ssize_t taps, lane *codes,

@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t
 
 from cunpool._kernels.common.caches cimport cunpool_copy
 from cunpool._kernels.common.checks cimport assert_in_block, branch_counted
-from cunpool._kernels.common.types cimport item1, item2, item4, item8, void_inline, void_noinline
+from cunpool._kernels.common.types cimport lane, void_inline, void_noinline
 
 cdef extern from "_kernels/unpooling/fill_select.h":
     const bint CUNPOOL_HAS_SHUFFLE
@@ -14,13 +14,6 @@ cdef extern from "_kernels/unpooling/fill_select.h":
     void cunpool_select_long(...) noexcept nogil
     void cunpool_select_pair(...) noexcept nogil
     void cunpool_select_mixed(...) noexcept nogil
-
-# A lane of a vector. Values are moved as bits. An element of 16 bytes takes two lanes with the same code.
-ctypedef fused lane:
-    item1
-    item2
-    item4
-    item8
 
 cdef enum:
     VECTOR_BYTES = 16       # of the shortest vector that is written
