@@ -9,7 +9,7 @@ from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Jo
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
 from cunpool._kernels.pooling.compare cimport (
-    are_codes_decoded, end_of, expect_nan, expects_no_nan, first_tap, has_indices_in_lanes, is_inside, tap_offset)
+    are_codes_decoded, end_of, find_inside, has_indices_in_lanes, is_inside, NAN_BACKOFF_CALLS, tap_offset)
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder, plan_indices
 from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_values
 
@@ -133,18 +133,14 @@ cdef inline bint can_read_taps(const Taps *taps, Py_ssize_t size, const char *li
 cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
     """The elements of one window, in raster order whichever axis is taken for the width."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t low[3]  # the first tap inside the array, and the one behind the last
+    cdef Py_ssize_t low[3]
     cdef Py_ssize_t high[3]
     cdef Py_ssize_t k[3]
-    cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2], i
+    cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2]
     cdef Py_ssize_t first, second, third
     cdef const char *row
     taps.count = 0
-    for i in range(3):
-        low[i] = first_tap(start[i], g.dilation[i])
-        high[i] = g.kernel[i]
-        if not is_inside(start[i], g.kernel[i], g.dilation[i], g.full[i]):
-            high[i] = min(high[i], (g.full[i] - start[i] + g.dilation[i] - 1) // g.dilation[i])
+    find_inside(g, start, low, high)
     for first in range(low[slow], high[slow]):
         for second in range(low[middle], high[middle]):
             row = (plane + (start[slow] + first * g.dilation[slow]) * job.full.axis_bytes[slow]
@@ -165,10 +161,11 @@ cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossW
     try the fast comparison."""
     cdef bint is_float = job.kind >= HALF_KIND
     assert_in_block(taps.count > 0)
-    if expects_no_nan(nan_backoff):
+    if nan_backoff[0] == 0:
         if not compare_across(taps, windows, <int> job.item_size, is_float, False):
             return
-        expect_nan(nan_backoff)
+        nan_backoff[0] = NAN_BACKOFF_CALLS + 1
+    nan_backoff[0] -= 1
     compare_across(taps, windows, <int> job.item_size, True, True)  # only floats are odd
 
 

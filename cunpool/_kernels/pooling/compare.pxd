@@ -4,7 +4,7 @@ from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport index8
 
 cdef enum:
-    NAN_BACKOFF_CALLS = 16  # comparisons after one with a NaN that expect NaN (speed)
+    NAN_BACKOFF_CALLS = 16  # comparisons after one with a NaN that expect NaN, too (speed)
 
 
 cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
@@ -18,18 +18,6 @@ cdef inline Py_ssize_t whole_vectors(Py_ssize_t count, Py_ssize_t size) noexcept
     return (count + vector - 1) & -vector
 
 
-cdef inline bint expects_no_nan(int *nan_backoff) noexcept nogil:
-    """Whether a comparison expects no NaN. Each that expects one brings the next trial nearer."""
-    if nan_backoff[0] == 0:
-        return True
-    nan_backoff[0] -= 1
-    return False
-
-
-cdef inline void expect_nan(int *nan_backoff) noexcept nogil:
-    nan_backoff[0] = NAN_BACKOFF_CALLS
-
-
 cdef inline bint is_inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilation, Py_ssize_t size) noexcept nogil:
     """Whether a window, begun at `start`, lies wholly in the array along one axis."""
     return start >= 0 and start + (kernel - 1) * dilation < size
@@ -38,6 +26,18 @@ cdef inline bint is_inside(Py_ssize_t start, Py_ssize_t kernel, Py_ssize_t dilat
 cdef inline Py_ssize_t first_tap(Py_ssize_t start, Py_ssize_t dilation) noexcept nogil:
     """The first position of a window, begun at `start`, that is not in the padding before the array."""
     return 0 if start >= 0 else (-start + dilation - 1) // dilation
+
+
+cdef inline void find_inside(const Geometry *g, const Py_ssize_t *start, Py_ssize_t *low,
+                             Py_ssize_t *high) noexcept nogil:
+    """The first element of a window, begun at `start`, that lies in the array, and the one behind the last, along each
+    axis."""
+    cdef int axis
+    for axis in range(3):
+        low[axis] = first_tap(start[axis], g.dilation[axis])
+        high[axis] = g.kernel[axis]
+        if not is_inside(start[axis], g.kernel[axis], g.dilation[axis], g.full[axis]):
+            high[axis] = min(high[axis], (g.full[axis] - start[axis] + g.dilation[axis] - 1) // g.dilation[axis])
 
 
 cdef inline Py_ssize_t tap_offset(const Job *job, Py_ssize_t kd, Py_ssize_t kh, Py_ssize_t kw) noexcept nogil:

@@ -56,6 +56,7 @@ typedef struct {
     int is_index;                   /* codes are indices at once: results are, and lanes have 32 bits or more */
     int infinity;                   /* of 16-bit floats, as bits */
     int64_t flip;                   /* bits that are inverted while elements are compared: for minima and int8 */
+    int64_t lowest;                 /* bits of an element that loses to all others */
     int omits_nan;
     int is_contiguous;              /* all planes follow each other: what lies behind one may be read, and of results
                                        what lies behind a row may be overwritten */
@@ -222,20 +223,11 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
 
 #define ROLLING_CAREFUL_BLOCKS 16   /* compared exactly at once, behind one that had odd elements; speed */
 
-/* The types of codes, and the bits of the numbers that limit columns beside the plane. half is bhalf, too:
-   plan->infinity says which. */
-#define ROLLING_CODE_float4 int32_t
-#define ROLLING_CODE_float8 int64_t
-#define ROLLING_CODE_item1 uint8_t
-#define ROLLING_CODE_half int16_t
+/* The bits of a number that no element exceeds, but NaN. */
 #define ROLLING_HIGHEST_float4 0x7F800000
 #define ROLLING_HIGHEST_float8 0x7FF0000000000000
 #define ROLLING_HIGHEST_item1 UINT8_MAX
 #define ROLLING_HIGHEST_half INT16_MAX
-#define ROLLING_LOWEST_float4(plan) 0xFF800000
-#define ROLLING_LOWEST_float8(plan) 0xFFF0000000000000
-#define ROLLING_LOWEST_item1(plan) 0
-#define ROLLING_LOWEST_half(plan) (~(plan)->infinity)
 #define SIMD_LOOPS "_kernels/pooling/rolling_stripes.h"
 #include "_kernels/pooling/simd_types.h"
 #define cunpool_roll(plan, first, end, scratch) \

@@ -28,7 +28,7 @@ cdef extern from "_kernels/pooling/rolling.h":
         Py_ssize_t block_rows, reach, tile_pitch
         Py_ssize_t padding[2]
         int kernel, stride, form, index_bytes, item_bytes, infinity, lanes
-        int64_t flip
+        int64_t flip, lowest
         bint is_index, is_float, is_contiguous, is_streamed, omits_nan
     Py_ssize_t rolling_bytes "cunpool_rolling_bytes"(const Rolling *plan) noexcept nogil
     void roll "cunpool_roll"(const Rolling *plan, Py_ssize_t first, Py_ssize_t end, char *scratch) noexcept nogil
@@ -186,8 +186,8 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     plan.form = (ROLLING_VALUES if job.indices.data == NULL else ROLLING_CODES if job.code_size
                  else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
     plan.is_index = item_size >= 4 and plan.form >= ROLLING_INDICES4
-    plan.flip, plan.omits_nan = <int64_t> job.flip, job.omits_nan
-    plan.infinity = job.infinity
+    plan.flip, plan.lowest = <int64_t> job.flip, <int64_t> job.lowest
+    plan.omits_nan, plan.infinity = job.omits_nan, job.infinity
     plan.is_contiguous = are_all_contiguous(job)
     plan.block_rows = (unit_rows(job) if plan.unit > 1 else ROLLING_MAX_BLOCK if row_bytes < LONG_ROW_BYTES
                        else LONG_ROW_BLOCK if row_bytes < LONGEST_ROW_BYTES else LONGEST_ROW_BLOCK)

@@ -182,19 +182,21 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
 /* The first, a middle and the last stripe of contiguous rows, in memory order of lanes. */
 static CUNPOOL_NOINLINE void OF(plan_stripe)(const cunpool_rolling *plan, ptrdiff_t column, ptrdiff_t width,
                                              OF(Stripe) *stripe) {
+    const codes flip = OF(broadcast_codes)(plan->flip);
+    const codes lowest = (codes) OF(key)((vector) OF(broadcast_codes)(plan->lowest), flip);
+    codes code = flip, limit = flip;    /* all lanes are set below */
     int tap, lane;
-    stripe->flip = OF(broadcast_codes)(plan->flip);
+    stripe->flip = flip;
     for (tap = 0; tap < plan->kernel; tap++) {
-        OF(ROLLING_CODE) code[LANES], limit[LANES];
         for (lane = 0; lane < LANES; lane++) {
             const int window = plan->stride == 1 ? lane : OF(deinterleaved_lane)(lane);
             const ptrdiff_t at = column + window * plan->stride + tap;
             const ptrdiff_t real = at < 0 ? tap - at : tap;     /* of equals in padding the first element stays */
-            code[lane] = (OF(ROLLING_CODE)) (real + (plan->is_index ? window * plan->stride : 0));
-            limit[lane] = (OF(ROLLING_CODE)) (at >= 0 && at < width ? OF(ROLLING_HIGHEST) : OF(ROLLING_LOWEST)(plan));
+            code[lane] = real + (plan->is_index ? window * plan->stride : 0);
+            limit[lane] = at >= 0 && at < width ? OF(ROLLING_HIGHEST) : lowest[lane];
         }
-        memcpy(&stripe->code[tap], code, sizeof code);
-        memcpy(&stripe->limit[tap], limit, sizeof limit);
+        stripe->code[tap] = code;
+        stripe->limit[tap] = (vector) limit;
     }
 }
 

@@ -7,7 +7,7 @@ from cunpool._kernels.common.geometry cimport element_count, Geometry, mean_over
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport fill
 from cunpool._kernels.common.types cimport item1, item2, item4, item8, lane, void_noinline
-from cunpool._kernels.pooling.compare cimport first_tap, tap_offset
+from cunpool._kernels.pooling.compare cimport find_inside, tap_offset
 from cunpool._kernels.pooling.separable cimport AXES, CHANNEL
 from cunpool._kernels.pooling.separable_block cimport SeparableBlock
 
@@ -49,16 +49,15 @@ cdef inline void search_window(const Job *job, const char *plane, const Py_ssize
     """Store the index of the first element of the window from `start` on that is equal to its value. Bits are compared:
     filter leaves blocks with a negative zero or NaN, whose equals differ in bits, to separable."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t low[3]  # the first tap inside the array, and the one behind the last
+    cdef Py_ssize_t low[3]
     cdef Py_ssize_t high[3]
     cdef lane wanted = (<const lane *> value)[0]
     cdef const lane *row
     cdef Py_ssize_t step = job.full.axis_bytes[2] // <Py_ssize_t> sizeof(lane), d, h, at
     cdef uint64_t base = 0
     cdef int axis
+    find_inside(g, start, low, high)
     for axis in range(3):
-        low[axis] = first_tap(start[axis], g.dilation[axis])
-        high[axis] = min(g.kernel[axis], (g.full[axis] - 1 - start[axis]) // g.dilation[axis] + 1)
         base += 0 if job.code_size else <uint64_t> (start[axis] * job.raster_steps[axis])
     for d in range(low[0], high[0]):
         for h in range(low[1], high[1]):

@@ -10,7 +10,7 @@ from cunpool._kernels.common.job cimport are_all_contiguous, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport (
-    are_codes_decoded, end_of, expect_nan, expects_no_nan, has_indices_in_lanes, tap_offset, vector_of)
+    are_codes_decoded, end_of, has_indices_in_lanes, NAN_BACKOFF_CALLS, tap_offset, vector_of)
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder
 from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_values
 
@@ -170,10 +170,11 @@ cdef inline void compare_block(const Job *job, const char *limit, int *nan_backo
     """The maxima of a block's windows. After a NaN, or a negative zero of 16 bits, the next calls do not try the fast
     comparison."""
     cdef bint is_float = job.kind >= HALF_KIND
-    if expects_no_nan(nan_backoff):
+    if nan_backoff[0] == 0:
         if not compare_window2(windows, <int> job.item_size, is_float, limit, False):
             return
-        expect_nan(nan_backoff)
+        nan_backoff[0] = NAN_BACKOFF_CALLS + 1
+    nan_backoff[0] -= 1
     compare_window2(windows, <int> job.item_size, True, limit, True)  # only floats are odd
 
 
