@@ -18,7 +18,7 @@ from cunpool._kernels.common.geometry cimport element_count
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.methods cimport choose_method, Condition, described, Method, rejected_methods
 from cunpool._kernels.common.tasks cimport Found, Kernel, run_tasks
-from cunpool._kernels.common.thresholds cimport CACHED_RESULT_BYTES, UNPOOL_NONTEMPORAL_MIN_BYTES
+from cunpool._kernels.common.thresholds cimport UNPOOL_NONTEMPORAL_MIN_BYTES
 from cunpool._kernels.common.types cimport (
     bhalf, element, float4, float8, half, index4, index8, item1, item16, item2, item4, item8)
 from cunpool._kernels.unpooling.fill cimport canonicalize_values, fill_blocks
@@ -70,17 +70,6 @@ LOOPS = [
     loops_for(<item1 *> NULL), loops_for(<item2 *> NULL), loops_for(<item4 *> NULL), loops_for(<item8 *> NULL),
     loops_for(<item16 *> NULL), loops_for(<half *> NULL), loops_for(<bhalf *> NULL), loops_for(<float4 *> NULL),
     loops_for(<float8 *> NULL)]
-
-
-cdef void plan_caching(Job *job, Py_ssize_t results, Py_ssize_t inputs) noexcept nogil:
-    """Plan how many first bytes of the result are cached. The bytes behind them are written by non-temporal stores: all
-    that exceed L3, and the same number again, which would displace others."""
-    # CACHED_RESULT_BYTES are not for one thread, which would wait for them, nor for indices, which fill the caches.
-    job.cached_bytes = max(2 * UNPOOL_NONTEMPORAL_MIN_BYTES - results - inputs,
-                           CACHED_RESULT_BYTES if job.code_size and job.threads > 1 else 0)
-    job.nontemporal = (
-        branch_counted("arrays beyond the caches", results + inputs >= UNPOOL_NONTEMPORAL_MIN_BYTES)
-        and branch_counted("results beyond what is kept", job.cached_bytes < results))
 
 
 cdef struct Plan:
@@ -159,7 +148,7 @@ def unpool(cnp.ndarray pooled not None, cnp.ndarray indices not None, cnp.ndarra
     job.ops = &LOOPS[kind]
     if background is not None:
         set_background(&job, full, background)
-    plan_caching(&job, results, inputs)
+    job.nontemporal = branch_counted("arrays beyond the caches", results + inputs >= UNPOOL_NONTEMPORAL_MIN_BYTES)
     split_planes(&job, element_count(job.g.full))  # for scatter, the fallback of all methods
     plan.method = choose_method(METHODS, &job, &plan)
     return run_plan(&job, &plan, max(results, cnp.PyArray_SIZE(pooled) * item_size), full, background)

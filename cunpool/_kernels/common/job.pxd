@@ -51,7 +51,6 @@ cdef struct Job:
     Py_ssize_t raster_stride_bytes  # `raster_stride` of the full array
     double inv_width                # 1 divided by the row's elements; 0 where a plane has too many for exact quotients
     double inv_height               # 1 divided by a layer's rows
-    Py_ssize_t cached_bytes         # the first bytes of a non-temporal result that are cached all the same
     const char *background          # stored where no index points, with the strides of `full`; NULL for one element
     uint64_t background_bits        # of one element of up to 8 bytes that is stored everywhere else, such as zero
     bint has_background             # of other elements than zeros

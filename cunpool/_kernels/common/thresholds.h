@@ -16,8 +16,6 @@ enum {
     /* From this size of all arrays on, unpooled results bypass the caches. Smaller ones are read again from L3
        (the largest cells of "cunpool bench"). */
     UNPOOL_NONTEMPORAL_MIN_BYTES = CUNPOOL_SPEED(3 << 23, 1 << 14),
-    /* The first bytes of a non-temporal result that are cached all the same, where threads unpool by codes. */
-    CACHED_RESULT_BYTES = CUNPOOL_SPEED(3 << 22, 1 << 10),
 
     /* Channels that are neighbours in memory are worked on together from this number on ("channels last"). */
     ACROSS_MIN_CHANNELS = CUNPOOL_SPEED(8, 2),

@@ -225,7 +225,7 @@ cdef inline void fill_block(const Job *job, const FillPlan *plan, const FillBloc
         first = group * taps
         out = into = block.out + plan.line_offset[first]
         below = plan.row.full_step
-        staged = job.nontemporal and whole and out - job.full.data >= job.cached_bytes
+        staged = job.nontemporal and whole
         if staged:
             into = stage
             below = size

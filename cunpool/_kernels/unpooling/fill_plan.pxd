@@ -247,8 +247,7 @@ cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
             and branch_counted("rows of more than an element", job.g.full[2] > 1)
             and branch_counted("of planes one by one", job.interleaved_planes == 1
                                and job.raster_stride_bytes == job.item_size)
-            and branch_counted("of arrays not far beyond the caches", not job.nontemporal or job.cached_bytes
-                               and job.parts_per_plane == 1)):
+            and not job.nontemporal):
         return ("rows are short: by codes of at most 4 windows, or of fewer than 40 of 9 elements or more; by indices "
                 "of fewer than 40, or than 10 for each element of a window")
     return NULL
