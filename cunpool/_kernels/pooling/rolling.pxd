@@ -15,7 +15,6 @@ cdef extern from "_kernels/pooling/rolling.h":
     enum:
         HAS_VECTORS "CUNPOOL_HAS_VECTORS"
         VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
-        HAS_LARGE_LOOPS "CUNPOOL_HAS_LARGE_LOOPS"
         ROLLING_VALUES, ROLLING_CODES, ROLLING_INDICES4, ROLLING_INDICES8
         ROLLING_MAX_BLOCK, ROLLING_UNIT_BLOCK, ROLLING_DECODED
         WIDEST_VECTOR_BYTES "ROLLING_BYTES"
@@ -87,8 +86,8 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
     if g.kernel[1] != g.kernel[2] or g.kernel[2] != 3 and (job.indices.data != NULL
                                                            or g.kernel[2] != 5 and g.kernel[2] != 7):
         return "a window that is not 3 x 3, or without indices 5 x 5 or 7 x 7"
-    if g.kernel[2] > 3 and (item_size == 2 or not HAS_LARGE_LOOPS):
-        return "a window that is not 3 x 3, of 16-bit floats or in portable vectors"
+    if g.kernel[2] > 3 and item_size == 2:
+        return "a window that is not 3 x 3, of 16-bit floats"
     if stride != 1 and (stride != 2 or g.kernel[2] > 3):
         return "strides other than 1, or 2 where windows are 3 x 3, or that differ"
     if g.dilation[1] > 1 or g.dilation[2] > 1:
@@ -118,8 +117,7 @@ cdef inline bint are_units_rolled(const Job *job) noexcept nogil:
     cdef Py_ssize_t kernel = g.kernel[1], stride = g.stride[1]
     return (HAS_VECTORS and g.kernel[0] == 1 and g.padding[0] == 0 and g.kernel[2] == kernel and g.stride[2] == stride
             and g.dilation[1] == g.dilation[2] == 1 and (stride == 1 or stride == 2)
-            and (kernel == 3 or kernel == 5 and HAS_LARGE_LOOPS
-                 or kernel == 2 and stride == 1 and job.indices.data == NULL)
+            and (kernel == 3 or kernel == 5 or kernel == 2 and stride == 1 and job.indices.data == NULL)
             and job.code_size < 2 and element_count(g.full) < 1 << 30
             and g.full[1] >= kernel and g.full[2] >= kernel     # smaller planes are mostly padding (speed)
             and g.has_every_window_elements and (job.flip == 0 or job.item_size <= 2))

@@ -240,7 +240,7 @@ static CUNPOOL_NOINLINE int OF(roll_block)(const cunpool_rolling *plan, const cu
             ROLLING_FOR(3, 2, 1, SIMD_HAS_ODD);
         ROLLING_FOR(3, 1, 1, SIMD_HAS_ODD);
     }
-#if CUNPOOL_HAS_LARGE_LOOPS && SIMD_BYTES != 2     /* (size) */
+#if SIMD_BYTES != 2     /* (size) */
     if (plan->kernel == 7)
         ROLLING_FOR(7, 1, 0, SIMD_HAS_ODD);
     if (plan->kernel == 5)
@@ -301,10 +301,8 @@ static CUNPOOL_NOINLINE int OF(roll_unit_block)(const cunpool_rolling *plan, con
         return OF(roll_columns)(plan, block, plan->kernel, plan->stride, 1, 1, 1);
     if (plan->kernel == 2)      /* with codes it would gain less (size) */
         return OF(roll_columns)(plan, block, 2, 1, 0, ROLLING_UNIT_FLIPS, 0);
-#if CUNPOOL_HAS_LARGE_LOOPS
     if (plan->kernel == 5)
         return plan->stride == 1 ? ROLLING_UNITS(5, 1) : ROLLING_UNITS(5, 2);
-#endif
     return plan->stride == 1 ? ROLLING_UNITS(3, 1) : ROLLING_UNITS(3, 2);
 #undef ROLLING_UNITS
 }

@@ -72,13 +72,6 @@
 #else
 #define CUNPOOL_HAS_VECTORS 0
 #endif
-/* Loops that the portable set of a build for x86-64 does not have, which only old processors use: over rows that
-   windows share across channels, and over stripes of 5 x 5 and 7 x 7. (size) */
-#if CUNPOOL_HAS_VECTORS && (defined(__AVX2__) || !defined(__x86_64__))
-#define CUNPOOL_HAS_LARGE_LOOPS 1
-#else
-#define CUNPOOL_HAS_LARGE_LOOPS 0
-#endif
 /* What all sets share: an element, and the integer of the same width that is its code. SIMD_VECTOR makes a vector of
    either. */
 #define SIMD_VECTORS(T, element, integer) \
