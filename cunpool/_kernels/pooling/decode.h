@@ -44,17 +44,13 @@ typedef struct {
             cunpool_copy((char *) into, (const char *) last, (size_t) count * sizeof(index)); \
         } \
     }
-/* What an index grows by from its window's first element on: in flat windows, of one layer whose columns are one element
-   apart (speed: bytes, 64 x 56 x 56, 3 x 3, int64); in others; and in those that are too large for 32 bits, or whose
-   elements are too far apart. */
-#define CODES_FLAT ((uint32_t) code[i] + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row)
+/* What an index grows by from its window's first element on: in 32 bits; and in 64, of windows that are too large for 32
+   bits, or whose elements are too far apart. */
 #define CODES_FURTHER \
     ((uint32_t) code[i] * (uint32_t) d.column + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row \
      + ((uint32_t) code[i] * (uint32_t) d.per_layer >> 16) * (uint32_t) d.layer)
 #define CODES_FAR (code[i] * d.column + (code[i] * d.per_row >> 40) * d.row + (code[i] * d.per_layer >> 40) * d.layer)
 #define CODES_DECODERS(lane) \
-    CODES_DECODE(lane, flat4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FLAT) \
-    CODES_DECODE(lane, flat8, index8, base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FLAT) \
     CODES_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FURTHER) \
     CODES_DECODE(lane, index8, index8, \
                      base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FURTHER) \
@@ -64,10 +60,9 @@ typedef struct {
     CODES_DECODE(lane, item2, item2, code[i]) \
     static void cunpool_decode_##lane(const cunpool_decoder *d, char *to, const char *codes, ptrdiff_t count, \
                                       uint64_t base, const int64_t *ramp) { \
-        const int is_flat = d->column == 1 && d->layer == 0, has_4 = d->index_bytes == 4; \
+        const int has_4 = d->index_bytes == 4; \
         (d->code_size == 1 ? cunpool_decode_##lane##_item1 : d->code_size == 2 ? cunpool_decode_##lane##_item2 \
          : d->is_far ? has_4 ? cunpool_decode_##lane##_far4 : cunpool_decode_##lane##_far8 \
-         : is_flat ? has_4 ? cunpool_decode_##lane##_flat4 : cunpool_decode_##lane##_flat8 \
          : has_4 ? cunpool_decode_##lane##_index4 : cunpool_decode_##lane##_index8)(to, codes, count, base, ramp, d); \
     }
 CODES_DECODERS(item1)

@@ -4,11 +4,9 @@ from cunpool._kernels.common.caches cimport cunpool_copy, cunpool_copy_nontempor
 from cunpool._kernels.common.geometry cimport Geometry
 from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.pack cimport scatter
-from cunpool._kernels.common.types cimport void_wide
 
 cdef enum:
     LINE = 512              # Windows that are pooled side by side, in buffers that stay in L1. (speed)
-    LONG_COPY = 256         # Copies from this many bytes on are worth a call of wider vectors. (speed)
     # Elements of the widest vector: buffers have as many to spare at one end or both. (correctness)
     VECTOR = 64
     MAX_ITEM_BYTES = 8      # of an element
@@ -46,11 +44,6 @@ cdef inline Py_ssize_t base_of(const Job *job, Py_ssize_t d, Py_ssize_t h, Py_ss
             + (w * g.stride[2] - g.padding[2]) * job.raster_steps[2])
 
 
-cdef inline void_wide copy_values(char *to, const char *values, Py_ssize_t size) noexcept nogil:
-    """`cunpool_copy` in the widest vectors. (speed)"""
-    cunpool_copy(to, values, size)
-
-
 cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t lines, const char *values,
                               Py_ssize_t size) noexcept nogil:
     """Store values of `size` bytes, `step` bytes apart."""
@@ -58,7 +51,5 @@ cdef inline void write_values(char *to, Py_ssize_t step, bint stream, Py_ssize_t
         scatter(<int> size, to, step, values, lines)
     elif stream:
         cunpool_copy_nontemporal(to, values, lines * size)
-    elif lines * size >= LONG_COPY:
-        copy_values(to, values, lines * size)
     else:
         cunpool_copy(to, values, lines * size)
