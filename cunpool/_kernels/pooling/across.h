@@ -34,48 +34,14 @@ typedef struct {
 } cunpool_across_windows;
 
 #if CUNPOOL_HAS_VECTORS
-typedef int (*cunpool_across_function)(const cunpool_taps *, const cunpool_across_windows *, int careful);
-
 #define SIMD_LOOPS "_kernels/pooling/across_taps.h"
 #include "_kernels/pooling/simd_types.h"
 
-/* Fewer channels than a vector has lanes, where nothing behind them may be read: the elements of one window at a time
-   are copied. */
-static CUNPOOL_NOINLINE int cunpool_across_few(const cunpool_taps *taps, const cunpool_across_windows *windows,
-                                               int careful, int item_size, cunpool_across_function compare) {
-    char room[CUNPOOL_FEW_TAPS][CUNPOOL_VECTOR_BYTES];
-    const char *elements[CUNPOOL_FEW_TAPS];
-    cunpool_taps copy = *taps;
-    cunpool_across_windows one = *windows;
-    ptrdiff_t window;
-    int tap, is_odd = 0;
-    memset(room, 0, (size_t) taps->count * CUNPOOL_VECTOR_BYTES);
-    copy.elements = elements;
-    one.count = 1;
-    one.channels = CUNPOOL_VECTOR_BYTES / item_size;
-    for (window = 0; window < windows->count; window++) {
-        for (tap = 0; tap < taps->count; tap++) {
-            memcpy(room[tap], taps->elements[tap] + window * windows->window_bytes,
-                   (size_t) (windows->channels * item_size));
-            elements[tap] = room[tap];
-        }
-        is_odd |= compare(&copy, &one, careful);
-        one.base += windows->window_step;
-        one.best += windows->window_results * item_size;
-        one.best_codes = one.best_codes ? one.best_codes + windows->window_results * windows->code_bytes : NULL;
-    }
-    return is_odd;
-}
-
-/* The highest element of each window, and its code. The first of equals stays. Returns whether there were odd elements:
-   then the results are worth nothing. A `careful` call compares them exactly, and returns 0. */
-static inline int cunpool_compare_across(const cunpool_taps *taps, const cunpool_across_windows *windows, int item_size,
-                                         int is_float, int careful) {
-    const cunpool_across_function compare = SIMD_OF_TYPE(across, item_size, is_float);
-    if (windows->channels * item_size < CUNPOOL_VECTOR_BYTES)
-        return cunpool_across_few(taps, windows, careful, item_size, compare);
-    return compare(taps, windows, careful);
-}
+/* The highest element of each window, and its code, in a vector of channels at least. The first of equals stays. Returns
+   whether there were odd elements: then the results are worth nothing. A `careful` call compares them exactly, and
+   returns 0. */
+#define cunpool_compare_across(taps, windows, item_size, is_float, careful) \
+    SIMD_OF_TYPE(across, item_size, is_float)(taps, windows, careful)
 #else
 #define cunpool_compare_across(taps, windows, item_size, is_float, careful) 0
 #endif

@@ -1,5 +1,6 @@
 # Across: windows of all neighbouring channels, some of a row at once.
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memcpy, memset
 
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.caches cimport align_to_cache_line, CACHE_LINE
@@ -50,6 +51,8 @@ cdef struct Across:
     # The state of a task.
     int nan_backoff
     Taps taps               # of the windows that are compared now
+    char *room              # for the elements of a window whose channels fill no vector
+    Py_ssize_t spare        # bytes behind the array that may be read
     Py_ssize_t count        # channels of the ramp, or 0
     int64_t[MAX_RESULTS_AT_ONCE + VECTOR] ramp  # how far each result's window begins behind the first one, as an index
 
@@ -70,16 +73,19 @@ cdef inline bint has_few_taps(const Job *job) noexcept nogil:
 cdef inline Py_ssize_t across_bytes(const Geometry *g) noexcept nogil:
     """Bytes of scratch memory for a task."""
     cdef Py_ssize_t taps = element_count(g.kernel)
-    return part_bytes(taps * <Py_ssize_t> sizeof(char *)) + part_bytes(taps * <Py_ssize_t> sizeof(int32_t))
+    return (part_bytes(taps * <Py_ssize_t> sizeof(char *)) + part_bytes(taps * <Py_ssize_t> sizeof(int32_t))
+            + part_bytes(min(taps, <Py_ssize_t> FEW_TAPS) * VECTOR_BYTES))
 
 
 cdef inline void begin_across(const Job *job, char **scratch, Across *state) noexcept nogil:
     """Begin a task, with memory for its taps."""
-    cdef Py_ssize_t taps = element_count(job.g.kernel)
-    state.nan_backoff = state.count = 0
+    cdef Py_ssize_t taps = element_count(job.g.kernel), room_bytes = min(taps, <Py_ssize_t> FEW_TAPS) * VECTOR_BYTES
+    state.nan_backoff = state.count = state.spare = 0
     state.taps.flip, state.taps.omits_nan, state.taps.infinity = job.flip, job.omits_nan, job.infinity
     state.taps.elements = <const char **> next_part(scratch, taps * <Py_ssize_t> sizeof(char *))
     state.taps.tap_codes = <int32_t *> next_part(scratch, taps * <Py_ssize_t> sizeof(int32_t))
+    state.room = next_part(scratch, room_bytes)
+    memset(state.room, 0, room_bytes)
 
 
 cdef inline void plan_codes(Job *job, Decoder *decoder) noexcept nogil:
@@ -176,18 +182,25 @@ cdef inline bint can_store_in_place(const Job *job, const Target *target) noexce
             and (target.indices == NULL or target.index_step == job.index_size))
 
 
-cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize_t size, bint in_runs, const Taps *taps,
+cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize_t size, bint in_runs, Across *state,
                               const char *limit) noexcept nogil:
-    """Set how many results are compared at once from each element on: of `count` channels, or a vector at least, if
-    none lies behind the array, or of all windows as one run. Returns whether these are one run."""
-    cdef Py_ssize_t vector = max(count, VECTOR_BYTES // size), number = windows.count
-    if in_runs and number * count * size >= VECTOR_BYTES:
-        windows.count, windows.channels = 1, number * count
+    """Set how many results are compared at once from each element on: of `count` channels, or a vector at least, or of
+    all windows as one run. Returns whether these are one run. A window whose last vector would end behind the array is
+    compared alone, and its elements are copied."""
+    cdef Taps *taps = &state.taps
+    cdef int tap
+    if in_runs and windows.count * count * size >= VECTOR_BYTES:
+        windows.count, windows.channels = 1, windows.count * count
         return True
-    windows.channels = vector
+    windows.channels = max(count, VECTOR_BYTES // size)
     # The windows of a reversed width go backwards.
-    if vector > count and not can_read_taps(taps, max((number - 1) * windows.window_bytes, 0) + vector * size, limit):
-        windows.channels = count
+    if windows.channels > count and not can_read_taps(
+            taps, max((windows.count - 1) * windows.window_bytes, 0) + VECTOR_BYTES, limit):
+        windows.count = 1
+        assert_in_block(taps.count <= FEW_TAPS)
+        for tap in range(taps.count):
+            taps.elements[tap] = <const char *> memcpy(state.room + tap * VECTOR_BYTES, taps.elements[tap],
+                                                       count * size)
     return False
 
 
@@ -220,7 +233,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t base = base_of(job, d, h, w), next_base = g.stride[2] * job.raster_steps[2]
     cdef Py_ssize_t size = job.item_size
     cdef Py_ssize_t most = windows_together(job, count), number
-    cdef const char *limit = end_of(job, from_plane, count * size)
+    cdef const char *limit = end_of(job, from_plane, count * size) + state.spare
     cdef bint within
     cdef bint in_lanes = has_indices_in_lanes(job), are_decoded = are_codes_decoded(job)
     cdef bint in_place = can_store_in_place(job, &target), stores, is_run
@@ -235,7 +248,8 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
         find_taps(job, from_plane, start, taps)
         number = windows.count
-        is_run = set_channels(&windows, count, size, in_runs and within, taps, limit)
+        is_run = set_channels(&windows, count, size, in_runs and within, state, limit)
+        number = number if is_run else windows.count
         stores = in_place and (is_run or count * size >= VECTOR_BYTES)
         windows.best = target.values if stores else best_buffer
         indices = NULL if target.indices == NULL else target.indices if stores else index_buffer

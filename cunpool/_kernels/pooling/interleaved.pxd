@@ -186,5 +186,6 @@ cdef inline void pool_interleaved(const Job *job, Py_ssize_t task, Found *found,
     cdef char *scratch = found.scratch
     cdef Across state
     begin_across(job, &scratch, &state)
+    state.spare = VECTOR_BYTES
     for number in range(parts * task // job.tasks, parts * (task + 1) // job.tasks):
         pool_part(job, plan, number, scratch, &state)

@@ -32,61 +32,14 @@ typedef struct {
 } cunpool_window2;
 
 #if CUNPOOL_HAS_VECTORS
-/* `count` windows of each of the first `pooled_rows` pooled rows. */
-typedef int (*cunpool_window2_function)(const cunpool_window2 *, ptrdiff_t pooled_rows, ptrdiff_t count, int careful);
-
 #define SIMD_LOOPS "_kernels/pooling/window2_rows.h"
 #include "_kernels/pooling/simd_types.h"
-
-/* How many pooled rows can be read in whole vectors that end before `limit`. */
-static ptrdiff_t cunpool_window2_readable(const cunpool_window2 *windows, const char *limit) {
-    ptrdiff_t rows = windows->pooled_rows, bytes_left;
-    int k;
-    for (k = 0; k < windows->kernel_rows; k++) {
-        bytes_left = limit - windows->row[k] - 2 * CUNPOOL_VECTOR_BYTES;
-        if (bytes_left < 0)
-            return 0;
-        if (bytes_left < (rows - 1) * windows->pooled_row_bytes)
-            rows = bytes_left / windows->pooled_row_bytes + 1;
-    }
-    return rows;
-}
-
-/* Pooled rows of less than a vector, copied one by one, because nothing behind them may be read. */
-static CUNPOOL_NOINLINE int cunpool_window2_copied(const cunpool_window2 *windows, ptrdiff_t row, int item_size,
-                                                   int careful, cunpool_window2_function compare) {
-    char copy[4][2 * CUNPOOL_VECTOR_BYTES] = {{0}};
-    cunpool_window2 one = *windows;
-    int k, is_odd = 0;
-    for (; row < windows->pooled_rows; row++) {
-        for (k = 0; k < windows->kernel_rows; k++) {
-            memcpy(copy[k], windows->row[k] + row * windows->pooled_row_bytes,
-                   (size_t) (2 * windows->row_windows * item_size));
-            one.row[k] = copy[k];
-        }
-        one.best = windows->best + row * windows->row_windows * item_size;
-        one.best_codes = windows->best_codes + row * windows->row_windows * windows->code_bytes;
-        one.plane_row = (windows->plane_row + row) % windows->plane_rows;
-        is_odd |= compare(&one, 1, CUNPOOL_VECTOR_BYTES / item_size, careful);
-    }
-    return is_odd;
-}
 
 /* The highest element of each window, and its index or code. The first of equals stays. Returns whether there were odd
    elements: then the results are worth nothing. A `careful` call compares these exactly, and returns 0. Results behind
    the last row are overwritten, up to a vector of them. */
-static inline int cunpool_compare_window2(const cunpool_window2 *windows, int item_size, int is_float,
-                                          const char *limit, int careful) {
-    const cunpool_window2_function compare = SIMD_OF_TYPE(window2, item_size, is_float);
-    const ptrdiff_t lanes = CUNPOOL_VECTOR_BYTES / item_size;
-    const int is_short = windows->row_windows < lanes;
-    const ptrdiff_t count = is_short ? lanes : windows->row_windows;
-    const ptrdiff_t readable = is_short ? cunpool_window2_readable(windows, limit) : windows->pooled_rows;
-    int is_odd = compare(windows, readable, count, careful);
-    if (readable < windows->pooled_rows)
-        is_odd |= cunpool_window2_copied(windows, readable, item_size, careful, compare);
-    return is_odd;
-}
+#define cunpool_compare_window2(windows, item_size, is_float, careful) \
+    SIMD_OF_TYPE(window2, item_size, is_float)(windows, careful)
 #else
-#define cunpool_compare_window2(windows, item_size, is_float, limit, careful) 0
+#define cunpool_compare_window2(windows, item_size, is_float, careful) 0
 #endif

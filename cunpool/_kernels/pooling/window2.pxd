@@ -1,6 +1,7 @@
 # Window2: windows of 2 side by side in contiguous rows, or columns. They are compared where they lie, and short rows
 # are stored together.
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memcpy, memset
 
 from cunpool._kernels.common.arrays cimport plane_address
 from cunpool._kernels.common.caches cimport align_to_cache_line
@@ -16,6 +17,8 @@ from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Targe
 
 cdef extern from "_kernels/pooling/window2.h":
     bint HAS_VECTORS "CUNPOOL_HAS_VECTORS"
+    enum:
+        VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
     ctypedef struct Windows2 "cunpool_window2":
         const char *row[4]
         int kernel_rows
@@ -35,7 +38,7 @@ cdef extern from "_kernels/pooling/window2.h":
         char *best_codes
         int code_bytes
     bint compare_window2 "cunpool_compare_window2"(const Windows2 *windows, int item_size, bint is_float,
-                                                   const char *limit, bint careful) noexcept nogil
+                                                   bint careful) noexcept nogil
 
 cdef enum:
     MIN_ROW_VECTOR_PART = 4             # Rows that fill this part of a vector are compared where they lie. (speed)
@@ -166,40 +169,63 @@ cdef inline void find_rows(const Job *job, const char *plane, const Block *block
             windows.kernel_rows += 1
 
 
-cdef inline void compare_block(const Job *job, const char *limit, int *nan_backoff, Windows2 *windows) noexcept nogil:
+cdef inline Py_ssize_t readable_rows(const Windows2 *windows, const char *limit) noexcept nogil:
+    """How many pooled rows of less than a vector can be read in whole vectors that end before `limit`."""
+    cdef Py_ssize_t rows = windows.pooled_rows, left
+    cdef int k
+    for k in range(windows.kernel_rows):
+        left = limit - windows.row[k] - 2 * VECTOR_BYTES
+        if left < 0:
+            return 0
+        if left < (rows - 1) * windows.pooled_row_bytes:
+            rows = left // windows.pooled_row_bytes + 1
+    return rows
+
+
+cdef inline void compare_block(const Job *job, int *nan_backoff, Windows2 *windows) noexcept nogil:
     """The maxima of a block's windows. After a NaN, or a negative zero of 16 bits, the next calls do not try the fast
     comparison."""
     cdef bint is_float = job.kind >= HALF_KIND
     if nan_backoff[0] == 0:
-        if not compare_window2(windows, <int> job.item_size, is_float, limit, False):
+        if not compare_window2(windows, <int> job.item_size, is_float, False):
             return
         nan_backoff[0] = NAN_BACKOFF_CALLS + 1
     nan_backoff[0] -= 1
-    compare_window2(windows, <int> job.item_size, True, limit, True)  # only floats are odd
+    compare_window2(windows, <int> job.item_size, True, True)  # only floats are odd
 
 
-cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, const Block *block, const int64_t *ramp,
+cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, Block *block, const int64_t *ramp,
                                             int *nan_backoff) noexcept nogil:
-    """Pool a block of windows of 2."""
+    """Pool a block of windows of 2, or as many of its rows as whole vectors can be read of. If that is none, one row is
+    copied."""
     cdef char[(LINE + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
     cdef char[(LINE + 2 * VECTOR) * MAX_ITEM_BYTES] index_room
     cdef char[LINE + 2 * VECTOR] codes
+    cdef char[4][2 * VECTOR_BYTES] row_room
     cdef char *indices = <char *> align_to_cache_line(index_room)
     cdef const char *from_plane = plane_address(&job.full, job.channels, plane)
     cdef Target target = target_of(job, plane, block.d, block.h, block.w, False)
-    cdef Py_ssize_t results = block.rows * block.width
-    cdef bint are_decoded = are_codes_decoded(job)
-    cdef bint in_place = (are_decoded and not job.nontemporal and target.index_step == job.index_size
-                          and (block.rows == 1 or target.index_row == block.width * target.index_step))
+    cdef Py_ssize_t results, row_bytes = 2 * block.width * job.item_size
+    cdef bint are_decoded = are_codes_decoded(job), in_place
     cdef Windows2 windows
+    cdef int k
+    find_rows(job, from_plane, block, &windows)
+    if row_bytes < 2 * VECTOR_BYTES:
+        windows.pooled_rows = readable_rows(&windows, end_of(job, from_plane, job.item_size))
+        for k in range(windows.kernel_rows if windows.pooled_rows == 0 else 0):
+            memset(row_room[k], 0, 2 * VECTOR_BYTES)
+            windows.row[k] = <const char *> memcpy(row_room[k], windows.row[k], row_bytes)
+        block.rows = windows.pooled_rows = max(windows.pooled_rows, 1)
+    results = block.rows * block.width
+    in_place = (are_decoded and not job.nontemporal and target.index_step == job.index_size
+                and (block.rows == 1 or target.index_row == block.width * target.index_step))
     # The last row's vector may end behind the results.
     assert_in_block(results - block.width + max(block.width, vector_of(job.item_size)) <= LINE + VECTOR)
-    find_rows(job, from_plane, block, &windows)
     windows.with_codes = target.indices != NULL
     windows.omits_nan, windows.infinity, windows.flip = job.omits_nan, job.infinity, job.flip
     windows.best = <char *> align_to_cache_line(best_room)
     windows.best_codes = <char *> codes if are_decoded else indices
-    compare_block(job, end_of(job, from_plane, job.item_size), nan_backoff, &windows)
+    compare_block(job, nan_backoff, &windows)
     write_rows(target.values, target.value_step, target.value_row, job.nontemporal, block.rows, block.width,
                windows.best, job.item_size)
     if are_decoded:

@@ -3,17 +3,18 @@
 /* Floats of 32 and 64 bits have loops for maxima. Others are flipped, or change their order in any case. */
 #define WINDOW2_FLIPS (!SIMD_HAS_ODD || SIMD_BYTES < 4)
 
-/* The loop over pooled rows, windows, and the rows of a window: `count` windows of each pooled row. The other arguments
-   are constants, but of those of a `careful` loop only `flips` and `careful`. */
-static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdiff_t pooled_rows, ptrdiff_t count,
-                                           int rows, int is_swapped, int with_codes, int flips, int careful) {
+/* The loop over pooled rows, windows (a vector at least), and the rows of a window. The arguments are constants, but of
+   those of a `careful` loop only `flips` and `careful`. */
+static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, int rows, int is_swapped, int with_codes,
+                                           int flips, int careful) {
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);
     /* Local copies: the compiler cannot exclude that a stored result changes the structure. */
     const ptrdiff_t size = SIMD_BYTES, row_bytes = windows->pooled_row_bytes, row_windows = windows->row_windows;
     const char *elements[4];
     char *best = windows->best, *code_to = windows->best_codes;
     const int code_bytes = windows->code_bytes;
-    ptrdiff_t plane_row = windows->plane_row, i;
+    const ptrdiff_t count = row_windows < LANES ? LANES : row_windows;
+    ptrdiff_t pooled_rows = windows->pooled_rows, plane_row = windows->plane_row, i;
     vector highest, x, y, first, second, seconds[4];
     codes code, tap_code[8];
 #if SIMD_BYTES >= 4
@@ -80,23 +81,21 @@ static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, ptrdi
     return OF(is_odd)(odd, windows->infinity);
 }
 
-static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, ptrdiff_t pooled_rows, ptrdiff_t count,
-                                        int careful) {
+static CUNPOOL_NOINLINE int OF(window2)(const cunpool_window2 *windows, int careful) {
     const int flips = !WINDOW2_FLIPS && windows->flip;
 #define WINDOW2_INSTANCE(rows, with_codes, flips) \
-    OF(window2_loop)(windows, pooled_rows, count, rows, 0, with_codes, flips, 0)
+    OF(window2_loop)(windows, rows, 0, with_codes, flips, 0)
 #define WINDOW2_INSTANCES(rows) \
     (flips ? windows->with_codes ? WINDOW2_INSTANCE(rows, 1, 1) : WINDOW2_INSTANCE(rows, 0, 1) \
      : windows->with_codes ? WINDOW2_INSTANCE(rows, 1, WINDOW2_FLIPS) : WINDOW2_INSTANCE(rows, 0, WINDOW2_FLIPS))
 #if SIMD_HAS_ODD
     if (careful)
-        return OF(window2_loop)(windows, pooled_rows, count, windows->kernel_rows, windows->is_swapped,
-                                windows->with_codes, 1, 1);
+        return OF(window2_loop)(windows, windows->kernel_rows, windows->is_swapped, windows->with_codes, 1, 1);
 #endif
     (void) careful;
     if (windows->is_swapped && windows->kernel_rows == 2)   /* without codes for the sake of the sign of zero */
-        return windows->with_codes ? OF(window2_loop)(windows, pooled_rows, count, 2, 1, 1, 1, 0)
-               : OF(window2_loop)(windows, pooled_rows, count, 2, 1, 0, 1, 0);
+        return windows->with_codes ? OF(window2_loop)(windows, 2, 1, 1, 1, 0)
+               : OF(window2_loop)(windows, 2, 1, 0, 1, 0);
     return windows->kernel_rows == 1 ? WINDOW2_INSTANCES(1) : windows->kernel_rows == 2 ? WINDOW2_INSTANCES(2)
            : WINDOW2_INSTANCES(4);
 #undef WINDOW2_INSTANCES
