@@ -5,9 +5,9 @@
 #include "_kernels/common/types.h"
 
 /* Rows of units of `unit` neighbours: bytes from unit to unit, and from row to row. What lies between units of several
-   items is read, too, and has to belong to the array. */
+   items may be read, too, unless these have gaps. */
 typedef struct {
-    ptrdiff_t unit_bytes, row_bytes, units, rows, unit;
+    ptrdiff_t unit_bytes, row_bytes, units, rows, unit, has_gaps;
 } cunpool_rows;
 
 /* Copy rows of units to rows that are `pitch` items apart. */
@@ -23,7 +23,7 @@ typedef struct {
         const ptrdiff_t count = size->units, unit = size->unit, stride = size->unit_bytes / (ptrdiff_t) sizeof(item); \
         /* Units that are followed by 16 bytes of later ones. */ \
         const ptrdiff_t bytes = unit * (ptrdiff_t) sizeof(item), last = count - 16 / bytes - 1; \
-        const ptrdiff_t whole = size->unit_bytes > bytes && last > 0 ? last : 0; \
+        const ptrdiff_t whole = size->unit_bytes > bytes && last > 0 && !size->has_gaps ? last : 0; \
         item *to = (item *) to_bytes; \
         ptrdiff_t i, k, row; \
         if (size->unit_bytes == bytes) \
@@ -74,7 +74,7 @@ static void cunpool_pack_rows(int size, char *to, ptrdiff_t pitch, const char *f
 
 /* Pack one row: `count` units of `unit` items, `bytes` from unit to unit. */
 static void cunpool_pack_row(int size, char *to, const char *from, ptrdiff_t bytes, ptrdiff_t count, ptrdiff_t unit) {
-    const cunpool_rows row = {bytes, 0, count, 1, unit};
+    const cunpool_rows row = {bytes, 0, count, 1, unit, 0};
     cunpool_pack_rows(size, to, 0, from, &row);
 }
 

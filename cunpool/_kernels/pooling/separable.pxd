@@ -293,7 +293,6 @@ cdef inline const char *plan_separable(const Job *job, Py_ssize_t filtered, Sepa
 
 cdef inline bint are_units(const Axis *channels, const Axis *along, Py_ssize_t item_size,
                            int index_size) noexcept nogil:
-    """Whether all channels are neighbours in all arrays, and the channels of the next position follow."""
+    """Whether all channels are neighbours in all arrays, and in the results the next position follows."""
     return (channels.full_bytes == channels.pooled_bytes == item_size and channels.index_bytes == index_size
-            and along.full_bytes == along.pooled_bytes == channels.full * item_size
-            and along.index_bytes == channels.full * index_size)
+            and along.pooled_bytes == channels.full * item_size and along.index_bytes == channels.full * index_size)

@@ -136,7 +136,7 @@ cdef inline void pack_lattice(const Job *job, const Separable *plan, const Separ
         fill(size, values, block.length, block.outside)
     rows.unit_bytes, rows.units = source_bytes[order[3]], count[order[3]]
     rows.row_bytes, rows.rows = source_bytes[order[2]], count[order[2]]
-    rows.unit = plan.unit
+    rows.unit, rows.has_gaps = plan.unit, not job.gapless
     for i in range(1 if plan.unit > 1 else count[order[0]]):
         for k in range(count[order[1]]):
             pack_rows(size, to + (i * block.distance[order[0]] + k * block.distance[order[1]]) * size,
