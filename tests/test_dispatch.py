@@ -286,6 +286,23 @@ def test_window_codes_of_few_channels(rng, arguments, channels, dtype):
     assert planned(cu.max_pool2d, channels_last(x), *arguments, **options) == method
 
 
+@pytest.mark.parametrize("dtype", ["u1", "e", "f4", "f8"])
+@pytest.mark.parametrize("channels", [2, 3, 4, 7, 8, 9, 33])
+def test_channels_with_gaps_behind_them(rng, channels, dtype):
+    """Such as three colours of four: what lies between belongs to no element, and is not read."""
+    planes = random_numbers(rng, np.dtype(dtype), (2, channels + 1, 17, 40))
+    x, contiguous = channels_last(planes)[:, :channels], np.ascontiguousarray(planes[:, :channels])
+    for arguments in ((2,), (3,), (3, 2, 1), ((2, 3), 1), (3, 1, 0, 2)):
+        assert bits(cu.max_pool2d(x, *arguments)) == bits(cu.max_pool2d(contiguous, *arguments))
+        for index_format in ("plane", "window"):
+            options = {"return_indices": True, "index_format": index_format}
+            result, expected = (cu.max_pool2d(array, *arguments, **options) for array in (x, contiguous))
+            assert [*map(bits, result)] == [*map(bits, expected)]
+    size = channels * x.itemsize
+    method = "rolling" if size >= 64 else "across" if size >= 24 else "separable"
+    assert cu.explain(cu.max_pool2d, x, 3, 2, 1, return_indices=True).method == method
+
+
 def has_shared_rows(x, *window, function=cu.max_pool2d, **keywords) -> bool:
     """Whether several rows of windows are compared together, in channels that are neighbours or become so."""
     plan = cu.explain(function, x, *window, **keywords)
@@ -597,16 +614,15 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
 @pytest.mark.parametrize(
     ("kernel", "full", "dtype", "threads", "expected"),
     [
-        (2, (4096, 40, 40), "f4", 2, SCATTER), (3, (32768, 15, 15), "f4", 1, SCATTER),
-        (2, (2000, 30, 31), "D", 2, SCATTER), (2, (2, 120001, 29), "f4", 1, SCATTER),
-        # Parts of a plane wait for each other where they are scattered.
+        (2, (2048, 40, 40), "f4", 2, SCATTER), (3, (16384, 15, 15), "f4", 1, SCATTER),
+        (2, (1000, 30, 31), "D", 2, SCATTER), (2, (2, 60001, 29), "f4", 1, SCATTER),
+        (2, (4096, 40, 40), "f4", 2, FILL | STREAMED), (3, (16384, 24, 24), "f4", 1, FILL | STREAMED),
+        (2, (2000, 30, 31), "D", 2, FILL | STREAMED), (2, (2, 120001, 29), "f4", 1, FILL | STREAMED),
         (2, (2, 120001, 29), "f4", 4, FILL | STREAMED),
         (2, (8192, 40, 40), "f4", 2, FILL | STREAMED),
     ],
 )  # fmt: skip
-def test_short_rows_of_places_are_streamed_from_twice_the_caches_on(
-    rng, monkeypatch, kernel, full, dtype, threads, expected
-):
+def test_short_rows_of_places_are_streamed_beyond_the_caches(rng, monkeypatch, kernel, full, dtype, threads, expected):
     if not cu.openmp_enabled():
         monkeypatch.setattr("cunpool._threads.openmp_enabled", lambda: True)
     shape = full[0], *(size // kernel for size in full[1:])

@@ -10,7 +10,8 @@ from cunpool._kernels.common.job cimport has_interleaved_channels, HALF_KIND, Jo
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.memory cimport next_part, part_bytes
 from cunpool._kernels.pooling.compare cimport (
-    are_codes_decoded, end_of, find_inside, has_indices_in_lanes, is_inside, NAN_BACKOFF_CALLS, tap_offset)
+    are_codes_decoded, end_of, find_inside, has_indices_in_lanes, is_inside, NAN_BACKOFF_CALLS,
+    readable_steps, tap_offset)
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder, plan_indices
 from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_values
 
@@ -41,6 +42,7 @@ cdef enum:
     MAX_TAPS = 1 << 16      # Elements of the largest window. Their addresses and codes are in scratch memory. (size)
     MAX_BYTE_TAPS = 256     # Elements of the largest window whose codes are bytes. (correctness)
     MOST_STREAMED = 1 << 10     # Bytes of values compared together, if these are stored by non-temporal stores. (speed)
+    ROOM_BYTES = 1 << 13        # for copied elements: of a window of FEW_TAPS at least (correctness)
     MANY_TAPS = 32              # Windows of more elements are compared across if these are in few windows: (speed)
     MANY_TAPS_MAX_OVERLAP = 12  # windows that an element is in, in the mean, at most
     # The same, if windows overlap little: to compare all elements of each is cheap then. (speed)
@@ -51,7 +53,7 @@ cdef struct Across:
     # The state of a task.
     int nan_backoff
     Taps taps               # of the windows that are compared now
-    char *room              # for the elements of a window whose channels fill no vector
+    char *room              # for the elements of windows whose channels fill no vector
     Py_ssize_t spare        # bytes behind the array that may be read
     Py_ssize_t count        # channels of the ramp, or 0
     int64_t[MAX_RESULTS_AT_ONCE + VECTOR] ramp  # how far each result's window begins behind the first one, as an index
@@ -74,18 +76,18 @@ cdef inline Py_ssize_t across_bytes(const Geometry *g) noexcept nogil:
     """Bytes of scratch memory for a task."""
     cdef Py_ssize_t taps = element_count(g.kernel)
     return (part_bytes(taps * <Py_ssize_t> sizeof(char *)) + part_bytes(taps * <Py_ssize_t> sizeof(int32_t))
-            + part_bytes(min(taps, <Py_ssize_t> FEW_TAPS) * VECTOR_BYTES))
+            + part_bytes(ROOM_BYTES))
 
 
 cdef inline void begin_across(const Job *job, char **scratch, Across *state) noexcept nogil:
     """Begin a task, with memory for its taps."""
-    cdef Py_ssize_t taps = element_count(job.g.kernel), room_bytes = min(taps, <Py_ssize_t> FEW_TAPS) * VECTOR_BYTES
+    cdef Py_ssize_t taps = element_count(job.g.kernel)
     state.nan_backoff = state.count = state.spare = 0
     state.taps.flip, state.taps.omits_nan, state.taps.infinity = job.flip, job.omits_nan, job.infinity
     state.taps.elements = <const char **> next_part(scratch, taps * <Py_ssize_t> sizeof(char *))
     state.taps.tap_codes = <int32_t *> next_part(scratch, taps * <Py_ssize_t> sizeof(int32_t))
-    state.room = next_part(scratch, room_bytes)
-    memset(state.room, 0, room_bytes)
+    state.room = next_part(scratch, ROOM_BYTES)
+    memset(state.room, 0, ROOM_BYTES)
 
 
 cdef inline void plan_codes(Job *job, Decoder *decoder) noexcept nogil:
@@ -127,21 +129,10 @@ cdef inline bint has_runs(const Job *job) noexcept nogil:
             and has_interleaved_channels(job, &job.full, job.item_size))
 
 
-cdef inline bint can_read_taps(const Taps *taps, Py_ssize_t size, const char *limit) noexcept nogil:
-    """Whether `size` bytes from each element on end before `limit`."""
-    cdef int tap
-    for tap in range(taps.count):
-        if taps.elements[tap] + size > limit:
-            return False
-    return True
-
-
 cdef inline void find_taps(const Job *job, const char *plane, const Py_ssize_t *start, Taps *taps) noexcept nogil:
     """The elements of one window, in raster order whichever axis is taken for the width."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t low[3]
-    cdef Py_ssize_t high[3]
-    cdef Py_ssize_t k[3]
+    cdef Py_ssize_t[3] low, high, k
     cdef int slow = job.raster_axes[0], middle = job.raster_axes[1], fast = job.raster_axes[2]
     cdef Py_ssize_t first, second, third
     cdef const char *row
@@ -185,22 +176,27 @@ cdef inline bint can_store_in_place(const Job *job, const Target *target) noexce
 cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize_t size, bint in_runs, Across *state,
                               const char *limit) noexcept nogil:
     """Set how many results are compared at once from each element on: of `count` channels, or a vector at least, or of
-    all windows as one run. Returns whether these are one run. A window whose last vector would end behind the array is
-    compared alone, and its elements are copied."""
+    all windows as one run. Returns whether these are one run. If vectors would end behind the array, the elements of
+    some windows are copied: each of these to a vector of `room`."""
     cdef Taps *taps = &state.taps
+    cdef Py_ssize_t wanted = windows.count, window
     cdef int tap
     if in_runs and windows.count * count * size >= VECTOR_BYTES:
         windows.count, windows.channels = 1, windows.count * count
         return True
     windows.channels = max(count, VECTOR_BYTES // size)
-    # The windows of a reversed width go backwards.
-    if windows.channels > count and not can_read_taps(
-            taps, max((windows.count - 1) * windows.window_bytes, 0) + VECTOR_BYTES, limit):
-        windows.count = 1
-        assert_in_block(taps.count <= FEW_TAPS)
+    if windows.channels > count:
+        windows.count = readable_steps(taps.elements, taps.count, windows.count, windows.window_bytes,
+                                       limit - VECTOR_BYTES)
+    if windows.count == 0:
+        windows.count = min(wanted, ROOM_BYTES // (taps.count * VECTOR_BYTES))
+        assert_in_block(windows.count > 0)
         for tap in range(taps.count):
-            taps.elements[tap] = <const char *> memcpy(state.room + tap * VECTOR_BYTES, taps.elements[tap],
-                                                       count * size)
+            for window in range(windows.count):
+                memcpy(state.room + (window * taps.count + tap) * VECTOR_BYTES,
+                       taps.elements[tap] + window * windows.window_bytes, count * size)
+            taps.elements[tap] = state.room + tap * VECTOR_BYTES
+        windows.window_bytes = taps.count * VECTOR_BYTES
     return False
 
 
@@ -231,8 +227,7 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef Py_ssize_t *start = [d * g.stride[0] - g.padding[0], h * g.stride[1] - g.padding[1],
                               w * g.stride[2] - g.padding[2]]
     cdef Py_ssize_t base = base_of(job, d, h, w), next_base = g.stride[2] * job.raster_steps[2]
-    cdef Py_ssize_t size = job.item_size
-    cdef Py_ssize_t most = windows_together(job, count), number
+    cdef Py_ssize_t size = job.item_size, most = windows_together(job, count), number
     cdef const char *limit = end_of(job, from_plane, count * size) + state.spare
     cdef bint within
     cdef bint in_lanes = has_indices_in_lanes(job), are_decoded = are_codes_decoded(job)
@@ -240,14 +235,13 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
     cdef bint in_runs = (branch_counted("channels that fill no vectors", count * size % VECTOR_BYTES != 0)
                          and has_runs(job))
     assert_in_block(count * most <= MAX_RESULTS_AT_ONCE and count <= LINE)
-    windows.window_bytes = g.stride[2] * job.full.axis_bytes[2]
     windows.window_step = next_base if in_lanes else 0
     windows.window_results, windows.code_bytes = count, job.index_size if in_lanes else 1
     while w < end:
         windows.count = min(min(most, end - w), windows_alike(job, w))
         within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
         find_taps(job, from_plane, start, taps)
-        number = windows.count
+        windows.window_bytes, number = g.stride[2] * job.full.axis_bytes[2], windows.count
         is_run = set_channels(&windows, count, size, in_runs and within, state, limit)
         number = number if is_run else windows.count
         stores = in_place and (is_run or count * size >= VECTOR_BYTES)

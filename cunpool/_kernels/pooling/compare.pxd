@@ -68,6 +68,19 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
     return plane + size
 
 
+cdef inline Py_ssize_t readable_steps(const char **first, int count, Py_ssize_t steps, Py_ssize_t step_bytes,
+                                      const char *last) noexcept nogil:
+    """How many steps of `step_bytes` a loop may take that begins with one read at each of `count` addresses, where none
+    may begin behind `last`: at most `steps`."""
+    cdef int i
+    for i in range(count):
+        if first[i] > last:
+            return 0
+        if last - first[i] < (steps - 1) * step_bytes:
+            steps = (last - first[i]) // step_bytes + 1
+    return steps
+
+
 cdef inline bint has_indices_in_lanes(const Job *job) noexcept nogil:
     """Whether elements are as wide as indices: their lanes hold indices in place of window codes."""
     return job.item_size >= 4 and not job.code_size

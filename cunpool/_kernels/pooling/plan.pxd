@@ -274,16 +274,14 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
     if not branch_counted("channels that are neighbours", job.full.channel_bytes == job.item_size):
         return "channels are not neighbours in memory"
     if not (branch_counted("channels enough", job.channels * job.item_size >= ACROSS_MIN_BYTES)
-            # With gaps behind a few channels, their elements would be copied one by one.
-            or job.gapless and (branch_counted("a few channels", job.channels * job.item_size >= FEW_CHANNELS_MIN_BYTES)
-                                and branch_counted("windows that overlap little",
-                                                   mean_overlap(&job.g) <= LITTLE_OVERLAP)
-                                or branch_counted("a few channels, and windows apart", mean_overlap(&job.g) <= 1
-                                                  and job.channels * job.item_size >= APART_CHANNELS_MIN_BYTES))
+            or branch_counted("a few channels", job.channels * job.item_size >= FEW_CHANNELS_MIN_BYTES)
+            and branch_counted("windows that overlap little", mean_overlap(&job.g) <= LITTLE_OVERLAP)
+            or branch_counted("a few channels, and windows apart", mean_overlap(&job.g) <= 1
+                              and job.channels * job.item_size >= APART_CHANNELS_MIN_BYTES)
             or branch_counted("small windows in runs", job.code_size > 0 and has_runs(job)
                               and element_count(job.g.kernel) <= ACROSS_MAX_TAPS)):
-        return ("channels have less than 32 bytes (without gaps behind them 24, if windows overlap little, or 12, if "
-                "they do not; any, for window codes of small windows one column apart)")
+        return ("channels have less than 32 bytes (24, if windows overlap little; 12, if they do not; any, for window "
+                "codes of small windows one column apart)")
     begin(job, 2, plan, ACROSS_TAKEN, <Kernel> pool_channels, NULL)
     plan.job.scratch_bytes = across_bytes(&job.g)
     plan_codes(&plan.job, &plan.decoder)
@@ -296,8 +294,7 @@ cdef inline const char *across_why_not(const Job *job, Plan *plan) noexcept nogi
 
 cdef inline const char *separable_why_not(const Job *job, Plan *plan) noexcept nogil:
     """Any order in memory, any window."""
-    cdef const char *why = NULL
-    why = plan_separable(job, 0, &plan.blocked.blocks)
+    cdef const char *why = plan_separable(job, 0, &plan.blocked.blocks)
     if why == NULL:
         begin(job, 2, plan, SEPARATED_TAKEN, <Kernel> pool_blocks, &plan.blocked)
         plan.blocked.unit = 0

@@ -49,8 +49,7 @@ cdef inline void search_window(const Job *job, const char *plane, const Py_ssize
     """Store the index of the first element of the window from `start` on that is equal to its value. Bits are compared:
     filter leaves blocks with a negative zero or NaN, whose equals differ in bits, to separable."""
     cdef const Geometry *g = &job.g
-    cdef Py_ssize_t low[3]
-    cdef Py_ssize_t high[3]
+    cdef Py_ssize_t[3] low, high
     cdef lane wanted = (<const lane *> value)[0]
     cdef const lane *row
     cdef Py_ssize_t step = job.full.axis_bytes[2] // <Py_ssize_t> sizeof(lane), d, h, at

@@ -11,14 +11,14 @@ from cunpool._kernels.common.job cimport are_all_contiguous, HALF_KIND, Job
 from cunpool._kernels.common.tasks cimport Found
 from cunpool._kernels.common.types cimport void_noinline
 from cunpool._kernels.pooling.compare cimport (
-    are_codes_decoded, end_of, has_indices_in_lanes, NAN_BACKOFF_CALLS, tap_offset, vector_of)
+    are_codes_decoded, end_of, has_indices_in_lanes, NAN_BACKOFF_CALLS, readable_steps, tap_offset,
+    vector_of)
+from cunpool._kernels.pooling.runs cimport VECTOR_BYTES
 from cunpool._kernels.pooling.separable cimport decode_item1, Decoder
 from cunpool._kernels.pooling.write cimport base_of, LINE, MAX_ITEM_BYTES, Target, target_of, VECTOR, write_values
 
 cdef extern from "_kernels/pooling/window2.h":
     bint HAS_VECTORS "CUNPOOL_HAS_VECTORS"
-    enum:
-        VECTOR_BYTES "CUNPOOL_VECTOR_BYTES"
     ctypedef struct Windows2 "cunpool_window2":
         const char *row[4]
         int kernel_rows
@@ -169,19 +169,6 @@ cdef inline void find_rows(const Job *job, const char *plane, const Block *block
             windows.kernel_rows += 1
 
 
-cdef inline Py_ssize_t readable_rows(const Windows2 *windows, const char *limit) noexcept nogil:
-    """How many pooled rows of less than a vector can be read in whole vectors that end before `limit`."""
-    cdef Py_ssize_t rows = windows.pooled_rows, left
-    cdef int k
-    for k in range(windows.kernel_rows):
-        left = limit - windows.row[k] - 2 * VECTOR_BYTES
-        if left < 0:
-            return 0
-        if left < (rows - 1) * windows.pooled_row_bytes:
-            rows = left // windows.pooled_row_bytes + 1
-    return rows
-
-
 cdef inline void compare_block(const Job *job, int *nan_backoff, Windows2 *windows) noexcept nogil:
     """The maxima of a block's windows. After a NaN, or a negative zero of 16 bits, the next calls do not try the fast
     comparison."""
@@ -211,7 +198,9 @@ cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, Bl
     cdef int k
     find_rows(job, from_plane, block, &windows)
     if row_bytes < 2 * VECTOR_BYTES:
-        windows.pooled_rows = readable_rows(&windows, end_of(job, from_plane, job.item_size))
+        windows.pooled_rows = readable_steps(
+            windows.row, windows.kernel_rows, block.rows, windows.pooled_row_bytes,
+            end_of(job, from_plane, job.item_size) - 2 * VECTOR_BYTES)
         for k in range(windows.kernel_rows if windows.pooled_rows == 0 else 0):
             memset(row_room[k], 0, 2 * VECTOR_BYTES)
             windows.row[k] = <const char *> memcpy(row_room[k], windows.row[k], row_bytes)
