@@ -123,7 +123,7 @@ def _fill_loop(plan: Mapping[str, Any]) -> str | None:
     if unit > 1 or taps == 1:
         return (
             "unpooling/fill_lines.pxd: select_unit, by unpooling/fill_select.h: CUNPOOL_SELECT_LOOP, "
-            "or CUNPOOL_SELECT for less than 64 bytes"
+            "and CUNPOOL_SELECT for what is left of less than 64 bytes"
         )
     return None
 

@@ -32,7 +32,7 @@ cdef inline void_noinline copy_matrix(char *to, Py_ssize_t to_step, Py_ssize_t t
     """Copy rows of `length` elements: transposed in registers, or in strips of some columns. Steps lead from element to
     element, pitches from row to row."""
     cdef Py_ssize_t begin, row, column, k
-    cdef PackedRows packed = PackedRows(source_step, source_pitch, length, rows, 1)
+    cdef PackedRows packed = PackedRows(source_step, source_pitch, length, rows, 1, 0)
     if (to_step == sizeof(item) and source_pitch == sizeof(item)
             and transpose(sizeof(item), to, to_pitch, source, source_step, length, rows)):
         return

@@ -5,7 +5,7 @@
 #include "_kernels/common/types.h"
 
 /* Rows of units of `unit` neighbours: bytes from unit to unit, and from row to row. What lies between units of several
-   items may be read, too, unless these have gaps. */
+   items is read, too, unless `has_gaps` says that it may not belong to the array. */
 typedef struct {
     ptrdiff_t unit_bytes, row_bytes, units, rows, unit, has_gaps;
 } cunpool_rows;

@@ -161,7 +161,7 @@ cdef inline void compare_windows(const Job *job, const Taps *taps, const AcrossW
     if nan_backoff[0] == 0:
         if not compare_across(taps, windows, <int> job.item_size, is_float, False):
             return
-        nan_backoff[0] = NAN_BACKOFF_CALLS + 1
+        nan_backoff[0] = NAN_BACKOFF_CALLS + 1  # this one, too
     nan_backoff[0] -= 1
     compare_across(taps, windows, <int> job.item_size, True, True)  # only floats are odd
 
@@ -176,8 +176,9 @@ cdef inline bint can_store_in_place(const Job *job, const Target *target) noexce
 cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize_t size, bint in_runs, Across *state,
                               const char *limit) noexcept nogil:
     """Set how many results are compared at once from each element on: of `count` channels, or a vector at least, or of
-    all windows as one run. Returns whether these are one run. If vectors would end behind the array, the elements of
-    some windows are copied: each of these to a vector of `room`."""
+    all windows as one run. Returns whether these are one run. If vectors of later windows would end behind `limit`,
+    `windows.count` becomes the number of those before. If that is none, elements are copied to `room`, a vector for
+    each window and tap."""
     cdef Taps *taps = &state.taps
     cdef Py_ssize_t wanted = windows.count, window
     cdef int tap
@@ -241,9 +242,10 @@ cdef inline void pool_across(const Job *job, Py_ssize_t plane, Py_ssize_t d, Py_
         windows.count = min(min(most, end - w), windows_alike(job, w))
         within = is_inside(start[2], g.kernel[2], g.dilation[2], g.full[2])
         find_taps(job, from_plane, start, taps)
-        windows.window_bytes, number = g.stride[2] * job.full.axis_bytes[2], windows.count
+        windows.window_bytes = g.stride[2] * job.full.axis_bytes[2]
+        number = windows.count
         is_run = set_channels(&windows, count, size, in_runs and within, state, limit)
-        number = number if is_run else windows.count
+        number = number if is_run else windows.count  # a run counts as one window
         stores = in_place and (is_run or count * size >= VECTOR_BYTES)
         windows.best = target.values if stores else best_buffer
         indices = NULL if target.indices == NULL else target.indices if stores else index_buffer

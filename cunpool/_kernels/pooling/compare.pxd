@@ -4,7 +4,7 @@ from cunpool._kernels.common.job cimport Job
 from cunpool._kernels.common.types cimport index8
 
 cdef enum:
-    NAN_BACKOFF_CALLS = 16  # comparisons after one with a NaN that expect NaN, too (speed)
+    NAN_BACKOFF_CALLS = 16  # comparisons that are careful at once, after one that met a NaN (speed)
 
 
 cdef inline Py_ssize_t vector_of(Py_ssize_t size) noexcept nogil:
@@ -30,8 +30,8 @@ cdef inline Py_ssize_t first_tap(Py_ssize_t start, Py_ssize_t dilation) noexcept
 
 cdef inline void find_inside(const Geometry *g, const Py_ssize_t *start, Py_ssize_t *low,
                              Py_ssize_t *high) noexcept nogil:
-    """The first element of a window, begun at `start`, that lies in the array, and the one behind the last, along each
-    axis."""
+    """Along each axis: the first tap of a window, begun at `start`, that lies in the array, and the one behind the last
+    of these."""
     cdef int axis
     for axis in range(3):
         low[axis] = first_tap(start[axis], g.dilation[axis])
@@ -70,8 +70,8 @@ cdef inline const char *end_of(const Job *job, const char *plane, Py_ssize_t ite
 
 cdef inline Py_ssize_t readable_steps(const char **first, int count, Py_ssize_t steps, Py_ssize_t step_bytes,
                                       const char *last) noexcept nogil:
-    """How many steps of `step_bytes` a loop may take that begins with one read at each of `count` addresses, where none
-    may begin behind `last`: at most `steps`."""
+    """How many of `steps` reads, `step_bytes` apart, begin at `last` or before, from each of the `count` addresses in
+    `first` on. 0 if the first read from one of them does not."""
     cdef int i
     for i in range(count):
         if first[i] > last:

@@ -44,16 +44,16 @@ typedef struct {
             cunpool_copy((char *) into, (const char *) last, (size_t) count * sizeof(index)); \
         } \
     }
-/* What an index grows by from its window's first element on: in 32 bits; and in 64, of windows that are too large for 32
-   bits, or whose elements are too far apart. */
-#define CODES_FURTHER \
+/* What an index grows by from its window's first element on: in 32 bits; and in 64, for windows that are too large, or
+   whose elements are too far apart. */
+#define CODES_NEAR \
     ((uint32_t) code[i] * (uint32_t) d.column + ((uint32_t) code[i] * (uint32_t) d.per_row >> 16) * (uint32_t) d.row \
      + ((uint32_t) code[i] * (uint32_t) d.per_layer >> 16) * (uint32_t) d.layer)
 #define CODES_FAR (code[i] * d.column + (code[i] * d.per_row >> 40) * d.row + (code[i] * d.per_layer >> 40) * d.layer)
 #define CODES_DECODERS(lane) \
-    CODES_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_FURTHER) \
+    CODES_DECODE(lane, index4, index4, (uint32_t) base + (uint32_t) ramp[i] + CODES_NEAR) \
     CODES_DECODE(lane, index8, index8, \
-                     base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_FURTHER) \
+                     base + (uint64_t) ramp[i] + (uint64_t) (int64_t) (int32_t) CODES_NEAR) \
     CODES_DECODE(lane, far4, index4, (uint32_t) (base + (uint64_t) ramp[i] + CODES_FAR)) \
     CODES_DECODE(lane, far8, index8, base + (uint64_t) ramp[i] + CODES_FAR) \
     CODES_DECODE(lane, item1, item1, code[i]) \

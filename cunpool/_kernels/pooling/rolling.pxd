@@ -93,7 +93,7 @@ cdef inline const char *rolling_why_not(const Job *job) noexcept nogil:
     if g.dilation[1] > 1 or g.dilation[2] > 1:
         return "dilation"
     if stride == 1 and windows_over_edge(g) > VECTOR_BYTES // item_size:
-        return "more windows over an end of a row than a vector has"  # unreached: vectors of four elements
+        return "more windows over an end of a row than a vector has"  # unreached: vectors of four have fewer
     if not (is_plane_contiguous(&job.full, g.full, item_size)
             and is_plane_contiguous(&job.pooled, g.pooled, item_size)
             and (job.indices.data == NULL or is_plane_contiguous(&job.indices, g.pooled, job.index_size))):

@@ -176,15 +176,15 @@ cdef inline void compare_block(const Job *job, int *nan_backoff, Windows2 *windo
     if nan_backoff[0] == 0:
         if not compare_window2(windows, <int> job.item_size, is_float, False):
             return
-        nan_backoff[0] = NAN_BACKOFF_CALLS + 1
+        nan_backoff[0] = NAN_BACKOFF_CALLS + 1  # this one, too
     nan_backoff[0] -= 1
     compare_window2(windows, <int> job.item_size, True, True)  # only floats are odd
 
 
 cdef inline void_noinline pool_window2_rows(const Job *job, Py_ssize_t plane, Block *block, const int64_t *ramp,
                                             int *nan_backoff) noexcept nogil:
-    """Pool a block of windows of 2, or as many of its rows as whole vectors can be read of. If that is none, one row is
-    copied."""
+    """Pool a block of windows of 2. Of short rows, as many as can be read in whole vectors; if none can, one from a
+    copy. `block.rows` becomes the number of rows pooled."""
     cdef char[(LINE + 2 * VECTOR) * MAX_ITEM_BYTES] best_room
     cdef char[(LINE + 2 * VECTOR) * MAX_ITEM_BYTES] index_room
     cdef char[LINE + 2 * VECTOR] codes

@@ -3,8 +3,8 @@
 /* Floats of 32 and 64 bits have loops for maxima. Others are flipped, or change their order in any case. */
 #define WINDOW2_FLIPS (!SIMD_HAS_ODD || SIMD_BYTES < 4)
 
-/* The loop over pooled rows, windows (a vector at least), and the rows of a window. The arguments are constants, but of
-   those of a `careful` loop only `flips` and `careful`. */
+/* The loop over pooled rows, windows, and the rows of a window. Of each pooled row at least a vector of windows is read
+   and stored. All arguments but `windows` are constants; of a `careful` loop only `flips` and `careful`. */
 static CUNPOOL_INLINE int OF(window2_loop)(const cunpool_window2 *windows, int rows, int is_swapped, int with_codes,
                                            int flips, int careful) {
     const codes flip = OF(broadcast_codes)(flips ? (int64_t) windows->flip : 0);

@@ -84,7 +84,7 @@ cdef inline Py_ssize_t move_block(const Job *job, Run *run, Block *block) noexce
         block.interleaved = min(job.interleaved_planes - channel, most)
         point_to(job, block, channel, run)
         if job.code_size:
-            codes.unit = 1
+            codes.unit, codes.has_gaps = 1, 0
             codes.unit_bytes, codes.units = run.index_bytes, run.count
             codes.row_bytes, codes.rows = run.index_row_bytes, run.rows
             decode(job, run.indices, &codes, block, positions)
