@@ -615,6 +615,7 @@ def test_codes_of_results_beyond_the_caches(rng, ways, kernel, full, dtype, thre
     ("kernel", "full", "dtype", "threads", "expected"),
     [
         (2, (2048, 40, 40), "f4", 2, SCATTER), (3, (16384, 15, 15), "f4", 1, SCATTER),
+        (3, (32768, 15, 15), "f4", 1, SCATTER),  # blocks of few elements, in arrays of any size
         (2, (1000, 30, 31), "D", 2, SCATTER), (2, (2, 60001, 29), "f4", 1, SCATTER),
         (2, (4096, 40, 40), "f4", 2, FILL | STREAMED), (3, (16384, 24, 24), "f4", 1, FILL | STREAMED),
         (2, (2000, 30, 31), "D", 2, FILL | STREAMED), (2, (2, 120001, 29), "f4", 1, FILL | STREAMED),

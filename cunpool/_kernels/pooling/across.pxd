@@ -87,7 +87,6 @@ cdef inline void begin_across(const Job *job, char **scratch, Across *state) noe
     state.taps.elements = <const char **> next_part(scratch, taps * <Py_ssize_t> sizeof(char *))
     state.taps.tap_codes = <int32_t *> next_part(scratch, taps * <Py_ssize_t> sizeof(int32_t))
     state.room = next_part(scratch, ROOM_BYTES)
-    memset(state.room, 0, ROOM_BYTES)
 
 
 cdef inline void plan_codes(Job *job, Decoder *decoder) noexcept nogil:
@@ -192,6 +191,7 @@ cdef inline bint set_channels(AcrossWindows *windows, Py_ssize_t count, Py_ssize
     if windows.count == 0:
         windows.count = min(wanted, ROOM_BYTES // (taps.count * VECTOR_BYTES))
         assert_in_block(windows.count > 0)
+        memset(state.room, 0, windows.count * taps.count * VECTOR_BYTES)    # lanes behind the channels have no NaN
         for tap in range(taps.count):
             for window in range(windows.count):
                 memcpy(state.room + (window * taps.count + tap) * VECTOR_BYTES,
