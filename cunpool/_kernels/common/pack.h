@@ -3,12 +3,37 @@
 /* Rows of elements are packed, that is copied to rows without gaps, or scattered, which is the reverse, or filled. */
 #include "_kernels/common/caches.h"
 #include "_kernels/common/types.h"
+#ifdef __SSSE3__
+#include <tmmintrin.h>
+#endif
 
 /* Rows of units of `unit` neighbours: bytes from unit to unit, and from row to row. What lies between units of several
    items is read, too, unless `has_gaps` says that it may not belong to the array. */
 typedef struct {
     ptrdiff_t unit_bytes, row_bytes, units, rows, unit, has_gaps;
 } cunpool_rows;
+
+/* Pack units of `bytes`, which lie `apart`, to before number `end`: as many at a time as 16 bytes have. Returns how many
+   were packed. */
+static CUNPOOL_NOINLINE ptrdiff_t cunpool_pack_short(char *to, const char *from, ptrdiff_t apart, ptrdiff_t bytes,
+                                                     ptrdiff_t end) {
+#ifdef __SSSE3__
+    const ptrdiff_t together = end > 0 && apart + bytes <= 16 ? (16 - bytes) / apart + 1 : 0;
+    char number[16] = {0};      /* of the byte that goes to each place */
+    ptrdiff_t i, k;
+    for (i = 0; i < together; i++)
+        for (k = 0; k < bytes; k++)
+            number[i * bytes + k] = (char) (i * apart + k);
+    for (i = 0; together && i < end; i += together)
+        _mm_storeu_si128((__m128i *) (to + i * bytes),
+                         _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *) (from + i * apart)),
+                                          _mm_loadu_si128((const __m128i *) number)));
+    return i;
+#else
+    (void) to, (void) from, (void) apart, (void) bytes, (void) end;
+    return 0;
+#endif
+}
 
 /* Copy rows of units to rows that are `pitch` items apart. */
 #define PACK_EACH_ROW for (row = 0; row < size->rows; row++, to += pitch, from += size->row_bytes)
@@ -31,7 +56,8 @@ typedef struct {
         else if (unit > 1) \
             PACK_EACH_ROW { \
                 /* Whole vectors, whose rest the next unit overwrites, but for the last units of the row. */ \
-                for (i = 0; i < whole; i++) \
+                i = cunpool_pack_short((char *) to, from, size->unit_bytes, bytes, whole); \
+                for (; i < whole; i++) \
                     for (k = 0; k < unit; k += 16 / (ptrdiff_t) sizeof(item)) \
                         memcpy(to + i * unit + k, from + i * size->unit_bytes + k * (ptrdiff_t) sizeof(item), 16); \
                 for (; i < count; i++) \
