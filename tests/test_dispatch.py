@@ -208,14 +208,16 @@ POOLING = [
     (("f4",), (2, 3, 9, 11), LAST, (2,), ACROSS, None),
     (("f4",), (2, 6, 9, 11), LAST, (3,), ACROSS, None),
     (("f4",), (2, 6, 9, 11), LAST, (2,), ACROSS, None),
-    (("f4",), (2, 4, 9, 11), LAST, (3, 2, 1), SEPARATED, None),
+    (("f4", "i4"), (2, 4, 9, 11), LAST, (3, 2, 1), ROLLED, FILTERED),  # 16 bytes: columns are one run
+    (("u4",), (2, 4, 9, 11), LAST, (3, 2, 1), SEPARATED, FILTERED),
     (("f4",), (2, 15, 9, 11), LAST, (4, 2, 1), ACROSS, None),
     (("f4",), (2, 15, 9, 11), LAST, (4, 3, 1), ACROSS, None),
     (("f4",), (2, 16, 9, 11), LAST, (4, 2, 1), ACROSS, None),
     (("f4", "f8", "i4"), (2, 16, 9, 11), LAST, (3, 2, 1), ROLLED, None),
     (("u4",), (2, 16, 9, 11), LAST, (3, 2, 1), ACROSS, None),
     (("f8", "i8", "u8"), (2, 3, 31, 90), LAST, (3, 2, 1), ACROSS, None),
-    (("f4", "i4", "u4"), (2, 3, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
+    (("f4", "i4"), (2, 3, 31, 90), LAST, (3, 2, 1), ROLLED, None),
+    (("u4",), (2, 3, 31, 90), LAST, (3, 2, 1), SEPARATED, None),
     (("f8", "i8", "u8"), (2, 3, 90, 31), LAST_COLUMNS, (3, 2, 1), ACROSS | WIDTH_SWAPPED, None),
     (("f4", "i4", "u4"), (2, 6, 90, 31), LAST_COLUMNS, (3, 2, 1), ACROSS | WIDTH_SWAPPED, None),
     (("f8", "i8"), (2, 15, 31, 90), LAST, (3, 2, 1), ROLLED, None),
@@ -234,7 +236,12 @@ POOLING = [
     (("f4", "i4"), (1, 16, 17, 18), LAST, (5, 1), None, ROLLED),
     (("f4", "i4"), (1, 15, 17, 18), LAST, (5, 1), None, FILTERED),
     (("u1",), (1, 64, 17, 18), LAST, (3, 1, 1), None, ROLLED),
-    (("u1",), (1, 63, 17, 18), LAST, (3, 1, 1), None, FILTERED),
+    (("u1",), (1, 63, 17, 18), LAST, (3, 1, 1), None, ROLLED),
+    # Columns of fewer channels are one run, if it fills a vector.
+    (("u1",), (1, 2, 17, 34), LAST, (3, 1), ROLLED, ROLLED),
+    (("u1",), (1, 2, 17, 33), LAST, (3, 1), SEPARATED, FILTERED),
+    (("u1",), (1, 16, 17, 35), LAST, (5, 2), ROLLED, FILTERED),
+    (("u1",), (1, 17, 17, 35), LAST, (5, 2), SEPARATED, FILTERED),
     # More rows of several layers than filter combines at once, and fewer.
     (("f4",), (1, 2, 12, 30, 60), None, (7, 1, 3), None, SEPARATED),
     (("f4",), (1, 2, 12, 30, 60), None, ((7, 7, 3), 3, (3, 3, 1)), None, SEPARATED),
@@ -275,10 +282,8 @@ def test_window_codes_of_few_channels(rng, arguments, channels, dtype):
     """Windows of up to 9 elements, one column apart, are compared across channels in one run, or by rolling stripes."""
     x = random_numbers(rng, np.dtype(dtype), (2, channels, 9, 700))
     kernel = np.broadcast_to(arguments[0], 2)
-    few = kernel.prod() <= 9
-    bytes_of_all = channels * x.itemsize
-    method = ACROSS if few or bytes_of_all >= 32 else SEPARATED
-    if arguments == (3, 1, 1) and bytes_of_all >= 64:
+    method = ACROSS if kernel.prod() <= 9 or channels * x.itemsize >= 32 else SEPARATED
+    if arguments == (3, 1, 1):
         method = ROLLED
     options = {"return_indices": True, "index_format": "window"}
     result = cu.max_pool2d(channels_last(x), *arguments, **options)
@@ -318,10 +323,13 @@ def test_which_windows_share_rows(rng):
     codes = {"return_indices": True, "index_format": "window"}
     for shares, x, window in (
         (True, last("f4", 16), (3, 1)),
-        (False, last("f4", 15), (3, 1)),  # less than a vector
-        (False, last("f4", 2, width=10), (3, 1)),
-        (False, last("f4", 15), (3, 2)),
-        (False, last("f4", 15), (5, 1)),
+        (True, last("f4", 15), (3, 1)),  # less than a vector: columns are one run
+        (True, last("f4", 2, width=10), (3, 1)),
+        (False, last("f4", 2, width=9), (3, 1)),  # of 56 bytes
+        (False, last("f4", 15)[..., ::2], (3, 1)),  # pixels that do not follow each other
+        (True, last("f4", 4), (3, 2)),
+        (False, last("f4", 5), (3, 2)),  # two columns apart, more than 16 bytes
+        (True, last("f4", 15), (5, 1)),
         (True, last("f4", 513), (3, 1)),
         (True, last("f4", 512), (3, 1)),
         (True, last("f4", 1024), (3, 1)),  # rows that are a multiple of 4 KiB
@@ -330,7 +338,7 @@ def test_which_windows_share_rows(rng):
         (True, last("f4", 256), (5, 2)),
         (False, last("f4", 257), (5, 2)),  # the same
         (True, last("u1", 64), (5, 1, 2)),
-        (False, last("u1", 63), (5, 1, 2)),
+        (True, last("u1", 63), (5, 1, 2)),
         (False, last("f4", 16), (4, 1)),
         (False, last("f4", 16), (7, 1)),
         (False, last("f4", 16), ((3, 5), 1)),
@@ -346,9 +354,14 @@ def test_which_windows_share_rows(rng):
         planes = rng.integers(0, 5, (1, channels, 40, 40)).astype(dtype)
         assert has_shared_rows(planes, 3, 1, return_indices=True) == shares, channels
     # The same for values, and for indices.
-    assert not has_shared_rows(last("f4", 15), 3, 1)
-    assert not has_shared_rows(last("f4", 15), 3, 1, return_indices=True)
+    assert has_shared_rows(last("f4", 15), 3, 1)
+    assert has_shared_rows(last("f4", 15), 3, 1, return_indices=True)
     assert has_shared_rows(last("f4", 16), 3, 1)
+    # But not, of fewer than 64 bytes, values of windows that are larger or two columns apart.
+    assert has_shared_rows(last("f4", 16), 5, 1)
+    assert not has_shared_rows(last("f4", 15), 5, 1)
+    assert has_shared_rows(last("f4", 4), 3, 2, return_indices=True)
+    assert not has_shared_rows(last("f4", 4), 3, 2)
     # Parts of interleaved planes have rows enough, unless these are long.
     assert has_shared_rows(rng.integers(0, 99, (1, 16, 40, 160)), 3, 1, return_indices=True)
     assert not has_shared_rows(rng.integers(0, 99, (1, 16, 40, 300)), 3, 1, return_indices=True)

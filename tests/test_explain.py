@@ -108,7 +108,7 @@ def test_the_cause_of_the_number_of_threads(monkeypatch):
     ("words", "method", "symbol"),
     [
         ("max_pool2d --shape 1,3,224,224 --dtype uint8 --layout interleaved --kernel 3 --stride 2 --indices plane",
-         "separable, cunpool/_kernels/pooling/separable_block.pxd", "separate"),
+         "rolling, cunpool/_kernels/pooling/rolling_stripes.h", "cunpool_roll"),
         ("max_pool2d --shape 3,32,32 --dtype int64 --kernel 3,2 --indices window",
          "separable, cunpool/_kernels/pooling/separable_block.pxd", "separate"),
         ("max_pool3d --shape 1,3,16,16,16 --dtype float16 --layout F --kernel 2",

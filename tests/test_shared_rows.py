@@ -101,15 +101,55 @@ def test_interleaved_planes(rng, channels):
     check(x, x, (3, 1, 1), 2)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "u1", "f2"])
-@pytest.mark.parametrize("channels", [1, 3, 5])
-def test_window_codes_in_runs(rng, dtype, channels):
-    """Fewer channels than a vector has: the windows inside the array are one run, up to the end of memory."""
-    for height, width in ((3, 70), (12, 71), (25, 72)):
-        x = numbers(rng, dtype, (1, channels, height, width))
+@pytest.mark.parametrize("name", instruction_sets.USABLE)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 15])
+def test_columns_in_runs(monkeypatch, rng, name, dtype, channels):
+    """Fewer channels than a vector has: the columns inside the array are one run, up to the end of memory."""
+    instruction_sets.use(name, monkeypatch)
+    least = -(-64 // (channels * np.dtype(dtype).itemsize))  # columns of a run, as few as it may have
+    for kernel, stride, height, more in ((3, 1, 3, 0), (3, 2, 12, 1), (3, 2, 21, 40), (5, 1, 12, 1), (5, 2, 25, 70)):
+        x = numbers(rng, dtype, (1, channels, height, kernel - 1 + least + more))
         last = at_the_end_of_memory(np.ascontiguousarray(x.transpose(0, 2, 3, 1))).transpose(0, 3, 1, 2)
-        for padding in (0, 1):
-            check(x, last, (3, 1, padding), 1 + padding)
+        for padding in range(kernel // 2 + 1):
+            check(x, last, (kernel, stride, padding), 1 + padding % 2)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_columns_in_runs_beside_the_plane(rng, dtype, stride):
+    """More padding on one side than on the other, ceil mode, minima, and results that have gaps around them."""
+    x = numbers(rng, dtype, (2, 2, 14, 41))
+    last = channels_last(x)
+    for padding in (((0, 1), (4, 0)), ((4, 0), (0, 4)), ((2, 2), (3, 3)), "same"):
+        for ceil_mode in (False, True):
+            for kernel in (3, 5):
+                if padding != "same" and np.max(padding) >= kernel:
+                    continue
+                arguments = {"ceil_mode": ceil_mode and padding != "same", "return_indices": True}
+                found, expected = (cu.max_pool2d(each, kernel, stride, padding, **arguments) for each in (last, x))
+                assert [*map(bits, found)] == [*map(bits, expected)], (padding, kernel)
+    values = cu.max_pool2d(x, 3, stride)
+    wide = channels_last(np.full((2, 2, *(2 + np.array(values.shape[2:]))), 7, dtype))
+    cu.max_pool2d(last, 3, stride, out=wide[:, :, 1:-1, 1:-1])
+    assert np.array_equal(wide[:, :, 1:-1, 1:-1], values)
+    assert (wide[..., [0, -1]] == 7).all()
+    assert (wide[:, :, [0, -1]] == 7).all()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("channels", [2, 7])
+def test_one_odd_element_in_a_run(rng, dtype, stride, channels):
+    x = numbers(rng, dtype, (1, channels, 5, 37)) - 4
+    for odd in (np.nan, -0.0):
+        for at in range(x.size):
+            changed = x.copy()
+            changed.flat[at] = odd
+            found = cu.max_pool2d(channels_last(changed), 3, stride, 1, return_indices=True)
+            values, places = vectorised.max_pool(changed, 2, 3, stride, 1)
+            assert bits(found.values) == bits(values), (odd, at)
+            assert np.array_equal(found.indices, places), (odd, at)
 
 
 @pytest.mark.parametrize("kernel", [2, 3, 5])

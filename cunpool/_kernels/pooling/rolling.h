@@ -14,8 +14,11 @@
    lowest number of the type in the first and the last stripe.
 
    Where channels are neighbours in memory, a stripe is a vector of channels of one column of windows. Columns beside the
-   plane are replaced by the nearest one, too. */
+   plane are replaced by the nearest one, too. Where channels fill no vector, all columns inside the plane are one run of
+   elements: the taps of the element behind lie one element behind. Columns that a stride leaves out are pooled, too, and
+   left out when results are brought from scratch memory. */
 #include "_kernels/common/caches.h"
+#include "_kernels/common/pack.h"
 #include "_kernels/pooling/decode.h"
 #include "_kernels/pooling/simd.h"
 
@@ -48,6 +51,9 @@ typedef struct {
     ptrdiff_t rows, windows;        /* pooled rows of a plane; columns of windows */
     ptrdiff_t unit, unit_bytes;     /* 1, or channels that are neighbours, which make one plane; bytes to the next ones */
     ptrdiff_t row_results;          /* of a pooled row, in all channels */
+    ptrdiff_t run;                  /* results of the run of all columns inside the plane; 0 where there is none */
+    ptrdiff_t before, behind;       /* columns of windows that begin before the plane, and that end behind it, in runs */
+    ptrdiff_t spread;               /* units from one window's results to the next: in runs the stride, else 1 */
     ptrdiff_t layer_rows;           /* rows of the full array from one plane's layer to the next, where planes have some */
     ptrdiff_t padding[2];
     int kernel, stride;             /* along both axes */
@@ -63,7 +69,9 @@ typedef struct {
     int is_streamed;                /* by non-temporal stores */
     ptrdiff_t block_rows;           /* pooled rows of the highest block */
     ptrdiff_t reach;                /* elements from a row's first on that stripes read */
+    ptrdiff_t values_pitch;         /* bytes of a row of values in scratch memory; 0 where they are stored in place */
     ptrdiff_t tile_pitch;           /* bytes of a row of codes in the tile; 0 where codes are stored in place */
+    int code_bytes;                 /* of each: 1 in the tile, else those of an index */
 } cunpool_rolling;
 
 /* Where the parts of a task's scratch memory begin, and how large all of them are. */
@@ -94,7 +102,7 @@ static inline cunpool_rolling_scratch cunpool_rolling_layout(const cunpool_rolli
     at.kept = cunpool_part(&at.bytes, stripes * (plan->kernel - 1) * 2 * ROLLING_BYTES);
     at.first_rows = cunpool_part(&at.bytes, copied);
     at.last_rows = cunpool_part(&at.bytes, copied);
-    at.values = cunpool_part(&at.bytes, spilled * size);
+    at.values = cunpool_part(&at.bytes, plan->values_pitch ? plan->values_pitch * plan->block_rows : spilled * size);
     at.indices = cunpool_part(&at.bytes, plan->tile_pitch ? 0 : spilled * plan->index_bytes);
     at.tile = cunpool_part(&at.bytes, plan->tile_pitch * (has_units ? ROLLING_UNIT_BLOCK : plan->block_rows));
     at.ramp = cunpool_part(&at.bytes, plan->tile_pitch ? ROLLING_DECODED * (ptrdiff_t) sizeof(int64_t) : 0);
@@ -172,6 +180,10 @@ static inline void cunpool_rolling_place(const cunpool_rolling *plan, const cunp
         block->values = scratch + at->values;
         block->indices = scratch + at->indices;
     }
+    if (plan->values_pitch) {
+        block->values = scratch + at->values;
+        block->values_pitch = plan->values_pitch;
+    }
     if (plan->tile_pitch) {
         block->indices = scratch + at->tile;
         block->indices_pitch = plan->tile_pitch;
@@ -192,12 +204,17 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
                                                      char *scratch, ptrdiff_t plane, ptrdiff_t line,
                                                      const cunpool_rolling_block *block) {
     const ptrdiff_t unit = plan->unit, most = ROLLING_DECODED / unit, layer = cunpool_rolling_layer(plan, plane);
+    const ptrdiff_t from_unit = plan->spread * unit;
     cunpool_decoder decoder = {0};
-    char *to;
+    char packed[ROLLING_DECODED + DECODED_TOGETHER];
+    char *to = cunpool_rolling_plane(plan, &plan->pooled, plane) + line * plan->pooled.row_bytes;
     ptrdiff_t i, window, first, some;
-    if (block->values == scratch + at->values)
-        memcpy(cunpool_rolling_plane(plan, &plan->pooled, plane) + line * plan->pooled.row_bytes, block->values,
-               (size_t) (block->count * plan->pooled.row_bytes));
+    if (plan->values_pitch)
+        for (i = 0; i < block->count; i++)
+            cunpool_pack_row(plan->item_bytes, to + i * plan->pooled.row_bytes, block->values + i * plan->values_pitch,
+                             from_unit * plan->item_bytes, plan->windows, unit);
+    else if (block->values == scratch + at->values)
+        memcpy(to, block->values, (size_t) (block->count * plan->pooled.row_bytes));
     if (plan->form == ROLLING_VALUES)
         return;
     to = cunpool_rolling_plane(plan, &plan->indices, plane) + line * plan->indices.row_bytes;
@@ -207,6 +224,7 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
         return;
     decoder.column = 1;
     decoder.index_bytes = plan->index_bytes;
+    decoder.code_size = plan->form == ROLLING_CODES;
     decoder.row = (uint32_t) (plan->width - plan->kernel);
     decoder.per_row = 65536 / (uint32_t) plan->kernel + 1;
     for (i = 0; i < block->count; i++) {
@@ -214,8 +232,12 @@ static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan
         first = (layer + (line + i) * plan->stride - plan->padding[0]) * plan->width - plan->padding[1];
         for (window = 0; window < plan->windows; window += some) {
             some = plan->windows - window < most ? plan->windows - window : most;
-            cunpool_decode_item1(&decoder, to + window * unit * plan->index_bytes, code + window * unit, some * unit,
-                                 (uint64_t) (first + window * plan->stride), (const int64_t *) (scratch + at->ramp));
+            if (plan->spread > 1)
+                cunpool_pack_row(1, packed, code, from_unit, some, unit);
+            cunpool_decode_item1(&decoder, to + window * unit * plan->index_bytes, plan->spread > 1 ? packed : code,
+                                 some * unit, (uint64_t) (first + window * plan->stride),
+                                 (const int64_t *) (scratch + at->ramp));
+            code += some * from_unit;
         }
         to += plan->indices.row_bytes;
     }

@@ -24,9 +24,9 @@ cdef extern from "_kernels/pooling/rolling.h":
     ctypedef struct Rolling "cunpool_rolling":
         cunpool_planes full, pooled, indices
         Py_ssize_t planes, channels, height, width, rows, windows, unit, unit_bytes, row_results, layer_rows
-        Py_ssize_t block_rows, reach, tile_pitch
+        Py_ssize_t run, before, behind, spread, block_rows, reach, values_pitch, tile_pitch
         Py_ssize_t padding[2]
-        int kernel, stride, form, index_bytes, item_bytes, infinity, lanes
+        int kernel, stride, form, index_bytes, code_bytes, item_bytes, infinity, lanes
         int64_t flip, lowest
         bint is_index, is_float, is_contiguous, is_streamed, omits_nan
     Py_ssize_t rolling_bytes "cunpool_rolling_bytes"(const Rolling *plan) noexcept nogil
@@ -45,6 +45,8 @@ cdef enum:
     # Bytes of all channels, at most, if the stride is 2: L1 has no room for the rows of more. (speed: 512 x 28 x 28,
     # 5 x 5)
     STRIDE_2_MAX_BYTES = 1 << 10
+    # The same of channels in runs, whose columns are all pooled. (speed: 150 x 200, 3 x 3, 5 to 24 channels)
+    STRIDE_2_RUN_BYTES = 16
     # L1 has few places for addresses that are a multiple of L1_WAY_BYTES apart. (speed: 64 x 112 x 112, 3 x 3)
     L1_WAYS = 8
     L1_WAY_BYTES = 1 << 12
@@ -123,14 +125,36 @@ cdef inline bint are_units_rolled(const Job *job) noexcept nogil:
             and g.has_every_window_elements and (job.flip == 0 or job.item_size <= 2))
 
 
+cdef inline Py_ssize_t columns_beside(const Geometry *g, bint behind) noexcept nogil:
+    """How many columns of windows begin before a plane, or end behind it."""
+    cdef Py_ssize_t stride = g.stride[2], room = g.full[2] - g.kernel[2] + g.padding[2]
+    return max(g.pooled[2] - 1 - room // stride, 0) if behind else (g.padding[2] + stride - 1) // stride
+
+
+cdef inline Py_ssize_t run_of_columns(const Job *job) noexcept nogil:
+    """The results of all columns of windows inside a plane, at a stride of 1, if pixels follow each other and channels
+    fill no vector; else 0."""
+    cdef Py_ssize_t inside = job.g.pooled[2] - columns_beside(&job.g, False) - columns_beside(&job.g, True)
+    cdef Py_ssize_t unit_bytes = job.channels * job.item_size
+    if (unit_bytes >= MIN_UNIT_BYTES or inside < 1 or not has_interleaved_channels(job, &job.full, job.item_size)
+            or job.g.stride[2] > 1 and (unit_bytes > STRIDE_2_RUN_BYTES or job.indices.data == NULL)
+            or job.g.kernel[2] > 3 and job.indices.data == NULL):
+        return 0
+    return ((inside - 1) * job.g.stride[2] + 1) * job.channels
+
+
 cdef inline const char *units_why_not(const Job *job) noexcept nogil:
     """Why rolling stripes do not serve channels that are neighbours in memory, or NULL where they do."""
     cdef Py_ssize_t unit_bytes = job.channels * job.item_size
+    cdef bint in_runs
     if not are_units_rolled(job):
         return "neighbouring channels, and windows that are not 3 x 3 or 5 x 5 (or 2 x 2 without indices)"
-    if unit_bytes < MIN_UNIT_BYTES or job.g.stride[1] == 2 and unit_bytes > STRIDE_2_MAX_BYTES:
-        return "channels have less than 64 bytes, or with stride 2 more than 1,024"
-    if job.nontemporal:
+    in_runs = run_of_columns(job) * job.item_size >= MIN_UNIT_BYTES
+    if unit_bytes < MIN_UNIT_BYTES and not in_runs:
+        return "channels have less than 64 bytes, in pixels that do not follow each other, or in short rows"
+    if job.g.stride[1] == 2 and unit_bytes > STRIDE_2_MAX_BYTES:
+        return "with stride 2, channels of more than 1,024 bytes"
+    if job.nontemporal and not in_runs:
         return "channels are neighbours, and arrays are larger than L3"  # unreached: large arrays, in slow tests
     if not (has_interleaved_channels(job, &job.pooled, job.item_size)
             and (job.indices.data == NULL or has_interleaved_channels(job, &job.indices, job.index_size))):
@@ -183,7 +207,11 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     plan.item_bytes, plan.index_bytes, plan.is_float = <int> item_size, job.index_size, job.kind >= HALF_KIND
     plan.form = (ROLLING_VALUES if job.indices.data == NULL else ROLLING_CODES if job.code_size
                  else ROLLING_INDICES4 if job.index_size == 4 else ROLLING_INDICES8)
-    plan.is_index = item_size >= 4 and plan.form >= ROLLING_INDICES4
+    plan.run = run_of_columns(job) if plan.unit > 1 else 0
+    plan.before = columns_beside(g, False) if plan.run else 0
+    plan.behind = columns_beside(g, True) if plan.run else 0
+    plan.spread = g.stride[2] if plan.run else 1
+    plan.is_index = item_size >= 4 and plan.form >= ROLLING_INDICES4 and not plan.run
     plan.flip, plan.lowest = <int64_t> job.flip, <int64_t> job.lowest
     plan.omits_nan, plan.infinity = job.omits_nan, job.infinity
     plan.is_contiguous = are_all_contiguous(job)
@@ -192,8 +220,12 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
     plan.lanes = VECTOR_BYTES // <int> item_size
     plan.reach = (max(plan.windows - plan.lanes, 0) * plan.stride - plan.padding[1]
                   + (plan.lanes + plan.kernel - 1 if plan.stride == 1 else 2 * plan.lanes + 2))
-    plan.tile_pitch = (0 if plan.form < ROLLING_INDICES4 or plan.is_index
-                       else max(plan.row_results, <Py_ssize_t> plan.lanes) + WIDEST_VECTOR_BYTES)
+    plan.tile_pitch = max(((g.pooled[2] - 1) * plan.spread + 1) * plan.unit,
+                          <Py_ssize_t> plan.lanes) + WIDEST_VECTOR_BYTES
+    plan.values_pitch = plan.tile_pitch * item_size if plan.spread > 1 else 0
+    if plan.form == ROLLING_VALUES or plan.spread == 1 and (plan.form == ROLLING_CODES or plan.is_index):
+        plan.tile_pitch = 0
+    plan.code_bytes = 1 if plan.tile_pitch else job.index_size
     # Vectors of less than a cache line would leave lines half written as a stripe goes down. (speed)
     plan.is_streamed = (job.nontemporal and VECTOR_BYTES == CACHE_LINE and plan.windows % plan.lanes == 0
                         and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)

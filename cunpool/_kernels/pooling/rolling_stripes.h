@@ -104,7 +104,7 @@ static CUNPOOL_INLINE void OF(store_line)(const cunpool_rolling *plan, int strid
         OF(stream_indices8)(indices, code);  // unreached: large arrays, in slow tests
     else
 #endif
-        OF(store_codes)(indices, code, plan->index_bytes);
+        OF(store_codes)(indices, code, plan->code_bytes);
 }
 
 /* One stripe of a block: `offset` bytes behind the begin of rows, whose results begin at number `result`. `column` is the
@@ -121,7 +121,7 @@ static CUNPOOL_INLINE int OF(roll_stripe)(const cunpool_rolling *plan, const cun
     const char *const *row = block->row;
     const int64_t *row_code = block->row_code;
     char *values = block->values + result * SIMD_BYTES;
-    char *indices = block->indices + result * (plan->tile_pitch ? 1 : plan->index_bytes);
+    char *indices = block->indices + result * plan->code_bytes;
     vector b[ROLLING_MAX_KERNEL], own_kept[2 * ROLLING_MAX_KERNEL], best;
     codes c[ROLLING_MAX_KERNEL], code, code_of_tap[ROLLING_MAX_KERNEL];
     OF(odd) odd = OF(nothing_odd)();
@@ -266,26 +266,32 @@ static CUNPOOL_NOINLINE void OF(plan_column)(const cunpool_rolling *plan, ptrdif
     }
 }
 
-/* All columns of windows of a block, in channels that are neighbours. */
+/* All columns of windows of a block, in channels that are neighbours. In runs, first each column beside the plane, with
+   a vector that ends or begins there and that others overwrite; then the run of all columns inside; and last its end
+   again, where the elements of all taps are noted. */
 static CUNPOOL_INLINE int OF(roll_columns)(const cunpool_rolling *plan, const cunpool_rolling_block *block, int kernel,
                                            int stride, int with_codes, int flips, int careful) {
     /* A local copy: the compiler cannot exclude that a stored result changes the structure. */
     const cunpool_rolling own = *plan;
-    const ptrdiff_t unit = own.unit, last = own.windows - 1;
+    const ptrdiff_t unit = own.unit, sides = own.before + own.behind, parts = own.run ? sides + 2 : own.windows;
+    const ptrdiff_t broad = unit < LANES ? LANES : unit;
     OF(Stripe) stripe;
-    ptrdiff_t window, column, planned = PTRDIFF_MAX, i, offset;
+    ptrdiff_t part, window, column, planned = PTRDIFF_MAX, i, end, offset;
     int odd = 0;
-    for (window = 0; window <= last; window++) {
+    for (part = 0; part < parts; part++) {
+        const int is_run = own.run && part >= sides, is_behind = part >= own.before && part < sides;
+        window = is_run ? own.before : is_behind ? own.windows - 1 - (part - own.before) : part;
         column = window * stride - own.padding[1];
         /* Columns of windows that lie inside the plane have taps in common. */
         if (planned < 0 || planned > column || column + kernel > own.width) {
             OF(plan_column)(plan, column, &stripe);
             planned = column;
         }
-        for (i = 0; i < unit; i = simd_next(i, LANES, unit)) {
+        end = is_run ? own.run : unit;
+        for (i = is_behind || part > sides && is_run ? end - broad : 0; i < end; i = simd_next(i, LANES, end)) {
             offset = (column - planned) * own.unit_bytes + i * SIMD_BYTES;
-            odd |= OF(roll_stripe)(&own, block, &stripe, offset, column, window * unit + i, NULL, kernel, stride, 1,
-                                   with_codes, flips, window == last, careful);
+            odd |= OF(roll_stripe)(&own, block, &stripe, offset, column, window * own.spread * unit + i, NULL, kernel,
+                                   stride, 1, with_codes, flips, part == parts - 1, careful);
         }
     }
     return odd;
