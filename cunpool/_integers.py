@@ -27,16 +27,18 @@ def integer(name: str, value: object) -> int:
 
 def hashable(name: str, value: Size) -> int | Shape:
     """`value` as something that caches can hold; equal values of other types must not pass for integers."""
-    if type(value) is int or are_integers(value):
-        return value
+    plain = tuple(value) if type(value) is list else value
+    if type(plain) is int or are_integers(plain):  # a short cut for small calls
+        return plain
     rule = f"{name} must be an integer or a sequence of integers"
     return all_of(value, name, rule) if is_iterable(value) else index_of(value, name, rule, value)
 
 
 def entries(name: str, value: Any) -> Shape:
     """The integers in `value`."""
-    if are_integers(value):
-        return value
+    plain = tuple(value) if type(value) is list else value
+    if are_integers(plain):  # a short cut for small calls
+        return plain
     rule = f"{name} must be a sequence of integers"
     if not is_iterable(value):
         raise TypeError(f"{rule}, got {shown(value)}{_remedies.for_a_size(name, value)}")

@@ -27,8 +27,9 @@ RULE = "padding must be an integer, an integer or a pair (before, after) for eac
 
 def hashable(value: Padding) -> Fixed:
     """`value` as something that caches can hold; equal values of other types must not pass for integers."""
-    if type(value) is int or are_integers(value):
-        return value
+    plain = tuple(value) if type(value) is list else value
+    if type(plain) is int or are_integers(plain):  # a short cut for small calls
+        return plain
     if isinstance(value, str):
         if value not in NAMES:
             raise ValueError(f"{RULE}, got {shown(value)}{_remedies.for_a_named_padding(value)}")
