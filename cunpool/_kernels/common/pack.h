@@ -42,6 +42,9 @@ static CUNPOOL_NOINLINE ptrdiff_t cunpool_pack_short(char *to, const char *from,
         CUNPOOL_INDEPENDENT \
         for (i = 0; i < count; i++) \
             to[i] = ((const item *) from)[(stride) * i];
+#define PACK_UNIT(item, unit_) \
+    for (k = 0; k < (unit_); k++) \
+        to[i * unit + k] = ((const item *) (from + i * size->unit_bytes))[k];
 #define PACK_TYPED(width, item) \
     static CUNPOOL_WIDE void cunpool_pack_##width(char *to_bytes, ptrdiff_t pitch, const char *from, \
                                                    const cunpool_rows *size) { \
@@ -60,9 +63,11 @@ static CUNPOOL_NOINLINE ptrdiff_t cunpool_pack_short(char *to, const char *from,
                 for (; i < whole; i++) \
                     for (k = 0; k < unit; k += 16 / (ptrdiff_t) sizeof(item)) \
                         memcpy(to + i * unit + k, from + i * size->unit_bytes + k * (ptrdiff_t) sizeof(item), 16); \
+                /* Three colours of four. (speed: 1080 x 1920, uint8, 2 x 2) */ \
+                for (; unit == 3 && i < count; i++) \
+                    PACK_UNIT(item, 3) \
                 for (; i < count; i++) \
-                    for (k = 0; k < unit; k++) \
-                        to[i * unit + k] = ((const item *) (from + i * size->unit_bytes))[k]; \
+                    PACK_UNIT(item, unit) \
             } \
         else if (size->unit_bytes == 2 * (ptrdiff_t) sizeof(item)) \
             PACK_EVERY(item, 2) \
