@@ -698,7 +698,7 @@ def test_few_windows_for_the_cells_are_scattered(rng, kernel, full, kind, apart,
         ((200, 8, 8), "u1", SCATTER), ((200, 8, 10), "u1", FILL),
         ((200, 8, 9), "u1", SCATTER), ((200, 8, 11), "u1", FILL),
         ((200, 8, 6), "i2", FILL), ((200, 8, 9), "c16", SCATTER),
-        ((200, 80, 2, 1), "f4", FILL),  # the row is along another axis
+        ((200, 80, 2, 1), "f4", SCATTER), ((200, 80, 4, 1), "f4", FILL),  # memory runs along another axis
     ],
 )  # fmt: skip
 def test_rows_of_few_codes_are_scattered(rng, full, dtype, expected):
@@ -711,6 +711,19 @@ def test_rows_of_few_codes_are_scattered(rng, full, dtype, expected):
     result = UNPOOL[n](values, codes, kernel, **options)
     places = cu.convert_indices(codes, "window", "plane", input_size=full[1:], kernel_size=kernel)
     assert bits(result) == bits(scattered_at_once(values, places, full))
+
+
+@pytest.mark.parametrize(("full", "expected"), [((9, 119, 80), SCATTER), ((9, 120, 80), FILL)])
+def test_lines_of_few_codes_are_scattered_in_other_orders(rng, full, expected):
+    """Memory runs along the columns: their windows count, not those of the rows."""
+    x = rng.integers(1, 100, full).astype(np.float32)
+    given = np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
+    style = {"index_format": "window"}
+    values, codes = cu.max_pool2d(given, 3, return_indices=True, **style)
+    options = {"output_size": full[1:], **style}
+    assert LOW or planned(cu.max_unpool2d, values, codes, 3, **options) - {"decoded", "C order"} == expected
+    wanted = cu.max_unpool2d(*map(np.ascontiguousarray, (values, codes)), 3, **options)
+    assert bits(cu.max_unpool2d(values, codes, 3, **options)) == bits(wanted)
 
 
 def test_parts_of_a_row_beyond_the_caches_leave_the_next_part_alone(ways):

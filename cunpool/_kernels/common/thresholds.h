@@ -31,12 +31,12 @@ enum {
 
     /* Blocks of fewer elements are scattered: a block's position takes several divisions ("odd shapes"). */
     FILL_MIN_BLOCK_ELEMENTS = CUNPOOL_SPEED(384, 16),
-    /* By codes, rows of one window are scattered. So are rows of up to this many, of bytes or before elements of no
-       window. */
+    /* By codes, lines of one window are scattered, where memory runs along a line. So are lines of up to this many, of
+       bytes or before elements of no window. */
     FEW_WINDOWS = CUNPOOL_SPEED(4, 2),
-    /* Rows shorter than SHORT_ROW_WINDOWS are scattered: by codes where a window has MEDIUM_WINDOW_TAPS elements or
-       more; by indices, rows of windows of 2, and others below SHORT_ROW_WINDOWS / SMALL_WINDOW_TAPS windows for each
-       element of a window, or of SMALL_WINDOW_TAPS. WINDOW2_ROW_WINDOWS is for rows of whole vectors of windows of 2
+    /* Lines shorter than SHORT_ROW_WINDOWS are scattered: by codes where a window has MEDIUM_WINDOW_TAPS elements or
+       more; by indices, in C order, lines of windows of 2, and others below SHORT_ROW_WINDOWS / SMALL_WINDOW_TAPS windows for each
+       element of a window, or of SMALL_WINDOW_TAPS. WINDOW2_ROW_WINDOWS is for lines of whole vectors of windows of 2
        ("unpooling, odd shapes"; unpooling in "cunpool bench"). */
     SHORT_ROW_WINDOWS = CUNPOOL_SPEED(40, 20),
     SMALL_WINDOW_TAPS = 4,

@@ -227,28 +227,28 @@ cdef inline void find_direct_indices(const Job *job, FillPlan *plan) noexcept no
         and branch_counted("entries of four or eight bytes", plan.item_size == 4 or plan.item_size == 8))
 
 
-cdef inline Py_ssize_t short_row(const Job *job) noexcept nogil:
-    """Rows of fewer windows are short: most of a line is zero, and scatter is faster."""
+cdef inline Py_ssize_t short_line(const Job *job, const Axis *line) noexcept nogil:
+    """Lines of fewer windows are short: most of a line is zero, and scatter is faster."""
     cdef const Geometry *g = &job.g
     cdef Py_ssize_t taps = element_count(g.kernel)
     if not job.code_size and is_window2(g):  # in 1d and 2d rows of whole vectors are filled sooner
-        return (WINDOW2_ROW_WINDOWS if g.kernel[0] == 1 and g.pooled[2] % INDICES_VECTOR_WINDOWS == 0
+        return (WINDOW2_ROW_WINDOWS if g.kernel[0] == 1 and line.pooled % INDICES_VECTOR_WINDOWS == 0
                 else SHORT_ROW_WINDOWS)
     if not job.code_size:
         return SHORT_ROW_WINDOWS * max(taps, <Py_ssize_t> SMALL_WINDOW_TAPS) // SMALL_WINDOW_TAPS
     if taps >= MEDIUM_WINDOW_TAPS:
         return SHORT_ROW_WINDOWS
-    return FEW_WINDOWS + 1 if job.item_size == 1 or g.pooled[2] * g.kernel[2] < g.full[2] else 2
+    return FEW_WINDOWS + 1 if job.item_size == 1 or line.rest else 2
 
 
-cdef inline const char *why_scatter_is_faster(const Job *job) noexcept nogil:
+cdef inline const char *why_scatter_is_faster(const Job *job, const FillPlan *plan) noexcept nogil:
     """Why scatter is faster, or NULL."""
-    if (branch_counted("short rows", job.g.pooled[2] < short_row(job))
-            and branch_counted("rows of more than an element", job.g.full[2] > 1)
-            and branch_counted("of planes one by one", job.interleaved_planes == 1
-                               and job.raster_stride_bytes == job.item_size)
-            and not job.nontemporal):
-        return ("rows are short: by codes of at most 4 windows, or of fewer than 40 of 9 elements or more; by indices "
+    if (branch_counted("short lines", plan.line.pooled < short_line(job, &plan.line))
+            and branch_counted("of more than an element", plan.line.full > 1)
+            and branch_counted("of single elements", plan.unit == 1)
+            and branch_counted("of codes, or of planes in C order", job.code_size > 0
+                               or job.raster_stride_bytes == job.item_size) and not job.nontemporal):
+        return ("lines are short: by codes of at most 4 windows, or of fewer than 40 of 9 elements or more; by indices "
                 "of fewer than 40, or than 10 for each element of a window")
     return NULL
 
@@ -314,15 +314,15 @@ cdef inline const char *fill_why_not(const Job *job, FillPlan *plan) noexcept no
     if not branch_counted("elements that are neighbours along some axis",
                           last >= 0 and axes[last].full_step == item_size):
         return "the output is contiguous along no axis"
-    why = why_scatter_is_faster(job)
-    if why != NULL:
-        return why
     plan.item_size = item_size
     plan.inputs = [Input(item_size, item_size), Input(job.index_size, job.index_size)]
     last = find_unit(axes, last, plan)
     plan.line = axes[last] if last >= 0 else unit_axis()
     plan.row = axes[last - 1] if last >= 1 else unit_axis()
     plan.outer_axes = max(last - 1, 0)
+    why = why_scatter_is_faster(job, plan)
+    if why != NULL:
+        return why
     for axis in range(plan.outer_axes):
         plan.outer[axis] = axes[axis]
     if plan.unit == 1 and item_size < 16 and branch_counted("windows broad along a line",
