@@ -139,15 +139,17 @@ def test_columns_in_runs_beside_the_plane(rng, dtype, stride):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
 @pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("channels", [2, 7])
-def test_one_odd_element_in_a_run(rng, dtype, stride, channels):
-    x = numbers(rng, dtype, (1, channels, 5, 37)) - 4
+@pytest.mark.parametrize(("kernel", "channels"), [(3, 2), (3, 7), (5, 2)])
+@pytest.mark.parametrize("width", [36, 37])
+def test_one_odd_element_in_a_run(rng, dtype, stride, kernel, channels, width):
+    """Also beside the last column of windows inside the plane."""
+    x = numbers(rng, dtype, (1, channels, 5, width)) - 4
     for odd in (np.nan, -0.0):
         for at in range(x.size):
             changed = x.copy()
             changed.flat[at] = odd
-            found = cu.max_pool2d(channels_last(changed), 3, stride, 1, return_indices=True)
-            values, places = vectorised.max_pool(changed, 2, 3, stride, 1)
+            found = cu.max_pool2d(channels_last(changed), kernel, stride, kernel // 2, return_indices=True)
+            values, places = vectorised.max_pool(changed, 2, kernel, stride, kernel // 2)
             assert bits(found.values) == bits(values), (odd, at)
             assert np.array_equal(found.indices, places), (odd, at)
 

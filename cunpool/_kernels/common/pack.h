@@ -13,8 +13,8 @@ typedef struct {
     ptrdiff_t unit_bytes, row_bytes, units, rows, unit, has_gaps;
 } cunpool_rows;
 
-/* Pack units of `bytes`, which lie `apart`, to before number `end`: as many at a time as 16 bytes have. Returns how many
-   were packed. */
+/* Pack units of `bytes`, which lie `apart`, as many at a time as 16 bytes have: all before number `end`, and perhaps some
+   of those behind. Returns how many were packed. */
 static CUNPOOL_NOINLINE ptrdiff_t cunpool_pack_short(char *to, const char *from, ptrdiff_t apart, ptrdiff_t bytes,
                                                      ptrdiff_t end) {
 #ifdef __SSSE3__
@@ -63,7 +63,7 @@ static CUNPOOL_NOINLINE ptrdiff_t cunpool_pack_short(char *to, const char *from,
                 for (; i < whole; i++) \
                     for (k = 0; k < unit; k += 16 / (ptrdiff_t) sizeof(item)) \
                         memcpy(to + i * unit + k, from + i * size->unit_bytes + k * (ptrdiff_t) sizeof(item), 16); \
-                /* Three colours of four. (speed: 1080 x 1920, uint8, 2 x 2) */ \
+                /* Three neighbours, such as colours of four. (speed: 1080 x 1920, uint8, 2 x 2) */ \
                 for (; unit == 3 && i < count; i++) \
                     PACK_UNIT(item, 3) \
                 for (; i < count; i++) \

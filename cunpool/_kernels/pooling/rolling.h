@@ -15,8 +15,8 @@
 
    Where channels are neighbours in memory, a stripe is a vector of channels of one column of windows. Columns beside the
    plane are replaced by the nearest one, too. Where channels fill no vector, all columns inside the plane are one run of
-   elements: the taps of the element behind lie one element behind. Columns that a stride leaves out are pooled, too, and
-   left out when results are brought from scratch memory. */
+   elements: each tap of the next element is the element next to that tap. Columns that a stride leaves out are pooled,
+   too, and left out when results are brought from scratch memory. */
 #include "_kernels/common/caches.h"
 #include "_kernels/common/pack.h"
 #include "_kernels/pooling/decode.h"
@@ -71,7 +71,7 @@ typedef struct {
     ptrdiff_t reach;                /* elements from a row's first on that stripes read */
     ptrdiff_t values_pitch;         /* bytes of a row of values in scratch memory; 0 where they are stored in place */
     ptrdiff_t tile_pitch;           /* bytes of a row of codes in the tile; 0 where codes are stored in place */
-    int code_bytes;                 /* of each: 1 in the tile, else those of an index */
+    int code_bytes;                 /* of a stored code: 1 in the tile, else those of an index or window code */
 } cunpool_rolling;
 
 /* Where the parts of a task's scratch memory begin, and how large all of them are. */

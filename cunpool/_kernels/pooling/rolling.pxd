@@ -41,7 +41,7 @@ cdef enum:
     MIN_VALUES_ROW_PART = 4         # the windows of a row fill at least this part of a vector, without indices (speed)
     MIN_WINDOWS = 49    # of a plane: fewer are not worth its preparation (speed: float32, 256 x 6 x 6)
     # Channels that are neighbours.
-    MIN_UNIT_BYTES = 64         # of all: a vector (correctness), of any instruction set
+    MIN_UNIT_BYTES = 64     # of all, or of a run: a vector (correctness), of any instruction set
     # Bytes of all channels, at most, if the stride is 2: L1 has no room for the rows of more. (speed: 512 x 28 x 28,
     # 5 x 5)
     STRIDE_2_MAX_BYTES = 1 << 10
@@ -133,7 +133,8 @@ cdef inline Py_ssize_t columns_beside(const Geometry *g, bint behind) noexcept n
 
 cdef inline Py_ssize_t run_of_columns(const Job *job) noexcept nogil:
     """The results of all columns of windows inside a plane, at a stride of 1, if pixels follow each other and channels
-    fill no vector; else 0."""
+    fill no vector; else 0. So where another method is faster: for values alone of 5 x 5, or of stride 2; and with
+    stride 2 for more than a few bytes. (speed)"""
     cdef Py_ssize_t inside = job.g.pooled[2] - columns_beside(&job.g, False) - columns_beside(&job.g, True)
     cdef Py_ssize_t unit_bytes = job.channels * job.item_size
     if (unit_bytes >= MIN_UNIT_BYTES or inside < 1 or not has_interleaved_channels(job, &job.full, job.item_size)
@@ -151,7 +152,8 @@ cdef inline const char *units_why_not(const Job *job) noexcept nogil:
         return "neighbouring channels, and windows that are not 3 x 3 or 5 x 5 (or 2 x 2 without indices)"
     in_runs = run_of_columns(job) * job.item_size >= MIN_UNIT_BYTES
     if unit_bytes < MIN_UNIT_BYTES and not in_runs:
-        return "channels have less than 64 bytes, in pixels that do not follow each other, or in short rows"
+        return ("channels have less than 64 bytes, and no run: gaps between pixels, short rows, values alone of 5 x 5 "
+                "or of stride 2, or stride 2 and more than 16 bytes")
     if job.g.stride[1] == 2 and unit_bytes > STRIDE_2_MAX_BYTES:
         return "with stride 2, channels of more than 1,024 bytes"
     if job.nontemporal and not in_runs:
@@ -227,7 +229,8 @@ cdef inline void plan_rolling(const Job *job, Rolling *plan) noexcept nogil:
         plan.tile_pitch = 0
     plan.code_bytes = 1 if plan.tile_pitch else job.index_size
     # Vectors of less than a cache line would leave lines half written as a stripe goes down. (speed)
-    plan.is_streamed = (job.nontemporal and VECTOR_BYTES == CACHE_LINE and plan.windows % plan.lanes == 0
+    plan.is_streamed = (job.nontemporal and plan.unit == 1 and VECTOR_BYTES == CACHE_LINE
+                        and plan.windows % plan.lanes == 0  # unreached: large arrays, in slow tests
                         and is_vector_aligned(&plan.pooled, g.pooled[2] * item_size)
                         and (plan.form != ROLLING_INDICES8 or not plan.is_index  # unreached
                              or is_vector_aligned(&plan.indices, g.pooled[2] * job.index_size)))  # unreached

@@ -268,13 +268,14 @@ static CUNPOOL_NOINLINE void OF(plan_column)(const cunpool_rolling *plan, ptrdif
 
 /* All columns of windows of a block, in channels that are neighbours. In runs, first each column beside the plane, with
    a vector that ends or begins there and that others overwrite; then the run of all columns inside; and last its end
-   again, where the elements of all taps are noted. */
+   again. Columns behind the plane, and the run's end, note the elements of all their taps. */
 static CUNPOOL_INLINE int OF(roll_columns)(const cunpool_rolling *plan, const cunpool_rolling_block *block, int kernel,
                                            int stride, int with_codes, int flips, int careful) {
     /* A local copy: the compiler cannot exclude that a stored result changes the structure. */
     const cunpool_rolling own = *plan;
     const ptrdiff_t unit = own.unit, sides = own.before + own.behind, parts = own.run ? sides + 2 : own.windows;
-    const ptrdiff_t broad = unit < LANES ? LANES : unit;
+    /* Elements of a vector, or of a whole pixel if that is more: the run's end is pooled again from there. */
+    const ptrdiff_t tail = unit < LANES ? LANES : unit;
     OF(Stripe) stripe;
     ptrdiff_t part, window, column, planned = PTRDIFF_MAX, i, end, offset;
     int odd = 0;
@@ -288,10 +289,10 @@ static CUNPOOL_INLINE int OF(roll_columns)(const cunpool_rolling *plan, const cu
             planned = column;
         }
         end = is_run ? own.run : unit;
-        for (i = is_behind || part > sides && is_run ? end - broad : 0; i < end; i = simd_next(i, LANES, end)) {
+        for (i = is_behind || (is_run && part > sides) ? end - tail : 0; i < end; i = simd_next(i, LANES, end)) {
             offset = (column - planned) * own.unit_bytes + i * SIMD_BYTES;
             odd |= OF(roll_stripe)(&own, block, &stripe, offset, column, window * own.spread * unit + i, NULL, kernel,
-                                   stride, 1, with_codes, flips, part == parts - 1, careful);
+                                   stride, 1, with_codes, flips, is_behind || part == parts - 1, careful);
         }
     }
     return odd;
