@@ -13,21 +13,21 @@ typedef struct {
     ptrdiff_t unit_bytes, row_bytes, units, rows, unit, has_gaps;
 } cunpool_rows;
 
-/* Pack units of `bytes`, which lie `apart`, as many at a time as 16 bytes have: all before number `end`, and perhaps some
-   of those behind. Returns how many were packed. */
+/* Pack units of `bytes`, which lie `apart`, as many at a time as 16 bytes have: all before number `end`, and perhaps
+   some of those behind. Returns how many were packed: 0 where the instruction set shuffles no bytes. */
 static CUNPOOL_NOINLINE ptrdiff_t cunpool_pack_short(char *to, const char *from, ptrdiff_t apart, ptrdiff_t bytes,
                                                      ptrdiff_t end) {
 #ifdef __SSSE3__
     const ptrdiff_t together = end > 0 && apart + bytes <= 16 ? (16 - bytes) / apart + 1 : 0;
-    char number[16] = {0};      /* of the byte that goes to each place */
+    char source[16] = {0};      /* the number of the byte that goes to each place */
     ptrdiff_t i, k;
     for (i = 0; i < together; i++)
         for (k = 0; k < bytes; k++)
-            number[i * bytes + k] = (char) (i * apart + k);
+            source[i * bytes + k] = (char) (i * apart + k);
     for (i = 0; together && i < end; i += together)
         _mm_storeu_si128((__m128i *) (to + i * bytes),
                          _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *) (from + i * apart)),
-                                          _mm_loadu_si128((const __m128i *) number)));
+                                          _mm_loadu_si128((const __m128i *) source)));
     return i;
 #else
     (void) to, (void) from, (void) apart, (void) bytes, (void) end;

@@ -14,9 +14,9 @@
    lowest number of the type in the first and the last stripe.
 
    Where channels are neighbours in memory, a stripe is a vector of channels of one column of windows. Columns beside the
-   plane are replaced by the nearest one, too. Where channels fill no vector, all columns inside the plane are one run of
-   elements: each tap of the next element is the element next to that tap. Columns that a stride leaves out are pooled,
-   too, and left out when results are brought from scratch memory. */
+   plane are replaced by the nearest one, too. Where channels have less than 64 bytes, all columns inside the plane are
+   one run of elements: one result further, every tap lies one element further. Columns that a stride leaves out are
+   pooled, too, and left out when results are brought from scratch memory. */
 #include "_kernels/common/caches.h"
 #include "_kernels/common/pack.h"
 #include "_kernels/pooling/decode.h"
@@ -52,8 +52,8 @@ typedef struct {
     ptrdiff_t unit, unit_bytes;     /* 1, or channels that are neighbours, which make one plane; bytes to the next ones */
     ptrdiff_t row_results;          /* of a pooled row, in all channels */
     ptrdiff_t run;                  /* results of the run of all columns inside the plane; 0 where there is none */
-    ptrdiff_t before, behind;       /* columns of windows that begin before the plane, and that end behind it, in runs */
-    ptrdiff_t spread;               /* units from one window's results to the next: in runs the stride, else 1 */
+    ptrdiff_t before, behind;       /* in runs: columns of windows that begin before the plane, and that end behind */
+    ptrdiff_t spread;               /* units from window to window in a row of results: in runs the stride, else 1 */
     ptrdiff_t layer_rows;           /* rows of the full array from one plane's layer to the next, where planes have some */
     ptrdiff_t padding[2];
     int kernel, stride;             /* along both axes */
@@ -70,7 +70,7 @@ typedef struct {
     ptrdiff_t block_rows;           /* pooled rows of the highest block */
     ptrdiff_t reach;                /* elements from a row's first on that stripes read */
     ptrdiff_t values_pitch;         /* bytes of a row of values in scratch memory; 0 where they are stored in place */
-    ptrdiff_t tile_pitch;           /* bytes of a row of codes in the tile; 0 where codes are stored in place */
+    ptrdiff_t tile_pitch;           /* bytes of a row of codes in scratch memory, the tile; 0 where they are in place */
     int code_bytes;                 /* of a stored code: 1 in the tile, else those of an index or window code */
 } cunpool_rolling;
 
@@ -199,7 +199,8 @@ static CUNPOOL_NOINLINE void cunpool_rolling_ramp(const cunpool_rolling *plan, i
             ramp[i++] = window * plan->stride;
 }
 
-/* Bring the results of a block from scratch memory to where they belong: codes as indices. */
+/* Bring the results of a block from scratch memory to where they belong: without the columns that a stride leaves out,
+   and codes as indices where these are asked for. */
 static CUNPOOL_NOINLINE void cunpool_rolling_deliver(const cunpool_rolling *plan, const cunpool_rolling_scratch *at,
                                                      char *scratch, ptrdiff_t plane, ptrdiff_t line,
                                                      const cunpool_rolling_block *block) {

@@ -132,9 +132,9 @@ cdef inline Py_ssize_t columns_beside(const Geometry *g, bint behind) noexcept n
 
 
 cdef inline Py_ssize_t run_of_columns(const Job *job) noexcept nogil:
-    """The results of all columns of windows inside a plane, at a stride of 1, if pixels follow each other and channels
-    fill no vector; else 0. So where another method is faster: for values alone of 5 x 5, or of stride 2; and with
-    stride 2 for more than a few bytes. (speed)"""
+    """How many results a run has, those of columns that a stride leaves out included, if pixels follow each other and
+    channels have less than 64 bytes; else 0. So where another method is faster: for values alone of 5 x 5, or of
+    stride 2; and with stride 2 for more than a few bytes. (speed)"""
     cdef Py_ssize_t inside = job.g.pooled[2] - columns_beside(&job.g, False) - columns_beside(&job.g, True)
     cdef Py_ssize_t unit_bytes = job.channels * job.item_size
     if (unit_bytes >= MIN_UNIT_BYTES or inside < 1 or not has_interleaved_channels(job, &job.full, job.item_size)

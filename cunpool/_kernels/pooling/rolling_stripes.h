@@ -266,15 +266,15 @@ static CUNPOOL_NOINLINE void OF(plan_column)(const cunpool_rolling *plan, ptrdif
     }
 }
 
-/* All columns of windows of a block, in channels that are neighbours. In runs, first each column beside the plane, with
-   a vector that ends or begins there and that others overwrite; then the run of all columns inside; and last its end
-   again. Columns behind the plane, and the run's end, note the elements of all their taps. */
+/* All columns of windows of a block, in channels that are neighbours. In runs, first each column over an edge, by
+   vectors that begin or end there, and whose rest later ones overwrite; then the run of all columns inside; and last
+   its end again. Columns behind the plane, and the last part, note the elements of all their taps: no later one does. */
 static CUNPOOL_INLINE int OF(roll_columns)(const cunpool_rolling *plan, const cunpool_rolling_block *block, int kernel,
                                            int stride, int with_codes, int flips, int careful) {
     /* A local copy: the compiler cannot exclude that a stored result changes the structure. */
     const cunpool_rolling own = *plan;
     const ptrdiff_t unit = own.unit, sides = own.before + own.behind, parts = own.run ? sides + 2 : own.windows;
-    /* Elements of a vector, or of a whole pixel if that is more: the run's end is pooled again from there. */
+    /* Results of a column behind the plane, or of the run's end: a vector, or a whole pixel if that is more. */
     const ptrdiff_t tail = unit < LANES ? LANES : unit;
     OF(Stripe) stripe;
     ptrdiff_t part, window, column, planned = PTRDIFF_MAX, i, end, offset;
