@@ -142,12 +142,13 @@ def test_columns_in_runs_beside_the_plane(rng, dtype, stride):
 @pytest.mark.parametrize(("kernel", "channels"), [(3, 2), (3, 7), (5, 2)])
 @pytest.mark.parametrize("width", [36, 37])
 def test_one_odd_element_in_a_run(rng, dtype, stride, kernel, channels, width):
-    """Also beside the last column of windows inside the plane."""
+    """In each column and channel, also beside the last column of windows inside the plane."""
     x = numbers(rng, dtype, (1, channels, 5, width)) - 4
     for odd in (np.nan, -0.0):
-        for at in range(x.size):
+        for channel, column in np.ndindex(channels, width):
+            at = 0, channel, rng.integers(5), column
             changed = x.copy()
-            changed.flat[at] = odd
+            changed[at] = odd
             found = cu.max_pool2d(channels_last(changed), kernel, stride, kernel // 2, return_indices=True)
             values, places = vectorised.max_pool(changed, 2, kernel, stride, kernel // 2)
             assert bits(found.values) == bits(values), (odd, at)
