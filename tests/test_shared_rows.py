@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import instruction_sets
 import numpy as np
 import pytest
@@ -142,10 +144,10 @@ def test_columns_in_runs_beside_the_plane(rng, dtype, stride):
 @pytest.mark.parametrize(("kernel", "channels"), [(3, 2), (3, 7), (5, 2)])
 @pytest.mark.parametrize("width", [36, 37])
 def test_one_odd_element_in_a_run(rng, dtype, stride, kernel, channels, width):
-    """In each column and channel, also beside the last column of windows inside the plane."""
+    """In the first and last channel of each column, also beside the last column of windows inside the plane."""
     x = numbers(rng, dtype, (1, channels, 5, width)) - 4
     for odd in (np.nan, -0.0):
-        for channel, column in np.ndindex(channels, width):
+        for channel, column in product((0, channels - 1), range(width)):
             at = 0, channel, rng.integers(5), column
             changed = x.copy()
             changed[at] = odd
