@@ -144,15 +144,16 @@ def test_columns_in_runs_beside_the_plane(rng, dtype, stride):
 @pytest.mark.parametrize(("kernel", "channels"), [(3, 2), (3, 7), (5, 2)])
 @pytest.mark.parametrize("width", [36, 37])
 def test_one_odd_element_in_a_run(rng, dtype, stride, kernel, channels, width):
-    """In the first and last channel of each column, also beside the last column of windows inside the plane."""
+    """In the first and last channel, also beside the last column of windows inside the plane."""
     x = numbers(rng, dtype, (1, channels, 5, width)) - 4
-    for odd in (np.nan, -0.0):
-        for channel, column in product((0, channels - 1), range(width)):
-            at = 0, channel, rng.integers(5), column
+    columns = [*range(0, width - 8, 5), *range(width - 8, width)]
+    for odd, padding in product((np.nan, -0.0), (0, kernel // 2)):
+        for channel, column in product((0, channels - 1), columns):
+            at = 0, channel, rng.integers(kernel), column  # in a row that some window has
             changed = x.copy()
             changed[at] = odd
-            found = cu.max_pool2d(channels_last(changed), kernel, stride, kernel // 2, return_indices=True)
-            values, places = vectorised.max_pool(changed, 2, kernel, stride, kernel // 2)
+            found = cu.max_pool2d(channels_last(changed), kernel, stride, padding, return_indices=True)
+            values, places = vectorised.max_pool(changed, 2, kernel, stride, padding)
             assert bits(found.values) == bits(values), (odd, at)
             assert np.array_equal(found.indices, places), (odd, at)
 
